@@ -1,0 +1,30 @@
+"""The nouns of the field as frozen values: no I/O, no clock, no print."""
+
+from harness.model.combination import Combination, Device
+from harness.model.lock import Change, Lock, Pin
+from harness.model.observation import Observation, Outcome, RaisedException, StackFrame
+from harness.model.release import Release, normalized_name
+from harness.model.repro import Bounds, Repro
+from harness.model.signature import Signature, capture_signature
+from harness.model.verdict import Judgement, Verdict, judge
+
+__all__ = [
+    "Bounds",
+    "Change",
+    "Combination",
+    "Device",
+    "Judgement",
+    "Lock",
+    "Observation",
+    "Outcome",
+    "Pin",
+    "RaisedException",
+    "Release",
+    "Repro",
+    "Signature",
+    "StackFrame",
+    "Verdict",
+    "capture_signature",
+    "judge",
+    "normalized_name",
+]

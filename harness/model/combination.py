@@ -1,0 +1,58 @@
+"""A combination: what was asked for - interpreter, requirements, a date, a device."""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import json
+from typing import TYPE_CHECKING
+
+from attrs import field, frozen
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+
+class Device(enum.StrEnum):
+    """Where a repro runs."""
+
+    CPU = "cpu"
+    CUDA = "cuda"
+    EMULATED = "emulated"
+
+
+def _sorted_unique(values: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(sorted(set(values)))
+
+
+@frozen
+class Combination:
+    """One point of the space that is searched.
+
+    `requirements` are PEP 508 strings; `holds` are requirements kept where the rest allows it; `near` is
+    the id of a lock whose versions are kept where possible (None: the newest); `as_of` caps every upload
+    time (None: today's index); `prereleases` and `from_source` name projects.
+    """
+
+    python: str
+    requirements: tuple[str, ...] = field(converter=_sorted_unique)
+    holds: tuple[str, ...] = field(default=(), converter=_sorted_unique)
+    as_of: datetime | None = None
+    near: str | None = None
+    device: Device = Device.CPU
+    prereleases: tuple[str, ...] = field(default=(), converter=_sorted_unique)
+    from_source: tuple[str, ...] = field(default=(), converter=_sorted_unique)
+
+    @property
+    def resolution_key(self) -> str:
+        """Identifies the question to the resolver: all but the device, which no resolver looks at."""
+        question = [
+            self.python,
+            self.requirements,
+            self.holds,
+            self.as_of.isoformat() if self.as_of else None,
+            self.near,
+            self.prereleases,
+            self.from_source,
+        ]
+        return hashlib.sha256(json.dumps(question).encode()).hexdigest()[:16]

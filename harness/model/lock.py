@@ -1,0 +1,78 @@
+"""A lock: exactly what was installed, and how two locks differ."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from attrs import field, frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+@frozen(order=True)
+class Pin:
+    """One installed distribution: normalised name, version, the wheel's file name and its SHA-256.
+
+    `sha256` and `wheel` are empty for what was found in an environment that the harness did not build.
+    `size` is in bytes, None if the index does not say.
+    """
+
+    name: str
+    version: str
+    wheel: str = ""
+    sha256: str = ""
+    size: int | None = field(default=None, eq=False, order=False)
+
+
+@frozen
+class Change:
+    """One difference between two locks; None on the side that lacks the distribution."""
+
+    name: str
+    before: str | None
+    after: str | None
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.before or '(absent)'} -> {self.after or '(absent)'}"
+
+
+def _sorted_pins(pins: Iterable[Pin]) -> tuple[Pin, ...]:
+    return tuple(sorted(pins))
+
+
+@frozen
+class Lock:
+    """All distributions of one environment, with the interpreter and platform they were chosen for."""
+
+    python: str
+    platform: str
+    pins: tuple[Pin, ...] = field(converter=_sorted_pins)
+
+    @property
+    def id(self) -> str:
+        """Content address: equal for equal interpreters, platforms and files."""
+        text = "\n".join([self.python, self.platform, *(f"{p.name}=={p.version} {p.sha256}" for p in self.pins)])
+        return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+    def version_of(self, name: str) -> str | None:
+        """The version of a distribution (by normalised name), or None if it is not in the lock."""
+        return next((pin.version for pin in self.pins if pin.name == name), None)
+
+    def diff(self, other: Lock) -> tuple[Change, ...]:
+        """What changes from this lock to the other, sorted by name."""
+        before = {pin.name: pin.version for pin in self.pins}
+        after = {pin.name: pin.version for pin in other.pins}
+        return tuple(
+            Change(name, before.get(name), after.get(name))
+            for name in sorted(before.keys() | after.keys())
+            if before.get(name) != after.get(name)
+        )
+
+    def as_requirements(self) -> str:
+        """Requirement lines with hashes, as pip and uv install them; names no index."""
+        return "".join(
+            f"{pin.name}=={pin.version}" + (f" --hash=sha256:{pin.sha256}" if pin.sha256 else "") + "\n"
+            for pin in self.pins
+        )

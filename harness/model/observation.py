@@ -1,0 +1,102 @@
+"""An observation: what happened when one repro ran in one environment. It passes no judgement."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+from attrs import field, frozen
+
+from harness.model.combination import Device
+from harness.model.lock import Lock
+
+
+class Outcome(enum.StrEnum):
+    """What happened to one probe."""
+
+    COMPLETED = "completed"
+    RAISED = "raised"
+    EXITED = "exited"  # ended by itself with a non-zero exit code and no exception
+    DECLINED = "declined"  # exit code 125: the repro itself says that it can't tell
+    CRASHED = "crashed"  # killed by a signal of its own making
+    TIMED_OUT = "timed-out"
+    OUT_OF_MEMORY = "out-of-memory"
+    UNRESOLVABLE = "unresolvable"
+    UNINSTALLABLE = "uninstallable"
+    NO_DEVICE = "no-device"
+    DEVICE_FAILED = "device-failed"  # driver mismatch, no kernel image, device lost or busy
+    EMULATION_GAP = "emulation-gap"
+
+    @property
+    def ran(self) -> bool:
+        """Whether the repro was started at all."""
+        return self not in (Outcome.UNRESOLVABLE, Outcome.UNINSTALLABLE, Outcome.NO_DEVICE)
+
+
+@frozen
+class StackFrame:
+    """One frame of a traceback, outermost first in a sequence.
+
+    `file` is relative to site-packages for installed code (`package` then names its distribution or
+    top-level module), else the bare file name of the repro or an absolute path.
+    """
+
+    file: str
+    line: int
+    function: str
+    package: str = ""
+    text: str = ""
+
+
+@frozen
+class RaisedException:
+    """An exception as the child saw it.
+
+    `type` is the qualified name ("builtins.RuntimeError"); `bases` those of its ancestors; `cause` is the
+    exception it was explicitly raised from.
+    """
+
+    type: str
+    message: str
+    bases: tuple[str, ...] = ()
+    frames: tuple[StackFrame, ...] = ()
+    cause: RaisedException | None = None
+
+    @property
+    def name(self) -> str:
+        """The type without its module."""
+        return self.type.rpartition(".")[2]
+
+
+@frozen
+class Observation:
+    """One run of one repro in one environment.
+
+    Durations are in seconds, memory in bytes. `detail` is one sentence on what happened; `started` is an
+    ISO 8601 time in UTC; `loaded` maps each distribution to the files of it that were used; `machine`
+    holds what is known of the device (name, driver, memory, ...); `drift` tells in what the lock departs
+    from what was asked to be held; `log` is a path relative to the results folder.
+    """
+
+    key: str
+    outcome: Outcome
+    repro: str
+    repro_digest: str
+    device: Device
+    detail: str = ""
+    exception: RaisedException | None = None
+    exit_code: int | None = None
+    metrics: dict[str, float] = field(factory=dict)
+    params: dict[str, Any] = field(factory=dict)
+    lock: Lock | None = None
+    requirements: tuple[str, ...] = ()
+    as_of: str | None = None
+    drift: tuple[str, ...] = ()
+    machine: dict[str, Any] = field(factory=dict)
+    loaded: dict[str, tuple[str, ...]] = field(factory=dict)
+    duration_s: float = 0.0
+    setup_s: float = 0.0
+    peak_memory: int | None = None
+    started: str = ""
+    attempt: int = 0
+    log: str = ""

@@ -1,0 +1,81 @@
+"""A release: what the index says of one version of a project, and whether it can be tried."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+
+if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+    from datetime import datetime
+
+    from packaging.tags import Tag
+    from packaging.version import Version
+
+
+def normalized_name(name: str) -> str:
+    """The name of a project as the index compares it (PEP 503)."""
+    return str(canonicalize_name(name))
+
+
+@frozen
+class Release:
+    """One version of a project.
+
+    `uploaded` is the time of its first file in UTC, or None where the index gives none; `size` is the
+    bytes of its largest wheel, or None.
+    """
+
+    project: str
+    version: Version
+    uploaded: datetime | None = None
+    yanked: str | None = None
+    requires_python: str | None = None
+    wheels: tuple[str, ...] = ()
+    has_sdist: bool = False
+    size: int | None = None
+
+    def left_out_because(
+        self,
+        *,
+        python: str,
+        tags: AbstractSet[Tag],
+        prereleases: bool = False,
+        build_from_source: bool = False,
+    ) -> str | None:
+        """Why this release can't be tried with an interpreter, or None if it can.
+
+        `python` is the interpreter's full version ("3.11.7"); `tags` are the wheel tags it accepts.
+        """
+        if not self.wheels and not self.has_sdist:
+            return "no files on the index"
+        if self.yanked is not None:
+            return f"yanked: {self.yanked}" if self.yanked else "yanked"
+        if self.version.is_prerelease and not prereleases:
+            return "pre-release (--pre includes it)"
+        if self.requires_python and not _allows(self.requires_python, python):
+            return f"requires Python {self.requires_python}, this is {python}"
+        if any(_fits(wheel, tags) for wheel in self.wheels):
+            return None
+        if build_from_source and self.has_sdist:
+            return None
+        if not self.wheels:
+            return "no wheel, source only (--build allows building it)"
+        return f"no wheel for Python {python} on this platform"
+
+
+def _allows(requires_python: str, python: str) -> bool:
+    try:
+        return SpecifierSet(requires_python).contains(python, prereleases=True)
+    except InvalidSpecifier:  # old releases carry such fields; installers ignore them too
+        return True
+
+
+def _fits(wheel: str, tags: AbstractSet[Tag]) -> bool:
+    try:
+        return not parse_wheel_filename(wheel)[3].isdisjoint(tags)
+    except InvalidWheelFilename:
+        return False

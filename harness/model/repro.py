@@ -1,0 +1,235 @@
+"""A repro: a script with its requirements, its bounds and the signature of its bug (inline metadata, PEP 723)."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+import tomllib
+from typing import Any
+
+from attrs import evolve, field, fields_dict, frozen
+from packaging.requirements import InvalidRequirement, Requirement
+
+from harness.errors import BadRepro
+from harness.model.release import normalized_name
+from harness.model.signature import Signature
+
+# The regular expression that the specification gives for such a block:
+# Python packaging specifications, "Inline script metadata", reference implementation.
+_BLOCK = re.compile(r"(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| .*)$\s)+)^# ///$")
+
+_DEVICES = ("cpu", "cuda", "any")
+_DEFAULT_TIMEOUT_S = 600.0
+
+
+@frozen
+class Bounds:
+    """What a repro says of one project that it is bisected over.
+
+    `good` and `bad` are versions; `as_of` is "era", "none" or a date; `hold` are requirements kept where
+    the releases allow them. None leaves a choice to the caller.
+    """
+
+    good: str | None = None
+    bad: str | None = None
+    as_of: str | None = None
+    hold: tuple[str, ...] = ()
+
+
+@frozen
+class Case:
+    """A named parameter set of a repro with its own bounds and signature."""
+
+    params: dict[str, Any]
+    signature: Signature | None
+    subjects: dict[str, Bounds]
+
+
+@frozen
+class Repro:
+    """A script to run (`source`), or a command (`argv`), and what is known of it.
+
+    `digest` identifies its content; `subjects` maps project names to bounds, the default first; `timeout`
+    is in seconds of wall clock, `memory` in bytes (None: the machine's limit).
+    """
+
+    name: str
+    digest: str
+    source: str = ""
+    path: str = ""
+    argv: tuple[str, ...] = ()
+    dependencies: tuple[str, ...] = ()
+    requires_python: str | None = None
+    device: str = "cpu"
+    timeout: float = _DEFAULT_TIMEOUT_S
+    memory: int | None = None
+    subjects: dict[str, Bounds] = field(factory=dict)
+    signature: Signature | None = None
+    cases: dict[str, Case] = field(factory=dict)
+    params: dict[str, Any] = field(factory=dict)
+    summary: str = ""
+
+    def with_params(self, params: dict[str, Any]) -> Repro:
+        """The repro with these parameters; a parameter `case` brings that case's bounds and signature.
+
+        Raises `BadRepro` where there is no such case.
+        """
+        name = params.get("case")
+        if name is None or not self.cases:
+            return evolve(self, params={**self.params, **params})
+        case = self.cases.get(str(name))
+        if case is None:
+            raise BadRepro(f"{self.name} has no case {name!r}; it has: {', '.join(self.cases)}")
+        return evolve(
+            self,
+            params={**self.params, **case.params, **params},
+            signature=case.signature or self.signature,
+            subjects=case.subjects or self.subjects,
+        )
+
+
+def parse_repro(source: str, *, name: str, path: str = "") -> Repro:
+    """Read a repro's metadata out of its text. Raises `BadRepro` with what to mend."""
+    where = path or name
+    blocks = [m for m in _BLOCK.finditer(source) if m.group("type") == "script"]
+    if not blocks:
+        raise BadRepro(
+            f"{where} has no inline script metadata",
+            hint="begin it with a block '# /// script' that lists its dependencies (see README, 'Write a repro')",
+        )
+    if len(blocks) > 1:
+        raise BadRepro(f"{where} has {len(blocks)} '# /// script' blocks; keep one")
+    content = "".join(
+        line[2:] if line.startswith("# ") else line[1:] for line in blocks[0].group("content").splitlines(keepends=True)
+    )
+    try:
+        metadata = tomllib.loads(content)
+    except tomllib.TOMLDecodeError as error:
+        raise BadRepro(f"{where}: its script metadata is not valid TOML: {error}") from error
+    table = _table(metadata.get("tool", {}), "harness", where)
+    known = {"device", "timeout", "memory", "subjects", "signature", "cases", "params"}
+    if unknown := sorted(set(table) - known):
+        raise BadRepro(
+            f"{where}: [tool.harness] has unknown keys: {', '.join(unknown)}; it knows {', '.join(sorted(known))}"
+        )
+    device = table.get("device", "cpu")
+    if device not in _DEVICES:
+        raise BadRepro(f"{where}: device = {device!r} must be one of {', '.join(_DEVICES)}")
+    return Repro(
+        name=name,
+        digest=hashlib.sha256(source.encode()).hexdigest()[:16],
+        source=source,
+        path=path,
+        dependencies=_requirements(metadata.get("dependencies", []), where),
+        requires_python=metadata.get("requires-python"),
+        device=device,
+        timeout=_positive(table.get("timeout", _DEFAULT_TIMEOUT_S), "timeout", where),
+        memory=_bytes(table.get("memory"), where),
+        subjects=_subjects(table, where),
+        signature=_signature(table.get("signature"), where),
+        cases={
+            key: Case(
+                params=dict(case.get("params", {})),
+                signature=_signature(case.get("signature"), where),
+                subjects=_subjects(case, where),
+            )
+            for key, case in _table(table, "cases", where).items()
+        },
+        params=dict(_table(table, "params", where)),
+        summary=_summary(source),
+    )
+
+
+def command_repro(command: str, *, content_digest: str = "", timeout: float = _DEFAULT_TIMEOUT_S) -> Repro:
+    """A repro out of a command line; `content_digest` identifies the files that it names."""
+    try:
+        argv = tuple(shlex.split(command))
+    except ValueError as error:
+        raise BadRepro(f"--run {command!r} can't be split into words: {error}") from error
+    if not argv:
+        raise BadRepro("--run needs a command", hint='for instance --run "pytest -x tests/test_training.py"')
+    digest = hashlib.sha256(f"{command}\0{content_digest}".encode()).hexdigest()[:16]
+    return Repro(name=command, digest=digest, argv=argv, timeout=timeout, device="any")
+
+
+def _table(parent: dict[str, Any], key: str, where: str) -> dict[str, Any]:
+    value = parent.get(key, {})
+    if not isinstance(value, dict):
+        raise BadRepro(f"{where}: {key} must be a table")
+    return value
+
+
+def _requirements(values: Any, where: str) -> tuple[str, ...]:
+    if not isinstance(values, list):
+        raise BadRepro(f"{where}: dependencies must be a list of requirements")
+    for value in values:
+        try:
+            Requirement(value)
+        except (InvalidRequirement, TypeError) as error:
+            raise BadRepro(f"{where}: {value!r} is not a requirement: {error}") from error
+    return tuple(values)
+
+
+def _subjects(table: dict[str, Any], where: str) -> dict[str, Bounds]:
+    subjects = {}
+    for project, bounds in _table(table, "subjects", where).items():
+        if not isinstance(bounds, dict) or (unknown := set(bounds) - {"good", "bad", "as-of", "hold"}):
+            raise BadRepro(
+                f"{where}: subjects.{project} takes good, bad, as-of and hold"
+                + (f", not {', '.join(sorted(unknown))}" if isinstance(bounds, dict) else "")
+            )
+        subjects[normalized_name(project)] = Bounds(
+            good=_text(bounds.get("good"), f"subjects.{project}.good", where),
+            bad=_text(bounds.get("bad"), f"subjects.{project}.bad", where),
+            as_of=_text(bounds.get("as-of"), f"subjects.{project}.as-of", where),
+            hold=_requirements(bounds.get("hold", []), where),
+        )
+    return subjects
+
+
+def _signature(table: Any, where: str) -> Signature | None:
+    if table is None:
+        return None
+    known = set(fields_dict(Signature)) - {"captured"}
+    given = {key.replace("-", "_"): value for key, value in table.items()} if isinstance(table, dict) else {}
+    if not given or (unknown := set(given) - known):
+        names = ", ".join(sorted(unknown)) if given else "nothing"
+        raise BadRepro(f"{where}: the signature has {names}; it takes {', '.join(sorted(known))}")
+    if ("metric" in given) != ("above" in given or "below" in given):
+        raise BadRepro(f"{where}: a signature's metric needs above or below, and these need a metric")
+    if "output" in given:
+        try:
+            re.compile(given["output"])
+        except re.error as error:
+            raise BadRepro(f"{where}: the signature's output is not a regular expression: {error}") from error
+    return Signature(**given)
+
+
+def _text(value: Any, key: str, where: str) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    raise BadRepro(f"{where}: {key} must be a string in quotes, not {value!r}")
+
+
+def _positive(value: Any, key: str, where: str) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
+        return float(value)
+    raise BadRepro(f"{where}: {key} must be a number of seconds above 0, not {value!r}")
+
+
+def _bytes(value: Any, where: str) -> int | None:
+    """A size such as "8 GiB"."""
+    if value is None:
+        return None
+    units = {"MiB": 2**20, "GiB": 2**30, "MB": 10**6, "GB": 10**9}
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(MiB|GiB|MB|GB)\s*", str(value))
+    if match is None:
+        raise BadRepro(f"{where}: memory must be a size such as '8 GiB', not {value!r}")
+    return int(float(match.group(1)) * units[match.group(2)])
+
+
+def _summary(source: str) -> str:
+    """The first sentence of the script's docstring, read without running it."""
+    match = re.search(r'^"""(.+?)(?:\n|""")', source, re.MULTILINE)
+    return match.group(1).strip() if match else ""

@@ -1,0 +1,188 @@
+"""A signature: how one bug is told from every other failure.
+
+After the crash signature of Mozilla's crash reports: what stays the same when paths, addresses and numbers change.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+from attrs import evolve, frozen
+
+from harness.model.observation import Observation, Outcome, RaisedException
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_PATH = re.compile(r"(?:[A-Za-z]:)?(?:[\\/][\w.+@~-]+){2,}[\\/]?")
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+\b")
+_NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)*(?:[eE][-+]?\d+)?\b")
+_EXCEPTION_LINE = re.compile(
+    r"^(?:E\s+)?((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Warning))(?::\s*(.*))?$", re.M
+)
+
+
+def normalized_message(message: str) -> str:
+    """A message with paths, addresses, numbers and runs of white space replaced by placeholders."""
+    text = _ADDRESS.sub("<address>", message)
+    text = _PATH.sub("<path>", text)
+    text = _NUMBER.sub("<number>", text)
+    return " ".join(text.split())
+
+
+@frozen
+class Signature:
+    """How the bug is recognised. Every part that is given must match; at least one must be given.
+
+    `exception` is a type's name, with or without module, of the exception or of one of its bases;
+    `message` a part of its text, compared normalised; `frame` a part of "file:function" of any frame;
+    `metric` with `above`/`below` a number outside its bounds (a NaN is outside); `output` a regular
+    expression searched in the log; `hang` a run past its time limit; `exit_code` and `signal` how the
+    process ended. `captured` tells that it was taken from the bad end and not given.
+    """
+
+    exception: str | None = None
+    message: str | None = None
+    frame: str | None = None
+    metric: str | None = None
+    above: float | None = None
+    below: float | None = None
+    output: str | None = None
+    hang: bool = False
+    exit_code: int | None = None
+    crash: bool = False
+    captured: bool = False
+
+    def match(self, observation: Observation, log: str = "") -> str | None:
+        """Why the observation shows the bug; "" if it does not; None if that can't be told."""
+        found: list[str] = []
+        if self.hang:
+            if observation.outcome is not Outcome.TIMED_OUT:
+                return ""
+            found.append(observation.detail or "ran past its time limit")
+        if self.crash:
+            if observation.outcome is not Outcome.CRASHED:
+                return ""
+            found.append(observation.detail or "crashed")
+        if self.exit_code is not None:
+            if observation.exit_code != self.exit_code:
+                return ""
+            found.append(f"exit code {self.exit_code}")
+        if self.exception is not None or self.message is not None or self.frame is not None:
+            raised = self._matching_exception(observation)
+            if raised is None:
+                return ""
+            found.append(f"{raised.name}: {_shortened(raised.message)}" if raised.message else raised.name)
+        if self.metric is not None:
+            value = observation.metrics.get(self.metric)
+            if value is None:
+                return None if observation.outcome is Outcome.COMPLETED else ""
+            if not self._is_out_of_bounds(value):
+                return ""
+            found.append(f"{self.metric} = {value:g}, {self._bounds()}")
+        if self.output is not None:
+            line = re.search(self.output, log, re.MULTILINE)
+            if line is None:
+                return ""
+            found.append(f"printed {_shortened(line.group(0))!r}")
+        return "; ".join(found)
+
+    def describe_good(self, observation: Observation) -> str:
+        """What a run without the bug is called."""
+        if self.metric is not None:
+            return f"{self.metric} = {observation.metrics[self.metric]:g}"
+        return "ran to its end"
+
+    def __str__(self) -> str:
+        parts = []
+        if self.exception is not None:
+            parts.append(self.exception)
+        if self.message is not None:
+            parts.append(f'"{self.message}"')
+        if self.frame is not None:
+            parts.append(f"in {self.frame}")
+        if self.metric is not None:
+            parts.append(f"{self.metric} {self._bounds()}")
+        if self.output is not None:
+            parts.append(f"output matching /{self.output}/")
+        if self.hang:
+            parts.append("a run past its time limit")
+        if self.crash:
+            parts.append("a crash by a signal")
+        if self.exit_code is not None:
+            parts.append(f"exit code {self.exit_code}")
+        return ", ".join(parts)
+
+    def _matching_exception(self, observation: Observation) -> RaisedException | None:
+        return next((raised for raised in _chain(observation.exception) if self._is_this(raised)), None)
+
+    def _is_this(self, raised: RaisedException) -> bool:
+        if self.exception is not None:
+            names = (raised.type, *raised.bases)
+            if not any(name == self.exception or name.endswith(f".{self.exception}") for name in names):
+                return False
+        if self.message is not None and normalized_message(self.message) not in normalized_message(raised.message):
+            return False
+        return self.frame is None or any(self.frame in f"{frame.file}:{frame.function}" for frame in raised.frames)
+
+    def _is_out_of_bounds(self, value: float) -> bool:
+        if math.isnan(value):
+            return True
+        return (self.above is not None and value > self.above) or (self.below is not None and value < self.below)
+
+    def _bounds(self) -> str:
+        return " or ".join(
+            text
+            for text in (
+                f"above {self.above:g}" if self.above is not None else "",
+                f"below {self.below:g}" if self.below is not None else "",
+            )
+            if text
+        )
+
+
+def capture_signature(observation: Observation, log: str = "") -> Signature | None:
+    """The signature of what was seen, or None where nothing failed or nothing can be recognised again."""
+    captured = Signature(captured=True)
+    raised = observation.exception
+    match observation.outcome:
+        case Outcome.RAISED if raised is not None:
+            return evolve(captured, exception=raised.name, message=_first_sentence(raised.message) or None)
+        case Outcome.EXITED:
+            return evolve(captured, exit_code=observation.exit_code, output=_last_exception_line(log))
+        case Outcome.TIMED_OUT:
+            return evolve(captured, hang=True)
+        case Outcome.CRASHED:
+            return evolve(captured, crash=True)
+        case _:
+            return None
+
+
+def _chain(raised: RaisedException | None) -> Iterator[RaisedException]:
+    while raised is not None:
+        yield raised
+        raised = raised.cause
+
+
+def _first_sentence(message: str) -> str:
+    """The first line, which identifies an error; later lines are mostly advice and dumps."""
+    lines = [line for line in message.strip().splitlines() if line.strip()]
+    return normalized_message(lines[0]) if lines else ""
+
+
+def _last_exception_line(log: str) -> str | None:
+    """A pattern for the last line that reads like a Python exception, or None."""
+    last = next(iter(reversed(list(_EXCEPTION_LINE.finditer(log)))), None)
+    if last is None:
+        return None
+    name, message = last.group(1), normalized_message(last.group(2) or "")
+    pattern = re.escape(message).replace("<address>", r"0x[0-9a-fA-F]+").replace("<path>", r"\S+")
+    pattern = pattern.replace("<number>", r"\S+").replace(r"\ ", r"\s+")
+    return rf"\b{re.escape(name)}\b" + (rf":\s*{pattern}" if pattern else "")
+
+
+def _shortened(text: str, width: int = 160) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= width else line[: width - 1] + "…"

@@ -1,0 +1,57 @@
+"""A verdict: good, bad or skip. A failure that does not match the signature is skip, never bad."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from harness.model.observation import Observation, Outcome
+
+if TYPE_CHECKING:
+    from harness.model.signature import Signature
+
+
+class Verdict(enum.StrEnum):
+    """What one observation means for the question that was asked."""
+
+    GOOD = "good"
+    BAD = "bad"
+    SKIP = "skip"
+
+
+@frozen
+class Judgement:
+    """A verdict and the sentence that gives its reason."""
+
+    verdict: Verdict
+    reason: str
+
+
+# The repro never got to the point where the bug could show, whatever was printed on the way.
+_NEVER_JUDGED = frozenset(
+    {
+        Outcome.UNRESOLVABLE,
+        Outcome.UNINSTALLABLE,
+        Outcome.NO_DEVICE,
+        Outcome.DEVICE_FAILED,
+        Outcome.EMULATION_GAP,
+        Outcome.DECLINED,
+        Outcome.OUT_OF_MEMORY,
+    }
+)
+
+
+def judge(observation: Observation, signature: Signature, log: str = "") -> Judgement:
+    """Judge what was observed by how the bug is recognised; `log` is what the run printed."""
+    if observation.outcome in _NEVER_JUDGED:
+        return Judgement(Verdict.SKIP, observation.detail or observation.outcome.value)
+    match = signature.match(observation, log)
+    if match is None:
+        return Judgement(Verdict.SKIP, f"metric {signature.metric!r} was not written")
+    if match:
+        return Judgement(Verdict.BAD, match)
+    if observation.outcome is Outcome.COMPLETED:
+        return Judgement(Verdict.GOOD, signature.describe_good(observation))
+    return Judgement(Verdict.SKIP, f"failed differently: {observation.detail or observation.outcome.value}")
