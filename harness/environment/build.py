@@ -1,0 +1,144 @@
+"""From a lock to an environment: built whole or not at all, never altered afterwards.
+
+An environment is built under a name that nothing looks up, then renamed to the address of its lock. A file lock
+keeps a second harness from building the same one; a build that was killed leaves only rubbish in `building/`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attrs import field, frozen
+from filelock import FileLock
+
+from harness.environment.bytecode import BytecodeStore
+from harness.environment.uv import Uv, is_out_of_space, spoken_by_uv
+from harness.errors import NoSpace
+
+if TYPE_CHECKING:
+    import threading
+
+    from harness.environment.interpreter import Interpreter
+    from harness.environment.workspace import Workspace
+    from harness.model import Lock
+
+_SPARE_BYTES = 512 * 2**20
+
+
+@frozen
+class Environment:
+    """A Python to run and what is installed beside it.
+
+    `pycache` is the bytecode tree for PYTHONPYCACHEPREFIX; None where the harness did not build the environment.
+    """
+
+    python: Path
+    lock: Lock
+    folder: Path | None = None
+    pycache: Path | None = None
+
+
+@frozen
+class Uninstallable:
+    """Why a lock could not be installed, in the installer's own words."""
+
+    words: str
+
+
+@frozen
+class Builder:
+    """Builds environments for one interpreter and keeps them by the id of their lock."""
+
+    uv: Uv
+    interpreter: Interpreter
+    workspace: Workspace
+    bytecode: BytecodeStore = field()
+    from_source: tuple[str, ...] = ()
+
+    @bytecode.default
+    def _default_bytecode(self) -> BytecodeStore:
+        return BytecodeStore(self.workspace.bytecode, self.interpreter.cache_tag)
+
+    def build(self, lock: Lock, *, cancel: threading.Event | None = None) -> Environment | Uninstallable:
+        """The environment of a lock, built now if it does not exist. Raises `NoSpace` and `NoNetwork`."""
+        folder = self.workspace.environments / lock.id
+        if not folder.is_dir():
+            with FileLock(self.workspace.locks / f"{lock.id}.lock"):
+                failure = None if folder.is_dir() else self._build(lock, folder, cancel)
+            if failure is not None:
+                return failure
+        os.utime(folder)  # when it was last used: `harness clean` frees the oldest first
+        return Environment(
+            python=folder / "bin" / "python",
+            lock=lock,
+            folder=folder,
+            pycache=self.workspace.pycache / lock.id,
+        )
+
+    def after_run(self, environment: Environment) -> None:
+        """Keep what a run compiled, for every later environment with the same wheels."""
+        if environment.pycache is not None and environment.folder is not None:
+            self.bytecode.harvest(environment.lock, site_packages(environment.folder), environment.pycache)
+
+    def _build(self, lock: Lock, folder: Path, cancel: threading.Event | None) -> Uninstallable | None:
+        if shutil.disk_usage(self.workspace.building).free < _SPARE_BYTES:
+            raise NoSpace(
+                "less than 512 MiB are free for a new environment",
+                hint="harness clean frees old environments",
+            )
+        partial = Path(tempfile.mkdtemp(prefix=f"{lock.id}-", dir=self.workspace.building))
+        try:
+            words = self._install(lock, partial, cancel)
+            if words is not None:
+                return Uninstallable(words)
+            pycache = self.workspace.pycache / lock.id
+            shutil.rmtree(pycache, ignore_errors=True)
+            # Bytecode is looked up by the path the environment will have, not by the one it is built at.
+            self.bytecode.link(lock, site_packages(partial), pycache, shown_as=site_packages(folder, partial))
+            self.bytecode.share_stdlib(self.interpreter.stdlib, pycache)
+            partial.rename(folder)
+        except OSError as error:
+            if is_out_of_space(error):
+                raise NoSpace(
+                    "no space left for a new environment", hint="harness clean frees old environments"
+                ) from error
+            raise
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+        return None
+
+    def _install(self, lock: Lock, partial: Path, cancel: threading.Event | None) -> str | None:
+        requirements = partial.parent / f"{partial.name}.txt"
+        requirements.write_text(lock.as_requirements(), encoding="utf-8")
+        try:
+            for call in (self._venv(partial), self._install_into(partial, lock, requirements)):
+                answer = self.uv.call("--quiet", *call, cwd=partial, cancel=cancel)
+                if answer.returncode != 0:
+                    return spoken_by_uv(answer.words)
+        finally:
+            requirements.unlink(missing_ok=True)
+        (partial / "harness.json").write_text(json.dumps({"lock": lock.id, "python": lock.python}), encoding="utf-8")
+        return None
+
+    def _venv(self, partial: Path) -> list[str | Path]:
+        options = ["--relocatable", "--allow-existing", "--no-project"]
+        return ["venv", *options, "--python", self.interpreter.path, partial]
+
+    def _install_into(self, partial: Path, lock: Lock, requirements: Path) -> list[str | Path]:
+        options = ["--no-deps", "--link-mode", "hardlink"]
+        if not self.from_source:
+            options += ["--only-binary", ":all:"]
+        if all(pin.sha256 for pin in lock.pins):
+            options.append("--require-hashes")
+        return ["pip", "install", *options, "--python", partial / "bin" / "python", "--requirements", requirements]
+
+
+def site_packages(folder: Path, built_at: Path | None = None) -> Path:
+    """The site-packages of an environment; `built_at` is where it can be looked at if it is not there yet."""
+    found = next((built_at or folder).glob("lib/python*/site-packages"))
+    return folder / found.relative_to(built_at or folder)

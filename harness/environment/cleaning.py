@@ -1,0 +1,60 @@
+"""What finished environments weigh, how long they lie unused, and how they are removed."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+from filelock import FileLock, Timeout
+
+if TYPE_CHECKING:
+    from harness.environment.workspace import Workspace
+
+_DAY_S = 86400.0
+
+
+@frozen
+class Kept:
+    """One environment: bytes that its removal frees (files shared with uv's cache count for nothing), days unused."""
+
+    path: Path
+    size: int
+    unused_days: float
+
+
+def kept_folders(workspace: Workspace) -> list[Kept]:
+    """Every finished environment and every abandoned build, the longest unused first."""
+    now = time.time()
+    folders = [p for parent in (workspace.environments, workspace.building) for p in parent.iterdir() if p.is_dir()]
+    kept = [Kept(path, _own_bytes(path), (now - path.stat().st_mtime) / _DAY_S) for path in folders]
+    return sorted(kept, key=lambda folder: -folder.unused_days)
+
+
+def remove(kept: Kept, workspace: Workspace) -> bool:
+    """Remove an environment and its bytecode tree, unless it is being built; whether it was removed."""
+    lock_id = kept.path.name.split("-")[0]
+    try:
+        with FileLock(workspace.locks / f"{lock_id}.lock", timeout=0):
+            # Renamed first: a half-removed folder must not be taken for an environment.
+            doomed = workspace.building / f"{lock_id}-removed"
+            if kept.path.parent == workspace.environments:
+                kept.path.rename(doomed)
+            else:
+                doomed = kept.path
+            shutil.rmtree(doomed, ignore_errors=True)
+            shutil.rmtree(workspace.pycache / lock_id, ignore_errors=True)
+    except Timeout:
+        return False
+    return True
+
+
+def _own_bytes(folder: Path) -> int:
+    total = 0
+    for path in folder.rglob("*"):
+        stat = path.lstat()
+        if stat.st_nlink == 1 or path.is_dir():
+            total += stat.st_size
+    return total

@@ -1,0 +1,236 @@
+"""The package index: which releases a project has, when each came, and what can be installed of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+import requests
+from attrs import field, frozen
+from packaging.version import InvalidVersion, Version
+from pypi_simple import ACCEPT_ANY, PYPI_SIMPLE_ENDPOINT, DistributionPackage, ProjectPage
+from pypi_simple.html import RepositoryPage
+
+from harness.environment.pip_settings import PipSettings
+from harness.errors import NoNetwork, UnknownProject
+from harness.model import Release, normalized_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_FRESH_S = 600.0  # as long as uv itself believes an index page
+
+
+@frozen
+class Index:
+    """All indexes that pip and uv are configured for, as one list of releases per project.
+
+    `cache` is a folder for answers; they count for ten minutes, and as long as there is no network.
+    """
+
+    settings: PipSettings
+    cache: Path
+    environ: Mapping[str, str] = field(factory=lambda: dict(os.environ), repr=False)
+    _memory: dict[str, tuple[Release, ...]] = field(factory=dict, init=False, repr=False, eq=False)
+
+    def releases(self, project: str) -> tuple[Release, ...]:
+        """Every release of a project in version order (PEP 440), whether usable or not.
+
+        Raises `UnknownProject` and `NoNetwork`.
+        """
+        name = normalized_name(project)
+        if name not in self._memory:
+            found = _merged(name, [*self._remote(name), *_local_wheels(name, self.settings.find_links)])
+            if not found:
+                raise UnknownProject(project, hint="check its spelling, and the index that pip is configured for")
+            self._memory[name] = found
+        return self._memory[name]
+
+    def release(self, project: str, version: str) -> Release | None:
+        """One release, or None if the index has none of that version (a local version label is ignored)."""
+        try:
+            wanted = Version(version)
+        except InvalidVersion:
+            return None
+        return next((r for r in self.releases(project) if r.version.public == wanted.public), None)
+
+    def projects_without_dates(self) -> frozenset[str]:
+        """Projects of which a find-links folder has wheels: these carry no upload time."""
+        return frozenset(normalized_name(wheel.name.split("-")[0]) for wheel in _wheels(self.settings.find_links))
+
+    def _remote(self, name: str) -> list[Release]:
+        urls = _index_urls(self.settings, self.environ)
+        cached = self.cache / f"{hashlib.sha256('|'.join([*urls, name]).encode()).hexdigest()[:24]}.json"
+        if (kept := _read_cache(cached, max_age=_FRESH_S)) is not None:
+            return kept
+        try:
+            found = [release for url in urls for release in _page(url, name)]
+        except requests.RequestException as error:
+            if (kept := _read_cache(cached, max_age=float("inf"))) is not None:
+                return kept
+            raise NoNetwork(
+                f"the package index can't be reached to list the releases of {name}",
+                hint="go on with the same command when the network is back",
+            ) from error
+        _write_cache(cached, found)
+        return found
+
+
+def _index_urls(settings: PipSettings, environ: Mapping[str, str]) -> list[str]:
+    if settings.no_index or environ.get("UV_NO_INDEX"):
+        return []
+    main = environ.get("UV_DEFAULT_INDEX") or environ.get("UV_INDEX_URL") or settings.index_url or PYPI_SIMPLE_ENDPOINT
+    extra = [*environ.get("UV_INDEX", "").split(), *environ.get("UV_EXTRA_INDEX_URL", "").split()]
+    named = [
+        url.split("=", 1)[-1] if "=" in url.split("://")[0] else url
+        for url in [main, *extra, *settings.extra_index_urls]
+    ]
+    return list(dict.fromkeys(url.rstrip("/") + "/" for url in named))
+
+
+def _page(index_url: str, name: str) -> list[Release]:
+    """The releases on one page of a simple index (PEP 503, 691, 700)."""
+    url = f"{index_url}{name}/"
+    if url.startswith("file:"):
+        page = Path(unquote(urlsplit(url).path)) / "index.html"
+        if not page.is_file():
+            return []
+        return _from_html(page.read_text(encoding="utf-8"), url, name)
+    response = requests.get(url, headers={"Accept": ACCEPT_ANY}, timeout=60)
+    if response.status_code == requests.codes.not_found:
+        return []
+    response.raise_for_status()
+    if "html" in response.headers.get("content-type", ""):
+        return _from_html(response.text, url, name)
+    page_data = ProjectPage.from_response(response, name)
+    found = [_release(name, package, package.upload_time) for package in page_data.packages]
+    listed = [Release(name, version) for text in page_data.versions or () if (version := _version(text))]
+    return [release for release in found if release is not None] + listed
+
+
+def _from_html(text: str, url: str, name: str) -> list[Release]:
+    found = []
+    for link in RepositoryPage.from_html(text, base_url=url).links:
+        stamp = link.get_str_attrib("data-upload-time")
+        uploaded = datetime.fromisoformat(stamp) if stamp else None
+        release = _release(name, DistributionPackage.from_link(link, name), uploaded)
+        if release is not None:
+            found.append(release)
+    return found
+
+
+def _release(name: str, package: DistributionPackage, uploaded: datetime | None) -> Release | None:
+    version = _version(package.version)
+    if version is None or package.package_type not in ("wheel", "sdist"):
+        return None
+    is_wheel = package.package_type == "wheel"
+    return Release(
+        project=name,
+        version=version,
+        uploaded=uploaded.astimezone(UTC) if uploaded else None,
+        yanked=(package.yanked_reason or "") if package.is_yanked else None,
+        requires_python=package.requires_python,
+        wheels=(package.filename,) if is_wheel else (),
+        has_sdist=not is_wheel,
+        size=package.size if is_wheel else None,
+    )
+
+
+def _version(text: str | None) -> Version | None:
+    try:
+        return Version(text) if text else None
+    except InvalidVersion:  # older than PEP 440; installers ignore them too
+        return None
+
+
+def _merged(name: str, files: Iterable[Release]) -> tuple[Release, ...]:
+    """One release out of what is known of each of its files. A local label ("2.8.0+cpu") is the same release."""
+    by_version: dict[str, list[Release]] = {}
+    for file in files:
+        by_version.setdefault(file.version.public, []).append(file)
+    return tuple(
+        sorted(
+            (
+                Release(
+                    project=name,
+                    version=Version(public),
+                    uploaded=min((f.uploaded for f in parts if f.uploaded), default=None),
+                    # A release is yanked where every file of it is.
+                    yanked=next((f.yanked for f in parts if f.yanked is not None), None)
+                    if all(f.yanked is not None for f in parts if f.wheels or f.has_sdist)
+                    else None,
+                    requires_python=next((f.requires_python for f in parts if f.requires_python), None),
+                    wheels=tuple(wheel for f in parts for wheel in f.wheels),
+                    has_sdist=any(f.has_sdist for f in parts),
+                    size=max((f.size for f in parts if f.size), default=None),
+                )
+                for public, parts in by_version.items()
+            ),
+            key=lambda release: release.version,
+        )
+    )
+
+
+def _wheels(find_links: Iterable[str]) -> list[Path]:
+    folders = [
+        Path(unquote(urlsplit(p).path)) if p.startswith("file:") else Path(p)
+        for p in find_links
+        if "://" not in p or p.startswith("file:")
+    ]
+    return sorted(wheel for folder in folders if folder.is_dir() for wheel in folder.glob("*.whl"))
+
+
+def _local_wheels(name: str, find_links: Iterable[str]) -> list[Release]:
+    found = []
+    for path in _wheels(find_links):
+        project, version = path.name.split("-")[:2]
+        if normalized_name(project) == name and (parsed := _version(version)):
+            found.append(Release(name, parsed, wheels=(path.name,), size=path.stat().st_size))
+    return found
+
+
+def _read_cache(path: Path, *, max_age: float) -> list[Release] | None:
+    try:
+        if time.time() - path.stat().st_mtime > max_age:
+            return None
+        rows = json.loads(path.read_text(encoding="utf-8"))
+        return [
+            Release(
+                project=row["project"],
+                version=Version(row["version"]),
+                uploaded=datetime.fromisoformat(row["uploaded"]) if row["uploaded"] else None,
+                yanked=row["yanked"],
+                requires_python=row["requires_python"],
+                wheels=tuple(row["wheels"]),
+                has_sdist=row["has_sdist"],
+                size=row["size"],
+            )
+            for row in rows
+        ]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _write_cache(path: Path, releases: Iterable[Release]) -> None:
+    rows = [
+        {
+            "project": r.project,
+            "version": str(r.version),
+            "uploaded": r.uploaded.isoformat() if r.uploaded else None,
+            "yanked": r.yanked,
+            "requires_python": r.requires_python,
+            "wheels": r.wheels,
+            "has_sdist": r.has_sdist,
+            "size": r.size,
+        }
+        for r in releases
+    ]
+    partial = path.with_name(f"{path.name}.{os.getpid()}.part")
+    partial.write_text(json.dumps(rows), encoding="utf-8")
+    partial.replace(path)

@@ -1,0 +1,101 @@
+"""The Python that a repro runs with: where it is, what wheels it takes, and what is installed beside it."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+from packaging import tags as wheel_tags
+
+from harness.errors import UserMistake
+from harness.model import Lock, Pin, normalized_name
+
+if TYPE_CHECKING:
+    from harness.environment.uv import Uv
+
+_QUESTIONS = (
+    "import json,platform,sys,sysconfig;"
+    "print(json.dumps([platform.python_version(),platform.python_implementation(),"
+    "sys.implementation.cache_tag,sysconfig.get_path('stdlib')]))"
+)
+_DISTRIBUTIONS = (
+    "import json,importlib.metadata as m;"
+    "print(json.dumps([[d.metadata['Name'],d.version] for d in m.distributions() if d.metadata['Name']]))"
+)
+
+
+@frozen
+class Interpreter:
+    """A Python on this machine.
+
+    `version` is full ("3.11.7"), `cache_tag` names its bytecode format, `stdlib` is where its standard library lies.
+    """
+
+    path: Path
+    version: str
+    implementation: str
+    cache_tag: str
+    stdlib: Path
+
+    @property
+    def platform(self) -> str:
+        """Operating system and processor, as part of every lock ("linux-x86_64")."""
+        return f"{platform.system().lower()}-{platform.machine().lower()}"
+
+    @property
+    def minor(self) -> str:
+        """The version without its patch level ("3.11")."""
+        return ".".join(self.version.split(".")[:2])
+
+    def wheel_tags(self) -> list[wheel_tags.Tag]:
+        """The tags of wheels that it can install, best first (PEP 425)."""
+        major, minor = (int(part) for part in self.minor.split("."))
+        platforms = list(wheel_tags.platform_tags())
+        return [
+            *wheel_tags.cpython_tags(python_version=(major, minor), platforms=platforms),
+            *wheel_tags.compatible_tags(
+                python_version=(major, minor), interpreter=f"cp{major}{minor}", platforms=platforms
+            ),
+        ]
+
+
+def find_interpreter(asked: str | None, uv: Uv) -> Interpreter:
+    """The interpreter for a version ("3.12") or a path; None: the one the harness runs with.
+
+    Raises `UserMistake` where there is none.
+    """
+    path = Path(asked) if asked and ("/" in asked or asked.startswith("~")) else uv.find_python(asked)
+    path = path.expanduser()
+    try:
+        answer = subprocess.run(
+            [path, "-I", "-S", "-c", _QUESTIONS], capture_output=True, text=True, timeout=60, check=True
+        )
+        version, implementation, cache_tag, stdlib = json.loads(answer.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        raise UserMistake(
+            f"{path} is not a Python that can be run", hint="--python takes a version or a path"
+        ) from error
+    return Interpreter(path.absolute(), version, implementation, cache_tag, Path(stdlib))
+
+
+def foreign_lock(interpreter: Interpreter) -> Lock:
+    """What is installed beside an interpreter that the harness did not set up; its pins carry no hashes."""
+    answer = subprocess.run(
+        [interpreter.path, "-I", "-c", _DISTRIBUTIONS],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    if answer.returncode != 0:
+        raise UserMistake(f"{interpreter.path} can't list what is installed: {answer.stderr.strip().splitlines()[-1:]}")
+    found = {normalized_name(name): version for name, version in reversed(json.loads(answer.stdout))}
+    return Lock(
+        python=interpreter.version,
+        platform=interpreter.platform,
+        pins=[Pin(name, version) for name, version in found.items()],
+    )

@@ -1,0 +1,121 @@
+"""One way to call uv: guarded, quiet, with pip's index settings, its failures told apart."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import uv as uv_package
+from attrs import field, frozen
+
+from harness.environment.pip_settings import PipSettings, read_pip_settings
+from harness.errors import HarnessFault, NoNetwork, NoSpace, UserMistake
+from harness.run.process import Limits, run_guarded
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Mapping
+
+_NETWORK = re.compile(
+    r"error sending request|Failed to fetch|dns error|tcp connect error|Network is unreachable|"
+    r"Connection refused|operation timed out|Network connectivity is disabled|request or response body error",
+    re.IGNORECASE,
+)
+_SPACE = re.compile(r"No space left on device|os error 28|Disk quota exceeded", re.IGNORECASE)
+_LONGEST_S = 3600.0
+# Of a user's own shell and project; they must not steer what is built here.
+_NOT_PASSED = (
+    "VIRTUAL_ENV",
+    "CONDA_PREFIX",
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "UV_PROJECT_ENVIRONMENT",
+    "UV_EXCLUDE_NEWER",
+)
+
+
+@frozen
+class UvAnswer:
+    """How a call ended: exit code 0 is success; `words` is what uv printed, its own marks removed."""
+
+    returncode: int
+    words: str
+
+
+def _binary() -> Path:
+    try:
+        return Path(uv_package.find_uv_bin())
+    except FileNotFoundError as error:
+        raise HarnessFault("the uv program is missing", hint="pip install --force-reinstall uv") from error
+
+
+@frozen
+class Uv:
+    """The uv of this installation with the user's index settings."""
+
+    settings: PipSettings = field(factory=read_pip_settings)
+    binary: Path = field(factory=_binary)
+    extra_environment: Mapping[str, str] = field(factory=dict)
+
+    def call(self, *arguments: str | Path, cwd: Path, cancel: threading.Event | None = None) -> UvAnswer:
+        """Run uv to its end. Raises `NoNetwork` and `NoSpace`; any other failure is in the answer."""
+        with tempfile.NamedTemporaryFile(prefix="harness-uv-", suffix=".log") as log:
+            argv = [str(self.binary), "--no-progress", "--color", "never", *map(str, arguments)]
+            ended = run_guarded(
+                argv,
+                env=self._environment(),
+                cwd=cwd,
+                limits=Limits(wall_s=_LONGEST_S),
+                output=Path(log.name),
+                cancel=cancel,
+            )
+            words = Path(log.name).read_text(encoding="utf-8", errors="replace").strip()
+        if ended.returncode != 0:
+            _raise_surroundings(words)
+        return UvAnswer(ended.returncode, words)
+
+    def find_python(self, asked: str | None) -> Path:
+        """The path of an interpreter for a version; None: the base of the running one."""
+        if asked is None:
+            return Path(getattr(sys, "_base_executable", None) or sys.executable)
+        answer = self.call("python", "find", "--no-project", "--system", asked, cwd=Path.cwd())
+        path = Path(answer.words.splitlines()[-1]) if answer.returncode == 0 and answer.words else None
+        if path is None or not path.exists():
+            raise UserMistake(
+                f"no Python {asked} on this machine",
+                hint=f"--python takes a path too; 'uv python install {asked}' brings one",
+            )
+        return path
+
+    def _environment(self) -> dict[str, str]:
+        environ = {key: value for key, value in os.environ.items() if key not in _NOT_PASSED}
+        return {**environ, **self.settings.as_uv_environment(environ), **self.extra_environment}
+
+
+def spoken_by_uv(words: str) -> str:
+    """The resolver's own words as one line: its marks and line breaks removed."""
+    lines = (re.sub(r"^(error|cause|hint|x|\u00d7|╰─▶|├─▶)\s*:?\s*", "", line.strip()) for line in words.splitlines())
+    text = " ".join(line for line in lines if line)
+    return re.sub(r"^No solution found when resolving dependencies:?\s*", "", text)
+
+
+def _raise_surroundings(words: str) -> None:
+    if _SPACE.search(words):
+        raise NoSpace("no space left on the disk while installing", hint="harness clean frees old environments")
+    if _NETWORK.search(words):
+        address = re.search(r"https?://([^/\s@]+@)?([^/\s]+)", words)
+        where = f" ({address.group(2)})" if address else ""
+        raise NoNetwork(
+            f"the package index can't be reached{where}",
+            hint="go on with the same command when the network is back",
+        )
+
+
+def is_out_of_space(error: OSError) -> bool:
+    """Whether an error of the operating system means a full disk."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
