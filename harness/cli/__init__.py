@@ -1,0 +1,70 @@
+"""The command line: parse, wire, print. It decides nothing, and is the only place that catches `HarnessError`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from harness import __version__
+from harness.cli.bisect import bisect
+from harness.cli.housekeeping import clean, doctor
+from harness.cli.probe import probe
+from harness.cli.results import results
+from harness.errors import HarnessError, HarnessFault, Interrupted
+
+_EXIT_CODES = """\b
+Exit codes:
+    0  an answer was found (for probe: good)
+    1  there is nothing to find (for probe: bad)
+    2  a mistake in the command, or in a file that it names
+    3  not sure: what hides the answer is named (for probe: skip)
+    5  the package index can't be reached
+    6  no space left, or a folder can't be written
+   70  a mistake of the harness itself
+  130  stopped by Ctrl-C; the same command goes on where it stopped
+"""
+
+
+class _Group(click.Group):
+    """A group that turns our errors into one sentence and an exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except HarnessError as error:
+            report(error)
+            ctx.exit(error.exit_code)
+        except KeyboardInterrupt:
+            report(Interrupted("stopped", hint="the same command goes on where it stopped"))
+            ctx.exit(Interrupted.exit_code)
+
+
+def report(error: HarnessError) -> None:
+    """Print an error and its hint on stderr."""
+    console = Console(stderr=True)
+    kind = "stopped" if isinstance(error, Interrupted) else "error"
+    text = error.message if kind == "error" else error.message.removeprefix("stopped; ")
+    console.print(Text.assemble((f"{kind}: ", "bold red" if kind == "error" else "bold yellow"), text), soft_wrap=True)
+    if error.hint:
+        console.print(Text(f"  {error.hint}"), soft_wrap=True)
+    if isinstance(error, HarnessFault):
+        console.print(Text("  this is a mistake of the harness; please report it with the command that you typed"))
+
+
+@click.group(cls=_Group, epilog=_EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="harness")
+def cli() -> None:
+    """Find which release of which package broke a training step, and prove it."""
+
+
+for command in (bisect, probe, results, doctor, clean):
+    cli.add_command(command)
+
+
+def main() -> None:
+    """Entry point of the `harness` command."""
+    sys.exit(cli(prog_name="harness"))

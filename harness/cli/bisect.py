@@ -1,0 +1,122 @@
+"""`harness bisect`: which release broke it, or fixed it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import click
+from attrs import evolve
+from rich.console import Console
+
+from harness.cli.repro_options import chosen_repro
+from harness.cli.wiring import open_workshop, shared_options
+from harness.investigation import Bisecting, Question, make_plan
+from harness.lanes import LocalLanes
+from harness.run.devices import choose_device
+from harness.terminal import LiveView, PlainView, QuietView, print_answer
+
+
+@click.command()
+@click.argument("subject")
+@click.option("--repro", metavar="NAME|PATH", help="Repro to run [default: the one that names the subject].")
+@click.option("--run", metavar="COMMAND", help="Command to run instead: exit code 0 is good, 125 skip, else it failed.")
+@click.option(
+    "--good",
+    metavar="V",
+    help="A release that works [default: the repro's, else steps back until one is found].",
+)
+@click.option("--bad", metavar="V", help="A release that fails [default: the repro's, else the newest].")
+@click.option("--find-fix", is_flag=True, help="Find the release that fixed it: good is newer than bad.")
+@click.option("--pre", is_flag=True, help="Try pre-releases of the subject too.")
+@click.option(
+    "--lanes", type=click.IntRange(1, 64), default=1, show_default=True, help="How many probes run at a time."
+)
+@click.option(
+    "--confirm",
+    type=click.IntRange(0, 20),
+    default=0,
+    show_default=True,
+    help="Run both sides of the change this often again.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON on stdout, and nothing else there.")
+@shared_options
+def bisect(
+    subject: str,
+    repro: str | None,
+    run: str | None,
+    good: str | None,
+    bad: str | None,
+    find_fix: bool,
+    pre: bool,
+    lanes: int,
+    confirm: int,
+    as_json: bool,
+    with_: tuple[str, ...],
+    hold: tuple[str, ...],
+    python: str | None,
+    as_of: str | None,
+    device: str,
+    capability: str,
+    params: tuple[str, ...],
+    pass_env: tuple[str, ...],
+    from_source: tuple[str, ...],
+    torch_backend: str | None,
+    results_folder: Path,
+) -> None:
+    """Find the release of SUBJECT that broke a repro.
+
+    With nothing else, it takes the repro that names SUBJECT, with that repro's own bounds.
+
+    \b
+    harness bisect transformers
+    harness bisect transformers --good 4.50.3 --bad 4.57.6
+    harness bisect transformers --find-fix --bad 4.57.6
+    harness bisect peft --run "pytest -x tests/test_lora.py" --with pytest
+    """
+    question = Question(
+        subject=subject,
+        repro=chosen_repro(repro, run, subject, params),
+        good=good,
+        bad=bad,
+        find_fix=find_fix,
+        with_=with_,
+        hold=hold,
+        as_of=as_of,
+        prereleases=pre,
+        python=python,
+        device=device,
+        confirm=confirm,
+        from_source=from_source,
+        typed=("--repro", shlex.quote(repro)) if repro else ("--run", shlex.quote(run)) if run else (),
+    )
+    workshop = open_workshop(
+        results_folder,
+        python=python,
+        pass_env=pass_env,
+        from_source=from_source,
+        capability=capability,
+        torch_backend=torch_backend,
+    )
+    chosen, why = choose_device(device, question.repro.device, workshop.gpus)
+    plan = make_plan(question, index=workshop.index, interpreter=workshop.interpreter, device=chosen)
+    plan = evolve(plan, choices=(*plan.choices, f"{why} (--device changes it)"))
+    console = Console(stderr=True)
+    pool = LocalLanes(lanes)
+    try:
+        if as_json:
+            answer = Bisecting(plan, workshop.prober, pool, QuietView()).run()
+        elif console.is_terminal:
+            with LiveView(console) as view:
+                answer = Bisecting(plan, workshop.prober, pool, view).run()
+        else:
+            answer = Bisecting(plan, workshop.prober, pool, PlainView(console)).run()
+    finally:
+        pool.close()
+    if as_json:
+        click.echo(json.dumps(answer.as_json(), indent=1))
+    else:
+        print_answer(Console(soft_wrap=True), answer, str(results_folder))
+    sys.exit(answer.status.exit_code)

@@ -1,0 +1,129 @@
+"""`harness doctor` looks at the surroundings; `harness clean` frees disk space."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from harness.cli.wiring import open_workshop, results_option
+from harness.environment import Workspace
+from harness.environment.cleaning import Kept, kept_folders, remove
+from harness.errors import HarnessError, NoSpace, UserMistake
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_GIB = 2**30
+_PROJECT_TO_ASK_FOR = "pip"
+
+
+@click.command()
+@results_option
+def doctor(results_folder: Path) -> None:
+    """Check what the harness needs: Python, uv, the package index, disk, GPU.
+
+    \b
+    harness doctor
+    """
+    console = Console(soft_wrap=True)
+    failures = 0
+    for name, is_fine, words in _checks(results_folder):
+        failures += not is_fine
+        console.print(
+            Text.assemble(("ok    " if is_fine else "FAIL  ", "green" if is_fine else "bold red"), f"{name:<13}", words)
+        )
+    sys.exit(1 if failures else 0)
+
+
+def _checks(results_folder: Path) -> Iterator[tuple[str, bool, str]]:
+    try:
+        workshop = open_workshop(results_folder)
+    except HarnessError as error:
+        yield "set-up", False, f"{error.message}. {error.hint}"
+        return
+    yield "python", True, f"{workshop.interpreter.version} at {workshop.interpreter.path}"
+    answer = workshop.prober.resolver.uv.call("--version", cwd=Path.cwd())
+    yield "uv", answer.returncode == 0, answer.words
+    try:
+        releases = workshop.index.releases(_PROJECT_TO_ASK_FOR)
+        dated = sum(release.uploaded is not None for release in releases)
+        words = f"answers; {len(releases)} releases of {_PROJECT_TO_ASK_FOR}, {dated} with a date"
+        yield "index", True, words if dated else f"{words}: --as-of needs dates"
+    except HarnessError as error:
+        yield "index", False, f"{error.message}. {error.hint}"
+    workspace = workshop.prober.workspace
+    try:
+        free = shutil.disk_usage(workspace.environments).free / _GIB
+        yield (
+            "cache",
+            free > 2,
+            f"{free:.1f} GiB free at {workspace.root}" + ("" if free > 2 else "; harness clean frees some"),
+        )
+    except NoSpace as error:
+        yield "cache", False, f"{error.message}. {error.hint}"
+    folder = results_folder.absolute()
+    writable = os.access(next(p for p in (folder, *folder.parents) if p.exists()), os.W_OK)
+    yield "results", writable, f"{folder} {'can' if writable else 'can NOT'} be written"
+    gpus = ", ".join(f"{gpu.name} (driver {gpu.driver})" for gpu in workshop.gpus)
+    yield "gpu", True, gpus or "none; repros that need CUDA run with a stand-in"
+
+
+@click.command()
+@click.option("--all", "everything", is_flag=True, help="Remove all that is kept between runs.")
+@click.option(
+    "--older-than",
+    type=click.FloatRange(min=0),
+    metavar="DAYS",
+    help="Remove environments not used for so many days.",
+)
+@click.option(
+    "--keep",
+    type=click.FloatRange(min=0),
+    metavar="GIB",
+    help="Remove the longest unused until so much is left.",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be removed.")
+def clean(everything: bool, older_than: float | None, keep: float | None, dry_run: bool) -> None:
+    """Free disk space: environments and bytecode that can be made again. Results are never touched.
+
+    \b
+    harness clean --older-than 14
+    harness clean --keep 20
+    """
+    if not everything and older_than is None and keep is None:
+        raise UserMistake("say what to remove", hint="--all, --older-than DAYS or --keep GIB")
+    workspace = Workspace.default()
+    kept = kept_folders(workspace)
+    chosen = kept if everything else _chosen(kept, older_than, keep)
+    freed = sum(folder.size for folder in chosen)
+    for folder in chosen:
+        if not dry_run:
+            remove(folder, workspace)
+    if everything and not dry_run:
+        shutil.rmtree(workspace.bytecode, ignore_errors=True)
+        shutil.rmtree(workspace.index, ignore_errors=True)
+    verb = "would remove" if dry_run else "removed"
+    left = sum(folder.size for folder in kept) - freed
+    click.echo(
+        f"{verb} {len(chosen)} environments, {freed / _GIB:.2f} GiB; {left / _GIB:.2f} GiB are kept in {workspace.root}"
+    )
+
+
+def _chosen(kept: list[Kept], older_than: float | None, keep: float | None) -> list[Kept]:
+    chosen = [folder for folder in kept if older_than is not None and folder.unused_days >= older_than]
+    if keep is not None:
+        left = sum(folder.size for folder in kept) - sum(folder.size for folder in chosen)
+        for folder in kept:
+            if left <= keep * _GIB:
+                break
+            if folder not in chosen:
+                chosen.append(folder)
+                left -= folder.size
+    return chosen

@@ -1,0 +1,154 @@
+"""`harness probe`: one repro, one environment, one run."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import cattrs
+import click
+from rich.console import Console
+
+from harness.cli.repro_options import chosen_repro
+from harness.cli.wiring import Workshop, open_workshop, shared_options
+from harness.errors import UserMistake
+from harness.investigation.repros import find_repro
+from harness.model import Combination, Device, Judgement, Observation, Outcome, Verdict, judge
+from harness.probe import Prepared, Probe, next_attempt
+from harness.run.devices import choose_device
+from harness.terminal import print_observation
+
+_EXIT = {Verdict.GOOD: 0, Verdict.BAD: 1, Verdict.SKIP: 3}
+
+
+@click.command()
+@click.argument("repro", required=False)
+@click.option("--run", metavar="COMMAND", help="Command to run instead of a repro.")
+@click.option("--again", metavar="KEY", help="Run an observation of the results once more: same lock, same repro.")
+@click.option("--fresh", is_flag=True, help="Run even if the store has the answer.")
+@click.option("--json", "as_json", is_flag=True, help="Print the observation as JSON.")
+@shared_options
+def probe(
+    repro: str | None,
+    run: str | None,
+    again: str | None,
+    fresh: bool,
+    as_json: bool,
+    with_: tuple[str, ...],
+    hold: tuple[str, ...],
+    python: str | None,
+    as_of: str | None,
+    device: str,
+    capability: str,
+    params: tuple[str, ...],
+    pass_env: tuple[str, ...],
+    from_source: tuple[str, ...],
+    torch_backend: str | None,
+    results_folder: Path,
+) -> None:
+    """Run REPRO once and say what happened.
+
+    With --python PATH of an environment's interpreter, the repro runs in that environment as it is.
+
+    \b
+    harness probe whisper_lora_checkpointing --with transformers==4.53.0
+    harness probe repros/second_backward.py --python ~/venv/bin/python
+    """
+    in_place = bool(python and "/" in python)
+    workshop = open_workshop(
+        results_folder,
+        python=python,
+        pass_env=pass_env,
+        from_source=from_source,
+        capability=capability,
+        torch_backend=torch_backend,
+    )
+    if again:
+        prepared = _prepared_again(workshop, again)
+    else:
+        chosen = chosen_repro(repro, run, None, params)
+        where, _ = choose_device(device, chosen.device, workshop.gpus)
+        asked = Probe(
+            chosen,
+            Combination(
+                python=workshop.interpreter.version,
+                requirements=(*chosen.dependencies, *with_),
+                holds=hold,
+                as_of=_date(as_of),
+                device=where,
+                from_source=from_source,
+            ),
+        )
+        if in_place and python is not None:
+            if with_ or hold:
+                raise UserMistake("--python PATH runs in an environment as it is; --with and --hold can't change it")
+            prepared = workshop.prober.prepare_in(python, asked)
+        else:
+            prepared = workshop.prober.prepare(asked)
+            while fresh and prepared.cached:
+                asked = next_attempt(asked)
+                prepared = workshop.prober.prepare(asked)
+    observation = workshop.prober.execute(prepared)
+    judgement = _judged(workshop, prepared, observation)
+    if as_json:
+        click.echo(json.dumps(cattrs.unstructure(observation), indent=1))
+    else:
+        print_observation(
+            Console(soft_wrap=True),
+            observation,
+            judgement.verdict if judgement else None,
+            judgement.reason if judgement else "",
+        )
+    if judgement is not None:
+        sys.exit(_EXIT[judgement.verdict])
+    sys.exit(0 if observation.outcome is Outcome.COMPLETED else 1)
+
+
+def _judged(workshop: Workshop, prepared: Prepared, observation: Observation) -> Judgement | None:
+    signature = prepared.probe.repro.signature
+    return judge(observation, signature, workshop.store.log(observation)) if signature is not None else None
+
+
+def _prepared_again(workshop: Workshop, key: str) -> Prepared:
+    known = [o for o in workshop.store.observations() if o.key.startswith(key)]
+    lock = known[0].lock if len(known) == 1 else None
+    if lock is None:
+        why = (
+            "no observation begins"
+            if not known
+            else f"{len(known)} observations begin"
+            if len(known) > 1
+            else "there is no lock for the one that begins"
+        )
+        raise UserMistake(f"{why} with {key!r} in {workshop.store.root}", hint="harness results lists them")
+    observation = known[0]
+    repro = find_repro(observation.repro).with_params(observation.params)
+    if repro.digest != observation.repro_digest:
+        raise UserMistake(
+            f"{observation.repro} has changed since {key} was observed",
+            hint=f"harness probe {observation.repro} runs it as it is now",
+        )
+    asked = Probe(
+        repro,
+        Combination(
+            python=lock.python,
+            requirements=observation.requirements,
+            device=Device(observation.device),
+        ),
+        attempt=max(
+            o.attempt for o in workshop.store.observations() if o.lock == lock and o.repro_digest == repro.digest
+        )
+        + 1,
+    )
+    return workshop.prober.prepare_lock(asked, lock)
+
+
+def _date(as_of: str | None) -> datetime | None:
+    if as_of in (None, "none"):
+        return None
+    try:
+        return datetime.fromisoformat(str(as_of)).replace(tzinfo=UTC)
+    except ValueError as error:
+        raise UserMistake(f"--as-of takes a date such as 2025-06-27 for one probe, not {as_of!r}") from error

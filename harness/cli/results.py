@@ -1,0 +1,50 @@
+"""`harness results`: what has been observed, as a table."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from harness.cli.wiring import results_option
+from harness.errors import UserMistake
+from harness.store import Store
+
+_SHOWN = ("key", "started", "repro", "requirements", "device", "outcome", "detail", "duration_s")
+
+
+@click.command()
+@click.option("--format", "style", type=click.Choice(["table", "csv", "parquet"]), default="table", show_default=True)
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write there instead of to stdout.")
+@results_option
+def results(style: str, output: Path | None, results_folder: Path) -> None:
+    """Show every observation that is kept: a row each; csv and parquet have all columns.
+
+    \b
+    harness results
+    harness results --format csv --output runs.csv
+    """
+    frame = Store(results_folder.absolute()).frame()
+    if frame.empty:
+        raise UserMistake(f"no observations in {results_folder}", hint="harness bisect and harness probe make them")
+    if style == "csv":
+        frame.to_csv(output or sys.stdout, index=False)
+    elif style == "parquet":
+        if output is None:
+            raise UserMistake("parquet is not text; --output FILE says where to write it")
+        try:
+            frame.to_parquet(output, index=False)
+        except ImportError as error:
+            raise UserMistake("parquet needs pyarrow", hint="pip install 'regression-harness[parquet]'") from error
+    else:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for column in _SHOWN:
+            table.add_column(column.removesuffix("_s"), no_wrap=column in ("key", "outcome"))
+        for row in frame[list(_SHOWN)].itertuples(index=False):
+            table.add_row(*(Text("" if value is None else str(value)) for value in row))
+        console = Console(file=output.open("w", encoding="utf-8")) if output else Console()
+        console.print(table)

@@ -1,0 +1,118 @@
+"""Puts the parts together for one command: store, index, resolver, builder, prober."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from attrs import frozen
+
+from harness.environment import (
+    Builder,
+    Index,
+    Interpreter,
+    Resolver,
+    Uv,
+    Workspace,
+    find_interpreter,
+    read_pip_settings,
+)
+from harness.probe import Prober
+from harness.run.devices import Gpu, find_gpus
+from harness.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+results_option = click.option(
+    "--results",
+    "results_folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=lambda: os.environ.get("HARNESS_RESULTS", "results"),
+    show_default="results, or HARNESS_RESULTS",
+    help="Folder of the records; what is in it is not run again.",
+)
+
+
+@frozen
+class Workshop:
+    """All that a command needs to try something."""
+
+    store: Store
+    index: Index
+    interpreter: Interpreter
+    prober: Prober
+    gpus: tuple[Gpu, ...]
+
+
+def open_workshop(
+    results_folder: Path,
+    *,
+    python: str | None = None,
+    pass_env: tuple[str, ...] = (),
+    from_source: tuple[str, ...] = (),
+    capability: str = "8.6",
+    torch_backend: str | None = None,
+) -> Workshop:
+    """Wire the parts. Raises `UserMistake` where there is no such Python."""
+    workspace = Workspace.default()
+    settings = read_pip_settings()
+    uv = Uv(settings, extra_environment={"UV_TORCH_BACKEND": torch_backend} if torch_backend else {})
+    interpreter = find_interpreter(python, uv)
+    index = Index(settings, workspace.index)
+    store = Store(results_folder.absolute())
+    gpus = find_gpus(os.environ)
+    prober = Prober(
+        store=store,
+        resolver=Resolver(uv, index, interpreter),
+        builder=Builder(uv, interpreter, workspace, from_source=from_source),
+        workspace=workspace,
+        gpus=gpus,
+        pass_env=pass_env,
+        capability=capability,
+        invoked_from=Path.cwd(),
+    )
+    return Workshop(store, index, interpreter, prober, gpus)
+
+
+def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that bisect and probe have in common."""
+    for option in reversed(_SHARED):
+        command = option(command)
+    return command
+
+
+def _many(*names: str, metavar: str, text: str) -> Callable[..., Any]:
+    return click.option(*names, multiple=True, metavar=metavar, help=text)
+
+
+_SHARED = [
+    _many("--with", "with_", metavar="REQ", text="Install this too, or instead of the repro's own requirement."),
+    _many("--hold", metavar="REQ", text="Keep this where the releases allow it; what they do not allow is told."),
+    click.option("--python", metavar="X", help="Python to use: a version (3.12) or a path."),
+    click.option(
+        "--as-of",
+        metavar="era|DATE|none",
+        help="Companions of each release's own day, of one day, or held near the bad end's.",
+    ),
+    click.option(
+        "--device",
+        type=click.Choice(["auto", "cpu", "cuda", "emulated"]),
+        default="auto",
+        show_default=True,
+        help="Where the repro runs.",
+    ),
+    click.option(
+        "--capability",
+        default="8.6",
+        show_default=True,
+        help="Compute capability that the stand-in for CUDA pretends.",
+    ),
+    _many("--param", "params", metavar="NAME=VALUE", text="A parameter of the repro; the value is JSON, else text."),
+    _many("--pass-env", metavar="NAME", text="Let the repro see this environment variable (a token, say)."),
+    _many("--build", "from_source", metavar="PROJECT", text="Allow this project to be built from source."),
+    click.option("--torch-backend", metavar="NAME", help="uv's choice of PyTorch builds: auto, cpu, cu128, ..."),
+    results_option,
+]

@@ -1,0 +1,255 @@
+"""A plan: which releases can be tried, between which ends, and what was chosen for the user."""
+
+from __future__ import annotations
+
+import difflib
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.version import InvalidVersion, Version
+
+from harness.environment.resolve import ERA_MARGIN
+from harness.errors import UnknownRelease, UserMistake
+from harness.model import Combination, Device, Lock, Release, normalized_name
+from harness.model.repro import Bounds
+from harness.probe import Probe
+
+if TYPE_CHECKING:
+    from harness.environment import Index, Interpreter
+    from harness.investigation.question import Question
+    from harness.model import Repro
+
+
+@frozen
+class LeftOut:
+    """A release inside the range that is not tried, and why."""
+
+    release: str
+    reason: str
+
+
+@frozen
+class Plan:
+    """Everything that is fixed before the first probe.
+
+    `releases` are those that can be tried, in version order; `good` and `bad` are positions in it or None where
+    the search has to find that end; `choices` are sentences on what was chosen, with the flag that changes it.
+    """
+
+    question: Question
+    repro: Repro
+    interpreter: Interpreter
+    device: Device
+    releases: tuple[Release, ...]
+    good: int | None
+    bad: int | None
+    left_out: tuple[LeftOut, ...]
+    as_of: str
+    requirements: tuple[str, ...]
+    holds: tuple[str, ...]
+    choices: tuple[str, ...] = ()
+
+    @property
+    def subject(self) -> str:
+        """The project that is bisected over, normalised."""
+        return normalized_name(self.question.subject)
+
+    def combination(self, position: int, near: Lock | None) -> Combination:
+        """What is asked for when one release is tried."""
+        release = self.releases[position]
+        return Combination(
+            python=self.interpreter.version,
+            requirements=(*self.requirements, f"{self.subject}=={release.version}"),
+            holds=self.holds,
+            as_of=self._date_for(release),
+            near=near.id if near is not None and self.as_of == "none" else None,
+            device=self.device,
+            prereleases=(self.subject,) if release.version.is_prerelease else (),
+            from_source=self.question.from_source,
+        )
+
+    def probe(self, position: int, near: Lock | None, attempt: int = 0) -> Probe:
+        """The probe of one release."""
+        near = near if self.as_of == "none" else None
+        return Probe(self.repro, self.combination(position, near), near, attempt)
+
+    def _date_for(self, release: Release) -> datetime | None:
+        if self.as_of == "none":
+            return None
+        if self.as_of == "era":
+            return release.uploaded + ERA_MARGIN if release.uploaded else None
+        return datetime.fromisoformat(self.as_of).replace(tzinfo=UTC)
+
+
+def make_plan(question: Question, *, index: Index, interpreter: Interpreter, device: Device) -> Plan:
+    """Fill in what the question leaves open, from the repro's metadata and the index.
+
+    Raises `UnknownProject`, `UnknownRelease`, `UserMistake` and `NoNetwork`.
+    """
+    subject = normalized_name(question.subject)
+    repro = question.repro
+    bounds = repro.subjects.get(subject, Bounds())
+    choices: list[str] = []
+    good, bad = _ends(question, bounds, choices)
+    as_of = _as_of(question.as_of or bounds.as_of or "none")
+    held = {_parsed(r).name for r in (*question.with_, *question.hold)}
+    holds = (*question.hold, *(hold for hold in bounds.hold if _parsed(hold).name not in held))
+    if not question.as_of:
+        choices.append(f"companions: {_companions(as_of)} (--as-of changes it)")
+    if kept := [hold for hold in holds if hold not in question.hold]:
+        choices.append(f"held: {', '.join(kept)} (by the repro; --hold and --with change it)")
+    all_releases = index.releases(subject)
+    for end in (good, bad):
+        if end is not None and index.release(subject, end) is None:
+            raise UnknownRelease(subject, end, "no such release", hint=_near_releases(end, all_releases))
+    _check_order(question, good, bad)
+    releases, left_out = _usable(question, all_releases, interpreter, good, bad)
+    versions = [str(release.version) for release in releases]
+    return Plan(
+        question=question,
+        repro=repro,
+        interpreter=interpreter,
+        device=device,
+        releases=releases,
+        good=_position(good, versions),
+        bad=_position(bad, versions),
+        left_out=left_out,
+        as_of=as_of,
+        requirements=_requirements(question, repro, subject),
+        holds=tuple(holds),
+        choices=tuple(choices),
+    )
+
+
+def _ends(question: Question, bounds: Bounds, choices: list[str]) -> tuple[str | None, str | None]:
+    """The two ends: what the user gave, else the repro's bounds where they fit to it."""
+    good, bad = question.good, question.bad
+    if question.find_fix:
+        if bad is None:
+            bad = bounds.bad
+            if bad is not None:
+                choices.append(f"bad end: {bad} (by the repro; --bad changes it)")
+        return good, bad
+    if good is None and bounds.good is not None and (bad is None or _version(bounds.good) < _version(bad)):
+        good = bounds.good
+        choices.append(f"good end: {good} (by the repro; --good changes it)")
+    if bad is None and bounds.bad is not None and (good is None or _version(good) < _version(bounds.bad)):
+        bad = bounds.bad
+        choices.append(f"bad end: {bad} (by the repro; --bad changes it)")
+    return good, bad
+
+
+def _check_order(question: Question, good: str | None, bad: str | None) -> None:
+    if good is None or bad is None:
+        return
+    if _version(good) == _version(bad):
+        raise UserMistake(f"--good and --bad are both {good}; there is nothing between them")
+    if question.find_fix and _version(good) < _version(bad):
+        raise UserMistake(
+            f"--good {good} is older than --bad {bad}, so there is no fix to find between them",
+            hint="leave out --find-fix to find what broke it",
+        )
+    if not question.find_fix and _version(good) > _version(bad):
+        raise UserMistake(
+            f"--good {good} is newer than --bad {bad}",
+            hint="swap them, or add --find-fix to find the release that mended it",
+        )
+
+
+def _usable(
+    question: Question,
+    releases: tuple[Release, ...],
+    interpreter: Interpreter,
+    good: str | None,
+    bad: str | None,
+) -> tuple[tuple[Release, ...], tuple[LeftOut, ...]]:
+    """The releases between the ends that can be tried, and the others with their reasons."""
+    ends = {_version(end).public for end in (good, bad) if end is not None}
+    oldest, newest = (bad, good) if question.find_fix else (good, bad)
+    inside = [
+        release
+        for release in releases
+        if (oldest is None or release.version >= _version(oldest))
+        and (newest is None or release.version <= _version(newest))
+    ]
+    tags = frozenset(interpreter.wheel_tags())
+    usable, left_out = [], []
+    for release in inside:
+        reason = release.left_out_because(
+            python=interpreter.version,
+            tags=tags,
+            prereleases=question.prereleases,
+            build_from_source=normalized_name(question.subject) in question.from_source,
+        )
+        # Who names a pre-release or a yanked one as an end wants it tried.
+        named = release.version.public in ends and reason is not None and reason.startswith(("pre-release", "yanked"))
+        if reason is None or named:
+            usable.append(release)
+        else:
+            left_out.append(LeftOut(str(release.version), reason))
+            if release.version.public in ends:
+                raise UnknownRelease(release.project, str(release.version), reason, hint="choose another end")
+    if not usable:
+        reasons = sorted({row.reason for row in left_out}) or ["no releases"]
+        raise UnknownRelease(
+            normalized_name(question.subject), "(all)", f"no release can be tried: {'; '.join(reasons)}",
+            hint="--python takes another interpreter, --pre includes pre-releases, --build allows source releases",
+        )  # fmt: skip
+    return tuple(usable), tuple(left_out)
+
+
+def _requirements(question: Question, repro: Repro, subject: str) -> tuple[str, ...]:
+    """The repro's dependencies, less those that `--with` says better and the subject itself."""
+    said = {_parsed(requirement).name for requirement in question.with_} | {subject}
+    kept = [text for text in repro.dependencies if normalized_name(Requirement(text).name) not in said]
+    return (*kept, *question.with_)
+
+
+def _as_of(text: str) -> str:
+    if text in ("era", "none"):
+        return text
+    try:
+        datetime.fromisoformat(text)
+    except ValueError as error:
+        raise UserMistake(f"--as-of takes era, none or a date such as 2025-06-27, not {text!r}") from error
+    return text
+
+
+def _companions(as_of: str) -> str:
+    return {
+        "era": "those of each release's own day",
+        "none": "as near as possible to those of the bad end",
+    }.get(as_of, f"those of {as_of}")
+
+
+@frozen
+class _Named:
+    name: str
+
+
+def _parsed(text: str) -> _Named:
+    try:
+        return _Named(normalized_name(Requirement(text).name))
+    except InvalidRequirement as error:
+        raise UserMistake(
+            f"{text!r} is not a requirement: {error}", hint="write for instance 'torch==2.8.0'"
+        ) from error
+
+
+def _version(text: str) -> Version:
+    try:
+        return Version(text)
+    except InvalidVersion as error:
+        raise UserMistake(f"{text!r} is not a version", hint="write for instance 4.52.4") from error
+
+
+def _position(end: str | None, versions: list[str]) -> int | None:
+    return versions.index(str(_version(end).public)) if end is not None else None
+
+
+def _near_releases(version: str, releases: tuple[Release, ...]) -> str:
+    known = [str(release.version) for release in releases]
+    close = difflib.get_close_matches(version, known, n=3, cutoff=0.5) or known[-3:]
+    return f"near it there are: {', '.join(close)}"

@@ -1,0 +1,35 @@
+"""A question as the user put it; what was left open is None, and the plan fills it in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+if TYPE_CHECKING:
+    from harness.model import Repro
+
+
+@frozen
+class Question:
+    """Which release of `subject` broke (or, with `find_fix`, mended) `repro`?
+
+    `good` and `bad` are versions; `with_` and `hold` requirements; `as_of` is "era", "none" or an ISO date;
+    `python` a version or a path; `device` "auto", "cpu", "cuda" or "emulated"; `from_source` names projects that
+    may be built from source; `typed` are the words that name the repro, quoted for a shell.
+    """
+
+    subject: str
+    repro: Repro
+    good: str | None = None
+    bad: str | None = None
+    find_fix: bool = False
+    with_: tuple[str, ...] = ()
+    hold: tuple[str, ...] = ()
+    as_of: str | None = None
+    prereleases: bool = False
+    python: str | None = None
+    device: str = "auto"
+    confirm: int = 0
+    from_source: tuple[str, ...] = ()
+    typed: tuple[str, ...] = ()

@@ -1,0 +1,69 @@
+"""Where repros are found: a path, the `repros/` of the working directory, or those that come with the harness."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+from harness.errors import BadRepro
+from harness.model import Repro, normalized_name
+from harness.model.repro import parse_repro
+
+_SHIPPED = Path(__file__).parent.parent / "_repros"
+
+
+def list_repros(where: Path | None = None) -> list[Repro]:
+    """Every repro that can be named, sorted; the working directory's hide shipped ones, broken ones are left out."""
+    found = {path.stem: path for folder in _folders(where) for path in sorted(folder.glob("*.py"))}
+    repros = []
+    for name in sorted(found):
+        try:
+            repros.append(read_repro(found[name]))
+        except BadRepro:
+            continue
+    return repros
+
+
+def find_repro(name: str, where: Path | None = None) -> Repro:
+    """A repro by name or path. Raises `BadRepro`."""
+    path = Path(name).expanduser()
+    if path.suffix == ".py" or "/" in name:
+        return read_repro(path)
+    for folder in reversed(_folders(where)):
+        if (folder / f"{name}.py").is_file():
+            return read_repro(folder / f"{name}.py")
+    known = [repro.name for repro in list_repros(where)]
+    close = difflib.get_close_matches(name, known, n=1)
+    raise BadRepro(
+        f"no repro named {name!r}" + (f"; did you mean {close[0]!r}?" if close else ""),
+        hint=f"there are: {', '.join(known) or 'none'}; a path to a file works too",
+    )
+
+
+def repro_for_subject(subject: str, where: Path | None = None) -> Repro:
+    """The repro whose metadata names the subject first, else at all. Raises `BadRepro`."""
+    name = normalized_name(subject)
+    naming = [repro for repro in list_repros(where) if name in repro.subjects]
+    if not naming:
+        raise BadRepro(
+            f"no repro names {subject} as its subject",
+            hint=f'say what to run: harness bisect {subject} --repro PATH, or --run "COMMAND"',
+        )
+    return min(naming, key=lambda repro: list(repro.subjects).index(name))
+
+
+def read_repro(path: Path) -> Repro:
+    """Read one repro. Raises `BadRepro`."""
+    try:
+        source = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise BadRepro(f"can't read the repro {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise BadRepro(f"the repro {path} is not text in UTF-8") from error
+    return parse_repro(source, name=path.stem, path=str(path))
+
+
+def _folders(where: Path | None) -> list[Path]:
+    """Less important first. In a checkout the shipped ones are the top level's `repros/`."""
+    checkout = Path(__file__).parent.parent.parent / "repros"
+    return [folder for folder in (checkout, _SHIPPED, (where or Path.cwd()) / "repros") if folder.is_dir()]

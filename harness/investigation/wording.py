@@ -1,0 +1,89 @@
+"""The sentences of an answer: what was found, how sure it is, and what to type next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.investigation.answer import Answer, Status, Step
+from harness.model import Verdict
+from harness.search import BisectionStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.investigation.plan import Plan
+    from harness.search import BisectionResult
+
+
+def sentence_for(answer: Answer, result: BisectionResult, name: Mapping[int, str]) -> str:
+    """One sentence that answers the question, with what is uncertain in it."""
+    subject = answer.subject
+    tried = [step for step in answer.steps if step.verdict is not Verdict.SKIP]
+    oldest = name[min(_positions(tried, name), default=0)]
+    newest = name[max(_positions(tried, name), default=0)]
+    match answer.status:
+        case Status.FOUND:
+            text = f"{subject} {answer.first_bad} broke it: {answer.last_good} is good, {answer.first_bad} is bad."
+        case Status.FIXED:
+            text = f"{subject} {answer.first_good} fixed it: {answer.last_bad} is bad, {answer.first_good} is good."
+        case Status.NOT_A_REGRESSION:
+            text = (
+                f"Not a regression in {subject}: {oldest}, the oldest release that could be tested here, fails in the "
+                "same way; nothing that worked before was found."
+            )
+        case Status.NO_FAILURE:
+            text = f"No failure: {subject} {newest} is good."
+        case Status.NOT_FIXED:
+            text = f"Not fixed: {subject} {newest}, the newest release that could be tested here, still fails."
+        case Status.INCONCLUSIVE:
+            text = _inconclusive(answer, result, name)
+    moved = [
+        f"{name[end.asked]} could not be tested, so {name[end.used]} stands for the {end.end.value} end"
+        for end in result.moved_ends
+    ]
+    return " ".join([text, *(f"{sentence[0].upper()}{sentence[1:]}." for sentence in moved)])
+
+
+def advice_for(answer: Answer, plan: Plan) -> str:
+    """The one line to type next, or nothing."""
+    base = " ".join(["harness bisect", answer.subject, *plan.question.typed])
+    last = answer.steps[-1].release if answer.steps else ""
+    match answer.status:
+        case Status.NO_FAILURE:
+            return f"If an older release failed: {base} --bad VERSION; to see which one mended it, add --find-fix"
+        case Status.NOT_A_REGRESSION if plan.good is not None:
+            return f"To look further back than {plan.releases[plan.good].version}: {base} --good VERSION"
+        case Status.NOT_A_REGRESSION:
+            return f"If a later release fixed it: {base} --find-fix --bad {answer.steps[0].release}"
+        case Status.FOUND:
+            return f"If a later release fixed it: {base} --find-fix --bad {answer.first_bad}"
+        case Status.NOT_FIXED if not plan.question.prereleases:
+            return f"To look at pre-releases too: {base} --find-fix --bad {last} --pre"
+        case Status.INCONCLUSIVE:
+            return "Releases that were skipped hide the change; --with, --hold or --python may make them run"
+        case _:
+            return ""
+
+
+def _inconclusive(answer: Answer, result: BisectionResult, name: Mapping[int, str]) -> str:
+    if result.status is BisectionStatus.FLAKY:
+        which = ", ".join(name[position] for position in result.flaky)
+        return f"Not sure: {answer.subject} {which} gave different verdicts when it was run again."
+    if result.suspects:
+        old, new = (answer.last_good, answer.first_bad) if answer.first_bad else (answer.last_bad, answer.first_good)
+        return (
+            f"Not sure which: the change came after {answer.subject} {old} and not later than {new}; "
+            f"suspects are {', '.join(answer.suspects)}, since those between could not be tested."
+        )
+    if not answer.steps:
+        return f"Not sure: no release of {answer.subject} could be tested."
+    first = answer.steps[0]
+    return (
+        f"Not sure: no two releases of {answer.subject} could be judged; "
+        f"the first, {first.release}, was {first.verdict.value}: {first.reason}."
+    )
+
+
+def _positions(steps: list[Step], name: Mapping[int, str]) -> list[int]:
+    released = {step.release for step in steps}
+    return [position for position, release in name.items() if release in released]

@@ -1,0 +1,166 @@
+"""The store: every observation as one JSON record under `results/`, its log beside it.
+
+A record is written whole or not at all and is never changed. Its key says what was run where, so that the same
+question asked again is answered from here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import cattrs
+from attrs import frozen
+
+from harness.environment.uv import is_out_of_space
+from harness.errors import NoSpace
+from harness.model import Device, Lock, Observation, Repro
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SCHEMA = 1
+
+_converter = cattrs.Converter(omit_if_default=True, forbid_extra_keys=False)
+
+
+def observation_key(
+    lock: Lock, repro: Repro, device: Device, *, machine: str = "", attempt: int = 0, mixture: str = ""
+) -> str:
+    """The address of an observation: lock (with interpreter and platform), repro, parameters, device, attempt.
+
+    `machine` tells devices of different kinds apart (a GPU's name), `mixture` an environment whose files are not
+    those of its lock alone.
+    """
+    what = [
+        lock.id,
+        repro.digest,
+        json.dumps(repro.params, sort_keys=True),
+        device.value,
+        machine,
+        attempt,
+        mixture,
+    ]
+    return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:20]
+
+
+@frozen
+class StoredResolution:
+    """What the resolver answered: a lock with its drift, or its words where there is none."""
+
+    lock: Lock | None
+    drift: tuple[str, ...] = ()
+    words: str = ""
+
+
+@frozen
+class Store:
+    """Observations, logs and locks in one folder."""
+
+    root: Path
+
+    def get(self, key: str) -> Observation | None:
+        """The observation of a key, or None. A record that can't be read counts as absent."""
+        return self._read(self._record(key))
+
+    def put(self, observation: Observation) -> None:
+        """Keep an observation. Raises `NoSpace`."""
+        record = {"schema": SCHEMA, **_converter.unstructure(observation)}
+        self._write(self._record(observation.key), json.dumps(record, indent=1, sort_keys=True))
+
+    def get_resolution(self, key: str) -> StoredResolution | None:
+        """What a resolution key (`Combination.resolution_key`) was answered with, or None."""
+        try:
+            record = json.loads((self.root / "locks" / f"{key}.json").read_text(encoding="utf-8"))
+            return _converter.structure(record, StoredResolution) if record.get("schema") == SCHEMA else None
+        except (OSError, ValueError, KeyError, TypeError, cattrs.BaseValidationError):
+            return None
+
+    def put_resolution(self, key: str, resolution: StoredResolution, question: Mapping[str, Any]) -> None:
+        """Keep an answer of the resolver, with the question in words. Raises `NoSpace`."""
+        record = {"schema": SCHEMA, "question": question, **_converter.unstructure(resolution)}
+        self._write(self.root / "locks" / f"{key}.json", json.dumps(record, indent=1))
+
+    def log_path(self, key: str) -> Path:
+        """Where the compressed log of an observation lies."""
+        path = self._record(key).with_suffix(".log.gz")
+        with self._disk():
+            path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def log(self, observation: Observation) -> str:
+        """All that a run printed; empty if it was not kept."""
+        if not observation.log:
+            return ""
+        try:
+            with gzip.open(self.root / observation.log, "rt", encoding="utf-8", errors="replace") as file:
+                return file.read()
+        except (OSError, EOFError):
+            return ""
+
+    def observations(self) -> Iterator[Observation]:
+        """Every observation, the oldest first."""
+        found = filter(None, map(self._read, (self.root / "observations").glob("*/*.json")))
+        yield from sorted(found, key=lambda observation: (observation.started, observation.key))
+
+    def frame(self) -> pd.DataFrame:
+        """The observations as a table: a row each, a column for each distribution, parameter and metric."""
+        import pandas as pd
+
+        return pd.DataFrame([_row(observation) for observation in self.observations()])
+
+    def _record(self, key: str) -> Path:
+        return self.root / "observations" / key[:2] / f"{key}.json"
+
+    def _read(self, path: Path) -> Observation | None:
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+            return _converter.structure(record, Observation) if record.get("schema") == SCHEMA else None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, cattrs.BaseValidationError):
+            return None
+
+    def _write(self, path: Path, text: str) -> None:
+        partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+        with self._disk():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            partial.write_text(text + "\n", encoding="utf-8")
+            partial.replace(path)
+
+    @contextlib.contextmanager
+    def _disk(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            why = "no space left" if is_out_of_space(error) else (error.strerror or "an error of the disk")
+            raise NoSpace(f"can't write to {self.root}: {why}", hint="--results names another folder") from error
+
+
+def _row(observation: Observation) -> dict[str, Any]:
+    raised = observation.exception
+    row: dict[str, Any] = {
+        "key": observation.key,
+        "started": observation.started,
+        "repro": observation.repro,
+        "device": observation.device.value,
+        "outcome": observation.outcome.value,
+        "detail": observation.detail,
+        "exception": raised.name if raised else None,
+        "python": observation.lock.python if observation.lock else None,
+        "duration_s": observation.duration_s,
+        "setup_s": observation.setup_s,
+        "peak_memory_mib": round(observation.peak_memory / 2**20, 1) if observation.peak_memory else None,
+        "attempt": observation.attempt,
+        "as_of": observation.as_of,
+        "requirements": " ".join(observation.requirements),
+    }
+    row.update({f"param:{name}": value for name, value in observation.params.items()})
+    row.update({f"metric:{name}": value for name, value in observation.metrics.items()})
+    if observation.lock is not None:
+        row.update({f"version:{pin.name}": pin.version for pin in observation.lock.pins})
+    return row

@@ -1,0 +1,104 @@
+"""An answer for a person to read, with the commands that show each side again."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from harness.investigation import Answer, Status
+from harness.model import Observation, Outcome, Verdict
+from harness.terminal.running import STYLE, duration
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_SHOWN_CHANGES = 12
+
+
+def print_answer(console: Console, answer: Answer, results: str) -> None:
+    """The sentence, what differs between the sides, what was skipped, how to see it again."""
+    console.print()
+    style = {Status.FOUND: "bold red", Status.FIXED: "bold green"}.get(answer.status, "bold yellow")
+    console.print(Text(answer.sentence, style=style))
+    if answer.signature is not None:
+        console.print(f"  recognised by: {answer.signature}", markup=False, highlight=False)
+    if answer.lock_changes:
+        changes = sorted(answer.lock_changes, key=lambda change: change.name != answer.subject)
+        shown = ", ".join(str(change) for change in changes[:_SHOWN_CHANGES])
+        more = f" and {len(changes) - _SHOWN_CHANGES} more" if len(changes) > _SHOWN_CHANGES else ""
+        console.print(f"  installed differently: {shown}{more}", markup=False, highlight=False)
+    skipped = [step for step in answer.steps if step.verdict is Verdict.SKIP]
+    for step in skipped:
+        console.print(Text.assemble(("  skipped ", "yellow"), f"{step.release}: {step.reason}"))
+    for told, releases in _grouped(answer.drift):
+        console.print(Text(f"  not held: {'; '.join(told)} (with {', '.join(releases)})", style="dim"))
+    if answer.sides:
+        console.print("  see it again:")
+        for observation in answer.sides:
+            console.print(f"    {again(observation)}", markup=False, highlight=False, soft_wrap=True)
+    counted = f"{answer.probes} run now, {sum(step.cached for step in answer.steps)} known already"
+    console.print(
+        Text(
+            f"  {counted}, {duration(answer.wall_s)}; seen on {answer.device}; records in {results}",
+            style="dim",
+        )
+    )
+    if answer.advice:
+        console.print(Text(answer.advice), soft_wrap=True)
+
+
+def _grouped(drift: dict[str, tuple[str, ...]]) -> list[tuple[tuple[str, ...], list[str]]]:
+    """Releases with the same drift together."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for release, told in drift.items():
+        groups.setdefault(told, []).append(release)
+    return list(groups.items())
+
+
+def again(observation: Observation) -> str:
+    """The command that runs an observation's lock and repro once more."""
+    return shlex.join(["harness", "probe", "--again", observation.key])
+
+
+def print_observation(console: Console, observation: Observation, verdict: Verdict | None, reason: str) -> None:
+    """One probe: what happened, what it means, numbers."""
+    if verdict is None:
+        headline = Text(
+            f"{observation.outcome.value}: {observation.detail}" if observation.detail else observation.outcome.value
+        )
+    else:
+        headline = Text.assemble((f"{verdict.value} ", f"bold {STYLE[verdict]}"), reason)
+    console.print(headline)
+    table = Table.grid(padding=(0, 2))
+    table.add_row("repro", observation.repro)
+    table.add_row("outcome", observation.outcome.value)
+    table.add_row("device", observation.device.value + _described(observation.machine))
+    if observation.lock is not None:
+        named = {
+            requirement.split("==")[0].split(">")[0].split("<")[0].split("[")[0].strip().lower()
+            for requirement in observation.requirements
+        }
+        shown = [f"{pin.name} {pin.version}" for pin in observation.lock.pins if pin.name in named]
+        table.add_row("python", observation.lock.python)
+        table.add_row("installed", f"{', '.join(shown)} ({len(observation.lock.pins)} in all)")
+    for name, value in observation.metrics.items():
+        table.add_row(name, f"{value:g}")
+    if observation.outcome.ran:
+        table.add_row("seconds", f"{observation.duration_s:.1f}")
+    if observation.peak_memory:
+        table.add_row("peak memory", f"{observation.peak_memory / 2**20:.0f} MiB")
+    table.add_row("observation", observation.key)
+    console.print(table)
+    if observation.exception is not None and observation.outcome is not Outcome.COMPLETED:
+        for frame in observation.exception.frames[-6:]:
+            console.print(Text(f"  {frame.file}:{frame.line} in {frame.function}", style="dim"))
+        first = observation.exception.message.splitlines()[:1]
+        console.print(Text(f"  {observation.exception.name}: {first[0] if first else ''}"))
+
+
+def _described(machine: dict[str, object]) -> str:
+    name = machine.get("name") or machine.get("device_name")
+    return f" ({name})" if name else ""
