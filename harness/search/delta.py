@@ -1,0 +1,212 @@
+"""Delta debugging: the smallest set of changes that still brings the bug.
+
+ddmin of Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE TSE 28(2), 2002,
+with its three answers: BAD fails, GOOD passes, SKIP is unresolved. Before it, the likeliest changes are
+tried alone: in practice one of them often is enough, and most mixtures do not even import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Generic, TypeVar
+
+from attrs import frozen
+
+from harness.model.verdict import Verdict
+from harness.search.foresight import foresee
+from harness.search.protocol import record
+
+H = TypeVar("H", bound=Hashable)
+
+_KEPT_SWEEPS = 64
+_CHANCES = {Verdict.GOOD: 0.75, Verdict.BAD: 0.25}  # a skip leads on as a good one does
+
+
+@frozen
+class DeltaResult(Generic[H]):
+    """What is known so far: `minimal` is the smallest set on the way that was BAD.
+
+    `is_minimal`: each of its changes was left out once, with those that can't stand without it, and none of
+    these runs was BAD (1-minimal). `unproven` are the changes for which that run was a skip. `runs` counts
+    every verdict told, `unresolved` the skips among them.
+    """
+
+    minimal: frozenset[H]
+    is_minimal: bool
+    unproven: frozenset[H]
+    unresolved: int
+    runs: int
+
+
+@frozen
+class _Round(Generic[H]):
+    """The BAD set at hand, and into how many blocks it is cut: 0 while single changes are tried."""
+
+    held: frozenset[H]
+    blocks: int
+    over: bool = False
+
+
+class DeltaDebugging(Generic[H]):
+    """Search over sets of changes: applying the set to the good side gives the candidate's state.
+
+    `changes`: all of them, which together are BAD, while none of them is GOOD; neither is run. With `ranked`
+    they are in the order of likelihood, the most likely first, and up to `singles` of them are first tried
+    alone. `requires` names the changes without which those of a set can't stand; every candidate is
+    complete under it. Nothing is concluded from a set about its subsets or supersets.
+
+    Raises ValueError without changes, if one occurs twice, or if `requires` names an unknown one.
+    """
+
+    def __init__(
+        self,
+        changes: Sequence[H],
+        *,
+        ranked: bool = True,
+        singles: int = 16,
+        requires: Callable[[frozenset[H]], Iterable[H]] | None = None,
+    ) -> None:
+        self._order = tuple(changes)
+        self._all = frozenset(self._order)
+        if not self._order or len(self._all) != len(self._order):
+            raise ValueError("delta debugging needs at least one change, and each only once")
+        self._ranked = ranked
+        self._requires = requires
+        self._needs: dict[frozenset[H], frozenset[H]] = {}
+        self._singles = self._order[: max(singles, 0)] if ranked else ()
+        self._told: dict[frozenset[H], Verdict] = {}
+        self._sweeps: dict[_Round[H], dict[frozenset[H], int]] = {}
+        self._round = self._advance(_Round(self._all, 0), self._told)
+
+    def ask(self, n: int = 1) -> tuple[frozenset[H], ...]:
+        """Up to n sets of the present round, the most likely first."""
+        return self._untold(self._round, self._told)[: max(n, 0)]
+
+    def foresee(self, n: int) -> tuple[frozenset[H], ...]:
+        """Up to n sets that may be asked after the first of this round."""
+
+        def plan(supposed: Mapping[frozenset[H], Verdict]) -> frozenset[H] | None:
+            told = {**self._told, **supposed}
+            return next(iter(self._untold(self._advance(self._round, told), told)), None)
+
+        return foresee(n, plan=plan, chances=lambda _: _CHANCES, asked=self.ask())
+
+    def tell(self, candidate: frozenset[H], verdict: Verdict) -> None:
+        """Record a verdict.
+
+        Raises ValueError for unknown changes, a second and different verdict, and one that contradicts
+        what is known of all changes and of none.
+        """
+        if not candidate <= self._all:
+            raise ValueError(f"unknown changes: {sorted(map(repr, candidate - self._all))}")
+        if candidate in (frozenset(), self._all):
+            expected = Verdict.BAD if candidate else Verdict.GOOD
+            if verdict is not expected:
+                raise ValueError(f"{'all changes' if candidate else 'no change'} must be {expected.value}")
+            return
+        record(self._told, candidate, verdict)
+        self._round = self._advance(self._round, self._told)
+
+    @property
+    def done(self) -> bool:
+        """Whether the set at hand can't be made smaller."""
+        return self._round.over
+
+    def remaining(self) -> int:
+        """Most runs left: the paper's worst case n^2 + 3n for n changes, plus the single ones."""
+        if self.done:
+            return 0
+        n = len(self._round.held)
+        waiting = len(self._untold(self._round, self._told)) if self._round.blocks == 0 else 0
+        return waiting + n * n + 3 * n
+
+    @property
+    def result(self) -> DeltaResult[H]:
+        """The smallest BAD set on the way so far, and what is shown of it."""
+        held = self._round.held
+        tried = {change: self._verdict(self._without(held, frozenset({change}))) for change in held}
+        return DeltaResult(
+            minimal=held,
+            is_minimal=all(verdict in (Verdict.GOOD, Verdict.SKIP) for verdict in tried.values()),
+            unproven=frozenset(change for change, verdict in tried.items() if verdict is Verdict.SKIP),
+            unresolved=sum(verdict is Verdict.SKIP for verdict in self._told.values()),
+            runs=len(self._told),
+        )
+
+    def _verdict(self, candidate: frozenset[H]) -> Verdict | None:
+        return self._told.get(candidate) if candidate else Verdict.GOOD
+
+    def _untold(self, current: _Round[H], told: Mapping[frozenset[H], Verdict]) -> tuple[frozenset[H], ...]:
+        if current.over:
+            return ()
+        return tuple(candidate for candidate in self._sweep(current) if candidate not in told)
+
+    def _advance(self, current: _Round[H], told: Mapping[frozenset[H], Verdict]) -> _Round[H]:
+        """Follow the verdicts as far as they lead.
+
+        Of several BAD sets in one round the one told first decides, so that a verdict which comes late
+        from another lane never undoes a step.
+        """
+        while not current.over:
+            sweep = self._sweep(current)
+            known = [candidate for candidate in sweep if candidate in told]
+            failing = {candidate for candidate in known if told[candidate] is Verdict.BAD}
+            if failing:
+                first = failing.pop() if len(failing) == 1 else next(c for c in told if c in failing)
+                current = self._cut(first, sweep[first])
+            elif len(known) < len(sweep):
+                break
+            elif current.blocks < len(current.held):
+                current = self._cut(current.held, max(2, 2 * current.blocks))
+            else:
+                current = _Round(current.held, current.blocks, over=True)
+        return current
+
+    def _cut(self, held: frozenset[H], blocks: int) -> _Round[H]:
+        return _Round(held, min(blocks, len(held)), over=len(held) == 1)
+
+    def _sweep(self, current: _Round[H]) -> dict[frozenset[H], int]:
+        """The candidates of a round in order, each with the number of blocks that follows if it is BAD."""
+        if current not in self._sweeps:
+            if len(self._sweeps) > _KEPT_SWEEPS:  # rounds left behind are never needed again
+                self._sweeps.clear()
+            self._sweeps[current] = self._new_sweep(current.held, current.blocks)
+        return self._sweeps[current]
+
+    def _new_sweep(self, held: frozenset[H], count: int) -> dict[frozenset[H], int]:
+        if count == 0:
+            sweep = {self._closed(frozenset({change})): 2 for change in self._singles}
+        else:
+            ordered = [change for change in self._order if change in held]
+            edges = [i * len(ordered) // count for i in range(count + 1)]
+            blocks = [frozenset(ordered[a:b]) for a, b in pairwise(edges)]
+            sweep = dict.fromkeys(map(self._closed, blocks), 2)
+            for block in reversed(blocks) if self._ranked else blocks:
+                sweep.setdefault(self._without(held, block), max(count - 1, 2))
+        return {candidate: then for candidate, then in sweep.items() if candidate and candidate != held}
+
+    def _without(self, held: frozenset[H], block: frozenset[H]) -> frozenset[H]:
+        """The set without a block; where the rest needs the block, without what needs it either."""
+        rest = held - block
+        if self._requires is None:
+            return rest
+        closed = self._closed(rest)
+        if closed != held:
+            return closed
+        standing = frozenset(c for c in rest if self._closed(frozenset({c})) <= rest)
+        return self._closed(standing)
+
+    def _closed(self, changes: frozenset[H]) -> frozenset[H]:
+        """The set with all that it requires, and what that requires."""
+        if self._requires is None or not changes:
+            return changes
+        closed = self._needs.get(changes)
+        if closed is None:
+            closed = changes
+            while (more := closed | frozenset(self._requires(closed))) != closed:
+                closed = more
+            if not closed <= self._all:
+                raise ValueError(f"required but unknown: {sorted(map(repr, closed - self._all))}")
+            self._needs[changes] = closed
+        return closed

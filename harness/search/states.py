@@ -1,0 +1,40 @@
+"""The picture of a search over positions: what is known of each of them."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from harness.model.verdict import Verdict
+
+
+class PositionState(enum.StrEnum):
+    """What a search knows of one position; `symbol` is its letter in a picture such as [G, ?, ?, B]."""
+
+    UNTRIED = "untried"
+    GOOD = "good"
+    BAD = "bad"
+    SKIP = "skip"
+    EXCLUDED = "excluded"  # never run, and its verdict can no longer matter
+
+    @property
+    def symbol(self) -> str:
+        """One character for display."""
+        return _SYMBOLS[self]
+
+
+_SYMBOLS = {
+    PositionState.UNTRIED: "?",
+    PositionState.GOOD: "G",
+    PositionState.BAD: "B",
+    PositionState.SKIP: "S",
+    PositionState.EXCLUDED: "-",
+}
+
+
+def state_of(verdict: Verdict | None, *, matters: bool) -> PositionState:
+    """The state of a position with this verdict, None if it was never run."""
+    if verdict is not None:
+        return PositionState(verdict.value)
+    return PositionState.UNTRIED if matters else PositionState.EXCLUDED

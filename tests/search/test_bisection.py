@@ -1,0 +1,321 @@
+"""The bisection, exhaustively over small histories and by properties over large ones."""
+
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.model.verdict import Verdict
+from harness.search import Bisection, BisectionStatus, MovedEnd, PositionState, Search, Trial
+
+VERDICTS = {"G": Verdict.GOOD, "B": Verdict.BAD, "S": Verdict.SKIP}
+
+
+def drive(search: Search[Trial], history: str, lanes: int = 1, pick=lambda waiting: 0) -> list[int]:
+    """Answer from a history, one verdict at a time; the positions in the order they ended."""
+    ended = []
+    while waiting := search.ask(lanes):
+        assert len(waiting) <= lanes
+        assert search.ask(lanes) == waiting
+        trial = waiting[pick(waiting) % len(waiting)]
+        assert trial.position not in ended
+        search.tell(trial, VERDICTS[history[trial.position]])
+        ended.append(trial.position)
+    assert search.done
+    assert search.foresee(5) == ()
+    assert search.remaining() == 0
+    return ended
+
+
+def check(history: str, search: Bisection, ended: list[int], *, find_fix: bool, window: range) -> None:
+    """The result is what the history says, whatever the way that led there."""
+    result = search.result
+    inside = [p for p in window if history[p] != "S"]
+    from_bad = inside if find_fix else inside[::-1]
+    assert set(ended) <= set(window)
+    assert result.flaky == ()
+    assert result.skipped == tuple(sorted(p for p in ended if history[p] == "S"))
+    if not inside:
+        assert result.status is BisectionStatus.INCONCLUSIVE
+        assert result.suspects == tuple(window)
+    elif history[from_bad[0]] == "G":
+        assert result.status is BisectionStatus.NO_FAILURE
+    elif result.boundary is None and len(inside) == 1 and inside[0] != (window[-1] if find_fix else window[0]):
+        assert result.status is BisectionStatus.INCONCLUSIVE
+        assert len(result.suspects) >= 1
+    elif result.boundary is None:
+        nothing = BisectionStatus.NOT_FIXED if find_fix else BisectionStatus.NOT_A_REGRESSION
+        assert result.status is nothing
+        assert history[from_bad[-1]] == "B"
+        assert from_bad[-1] in ended
+    else:
+        older, newer = result.boundary
+        assert (history[older], history[newer]) == (("B", "G") if find_fix else ("G", "B"))
+        assert {older, newer} <= set(ended)
+        assert set(history[older + 1 : newer]) <= {"S"}
+        assert result.suspects == tuple(range(older + 1, newer + 1))
+        if newer - older == 1:
+            assert result.status is (BisectionStatus.FIXED if find_fix else BisectionStatus.FOUND)
+        else:
+            assert result.status is BisectionStatus.INCONCLUSIVE
+
+
+def ends_of(count: int) -> list[tuple[int | None, int | None]]:
+    """Older and newer end: none, each alone, both; and both further inside."""
+    ends = [(None, None), (None, count - 1), (0, None)]
+    if count > 1:
+        ends.append((0, count - 1))
+    if count > 3:
+        ends += [(1, count - 2), (None, count - 2), (1, None)]
+    return ends
+
+
+@pytest.mark.parametrize("find_fix", [False, True])
+@pytest.mark.parametrize(("lanes", "longest"), [(1, 7), (2, 6), (3, 5)])
+def test_every_small_history_ends_in_a_true_answer(find_fix, lanes, longest):
+    """Every string of good, bad and skip, with and without ends, in both directions."""
+    for count in range(1, longest + 1):
+        for letters in product("GBS", repeat=count):
+            history = "".join(letters)
+            for older, newer in ends_of(count):
+                good, bad = (newer, older) if find_fix else (older, newer)
+                search = Bisection(count, good=good, bad=bad, find_fix=find_fix)
+                ended = drive(search, history, lanes, pick=lambda waiting: sum(t.position for t in waiting))
+                window = range(older or 0, count if newer is None else newer + 1)
+                check(history, search, ended, find_fix=find_fix, window=window)
+
+
+@pytest.mark.parametrize("find_fix", [False, True])
+def test_one_change_without_skips_is_found_in_the_fewest_runs(find_fix):
+    """n positions between the ends take at most ceil(log2(n + 1)) runs besides the two ends."""
+    for count in [*range(2, 36), 65, 66, 67]:
+        older, newer = (0, count - 1)
+        good, bad = (newer, older) if find_fix else (older, newer)
+        for boundary in range(1, count):
+            old, new = "BG" if find_fix else "GB"
+            history = old * boundary + new * (count - boundary)
+            search = Bisection(count, good=good, bad=bad, find_fix=find_fix)
+            ended = drive(search, history)
+            assert search.result.boundary == (boundary - 1, boundary)
+            assert len(ended) <= 2 + (count - 2).bit_length()
+            # The same in the words of the acceptance: n counts the candidates for the first bad one.
+            assert 2 ** (len(ended) - 2) < 2 * max(count - 1, 1)
+
+
+@pytest.mark.parametrize("older", [None, 0])
+@pytest.mark.parametrize("find_fix", [False, True])
+def test_remaining_never_promises_too_little(older, find_fix):
+    """What `remaining` says before each run is enough for those that follow, if none is a skip."""
+    for count in range(2, 10):
+        for letters in product("GB", repeat=count):
+            good, bad = (None, older) if find_fix else (older, None)
+            search = Bisection(count, good=good, bad=bad, find_fix=find_fix, confirm=1)
+            promised = []
+            while waiting := search.ask():
+                promised.append(search.remaining())
+                search.tell(waiting[0], VERDICTS[letters[waiting[0].position]])
+            assert all(left >= len(promised) - i for i, left in enumerate(promised))
+
+
+def test_lanes_cut_in_thirds_and_quarters():
+    tried = {0: Verdict.GOOD, 24: Verdict.BAD}
+    assert [t.position for t in Bisection(25, good=0, bad=24, tried=tried).ask(1)] == [12]
+    assert sorted(t.position for t in Bisection(25, good=0, bad=24, tried=tried).ask(2)) == [8, 16]
+    assert sorted(t.position for t in Bisection(25, good=0, bad=24, tried=tried).ask(3)) == [6, 12, 18]
+
+
+def test_more_lanes_need_fewer_rounds():
+    """Rounds of three lanes shrink what is left to a quarter: 63 positions take three of them."""
+    for boundary in range(1, 65):
+        search = Bisection(65, good=0, bad=64, tried={0: Verdict.GOOD, 64: Verdict.BAD})
+        rounds = 0
+        while waiting := search.ask(3):
+            rounds += 1
+            for trial in waiting:
+                search.tell(trial, Verdict.BAD if trial.position >= boundary else Verdict.GOOD)
+        assert search.result.first_bad == boundary
+        assert rounds <= 3
+
+
+def test_a_run_that_still_matters_stays_asked_and_a_useless_one_goes():
+    search = Bisection(25, good=0, bad=24, tried={0: Verdict.GOOD, 24: Verdict.BAD})
+    assert {t.position for t in search.ask(2)} == {8, 16}
+    search.tell(Trial(8), Verdict.GOOD)
+    assert Trial(16) in search.ask(2)
+    search.tell(Trial(12), Verdict.BAD)
+    assert Trial(16) not in search.ask(2)
+
+
+def test_the_bad_end_comes_first_and_both_ends_with_two_lanes():
+    assert Bisection(9, good=0, bad=8).ask(1) == (Trial(8),)
+    assert Bisection(9, good=0, bad=8).ask(2) == (Trial(8), Trial(0))
+    assert Bisection(9, good=8, bad=0, find_fix=True).ask(3) == (Trial(0), Trial(8))
+    assert Bisection(9).ask(3) == (Trial(8),)
+
+
+def test_without_a_good_end_it_steps_back_in_doubling_distances():
+    search = Bisection(100)
+    assert drive(search, "G" * 70 + "B" * 30)[:7] == [99, 98, 97, 95, 91, 83, 67]
+    assert search.result.first_bad == 70
+
+
+def test_skipped_steps_are_passed_by():
+    search = Bisection(100)
+    ended = drive(search, "G" * 70 + "S" * 26 + "B" * 4)
+    assert ended[:7] == [99, 98, 97, 95, 91, 83, 67]
+    assert search.result.status is BisectionStatus.INCONCLUSIVE
+    assert search.result.suspects == tuple(range(70, 97))
+
+
+def test_a_run_of_untestable_releases_is_not_crept_along():
+    search = Bisection(61, good=0, bad=60)
+    ended = drive(search, "G" * 20 + "S" * 20 + "G" * 11 + "B" * 10)
+    assert search.result.first_bad == 51
+    assert sum(20 <= position < 40 for position in ended) <= 2
+
+
+def test_an_untestable_old_end_does_not_stop_the_steps():
+    """Of the 80 oldest positions, which can't be tested, few are tried while a good one is newer."""
+    search = Bisection(200)
+    ended = drive(search, "S" * 80 + "G" * 10 + "B" * 110)
+    assert search.result.boundary == (89, 90)
+    assert len(ended) < 24
+
+
+def test_moved_ends_are_told():
+    search = Bisection(8, good=0, bad=7)
+    drive(search, "SGGGBBSS")
+    assert search.result.boundary == (3, 4)
+    assert search.result.moved_ends == (MovedEnd(Verdict.BAD, 7, 5), MovedEnd(Verdict.GOOD, 0, 1))
+
+
+def test_the_fix_after_the_bad_end_is_the_first_one():
+    search = Bisection(5, bad=1, find_fix=True)
+    drive(search, "GBGGG")
+    assert (search.result.last_bad, search.result.first_good) == (1, 2)
+    assert search.result.last_good is None
+
+
+def test_states_give_a_picture():
+    search = Bisection(7, good=1, bad=6)
+    for position, letter in ((6, "B"), (1, "G"), (3, "S")):
+        search.tell(Trial(position), VERDICTS[letter])
+    assert "".join(state.symbol for state in search.states) == "-G?S??B"
+    search.tell(Trial(4), Verdict.GOOD)
+    assert search.states[2] is PositionState.EXCLUDED
+    assert "".join(state.symbol for state in search.states) == "-G-SG?B"
+
+
+@pytest.mark.parametrize("lanes", [1, 4])
+def test_confirm_repeats_both_sides_and_nothing_else(lanes):
+    search = Bisection(9, good=0, bad=8, confirm=2)
+    trials = []
+    while waiting := search.ask(lanes):
+        trials.append(waiting[0])
+        search.tell(waiting[0], Verdict.BAD if waiting[0].position >= 5 else Verdict.GOOD)
+    assert search.result.status is BisectionStatus.FOUND
+    assert sorted(t for t in trials if t.attempt) == [Trial(4, 1), Trial(4, 2), Trial(5, 1), Trial(5, 2)]
+
+
+@pytest.mark.parametrize(("side", "again"), [(4, Verdict.BAD), (5, Verdict.GOOD), (5, Verdict.SKIP)])
+def test_another_verdict_on_repetition_is_flaky(side, again):
+    search = Bisection(9, good=0, bad=8, confirm=3)
+    while waiting := search.ask():
+        trial = waiting[0]
+        usual = Verdict.BAD if trial.position >= 5 else Verdict.GOOD
+        search.tell(trial, again if trial == Trial(side, 2) else usual)
+    assert search.done
+    assert search.result.status is BisectionStatus.FLAKY
+    assert search.result.flaky == (side,)
+    assert search.result.boundary == (4, 5)
+
+
+def test_known_verdicts_are_not_asked_again():
+    history = "GGGGGBBBBB"
+    search = Bisection(10, tried={p: VERDICTS[v] for p, v in enumerate(history)})
+    assert search.done
+    assert search.result.boundary == (4, 5)
+
+
+def test_a_second_and_different_verdict_is_refused():
+    search = Bisection(4)
+    search.tell(Trial(3), Verdict.BAD)
+    search.tell(Trial(3), Verdict.BAD)
+    with pytest.raises(ValueError, match="was told bad before, and now good"):
+        search.tell(Trial(3), Verdict.GOOD)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"count": 0},
+        {"count": 3, "bad": 3},
+        {"count": 3, "good": -1},
+        {"count": 3, "good": 2, "bad": 1},
+        {"count": 3, "good": 1, "bad": 1},
+        {"count": 3, "good": 0, "bad": 1, "find_fix": True},
+        {"count": 3, "confirm": -1},
+        {"count": 3, "tried": {3: Verdict.GOOD}},
+    ],
+)
+def test_impossible_questions_are_refused(arguments):
+    with pytest.raises(ValueError):
+        Bisection(**arguments)
+
+
+@pytest.mark.parametrize("find_fix", [False, True])
+def test_what_comes_next_was_foreseen(find_fix):
+    """Be the asked one good or bad, the next one is among few foreseen."""
+    for count, verdict in product(range(2, 30), (Verdict.GOOD, Verdict.BAD)):
+        search = Bisection(count, find_fix=find_fix)
+        while waiting := search.ask():
+            foreseen = search.foresee(4)
+            assert len(set(foreseen)) == len(foreseen) <= 4
+            assert waiting[0] not in foreseen
+            search.tell(waiting[0], verdict if waiting[0].position % 3 else Verdict.BAD)
+            assert set(search.ask()) <= set(foreseen)
+
+
+@st.composite
+def questions(draw):
+    history = draw(st.text("GBS", min_size=1, max_size=40))
+    positions = st.integers(0, len(history) - 1)
+    older, newer = sorted((draw(positions), draw(positions)))
+    older = draw(st.sampled_from([None, older]))
+    newer = draw(st.sampled_from([None, newer]))
+    if older is not None and older == newer:
+        older = None
+    return history, older, newer
+
+
+@settings(deadline=None, max_examples=300)
+@given(questions(), st.booleans(), st.integers(1, 5), st.integers(0, 2), st.lists(st.integers(0, 9)), st.data())
+def test_no_history_order_or_cancelled_run_misleads(question, find_fix, lanes, confirm, order, data):
+    """Verdicts in any order, from earlier runs, of foreseen and of cancelled ones: the answer is true."""
+    history, older, newer = question
+    good, bad = (newer, older) if find_fix else (older, newer)
+    known = data.draw(st.sets(st.integers(0, len(history) - 1), max_size=4))
+    tried = {p: VERDICTS[history[p]] for p in known}
+    search = Bisection(len(history), good=good, bad=bad, find_fix=find_fix, confirm=confirm, tried=tried)
+    told = {Trial(p) for p in known}
+    steps = 0
+    while waiting := search.ask(lanes):
+        assert not told.intersection(waiting)
+        turn = order[steps % len(order)] if order else 0
+        foreseen = search.foresee(2)
+        assert not set(foreseen).intersection(waiting, told)
+        ending = [foreseen[0]] if turn == 9 and foreseen else [waiting[turn % len(waiting)]]
+        for trial in ending:
+            told.add(trial)
+            search.tell(trial, VERDICTS[history[trial.position]])
+        steps += 1
+    assert steps <= len(history) + 2 * confirm
+    window = range(older or 0, len(history) if newer is None else newer + 1)
+    ended = [t.position for t in told if t.position in window and t.attempt == 0]
+    check(history, search, ended, find_fix=find_fix, window=window)
+
+
+def test_it_is_a_search():
+    search: Search[Trial] = Bisection(3)
+    assert search.ask(0) == ()
