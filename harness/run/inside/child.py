@@ -1,0 +1,209 @@
+"""Runs one script as `python script.py` would, inside the probed environment, and reports what happened.
+
+Started as `python child.py JOB.json`. The report goes to a file, whole or not at all; what the script
+writes, its traceback and its exit code are what Python alone would give.
+"""
+
+# Importing pathlib would cost more time than all else here.
+# ruff: noqa: PTH100, PTH103, PTH105, PTH118, PTH119, PTH120, PTH123
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import io
+import json
+import os
+import sys
+import types
+from typing import Any
+
+_ACCESS_MODE = os.O_WRONLY | os.O_RDWR
+_INTERRUPTED = 130
+
+_used_files: set[str] = set()
+_called: dict[types.CodeType, None] = {}
+
+
+def _note_use(event: str, args: tuple[Any, ...]) -> None:
+    """Audit hook: remember which installed files are executed, or read as data; it is called very often.
+
+    A source that is only read does not count: transformers looks into all of its own for their exports.
+    """
+    if event == "open":
+        path, flags = args[0], args[-1]
+        to_write = type(flags) is int and flags & _ACCESS_MODE
+        if type(path) is str and "-packages" in path and not to_write and not path.endswith((".py", ".pyc")):
+            _used_files.add(path)
+    elif event == "exec":
+        path = getattr(args[0], "co_filename", "")
+        if "-packages" in path:
+            _used_files.add(path)
+
+
+def _note_call(frame: types.FrameType, event: str, _: Any) -> None:
+    """Profile function: remember the order in which functions were last called."""
+    if event == "call":
+        _called.pop(frame.f_code, None)
+        _called[frame.f_code] = None
+
+
+def _load_package(name: str, folder: str) -> Any:
+    """Import the package in a folder under a name of our own, which no installed one can have."""
+    init = os.path.join(folder, "__init__.py")
+    spec = importlib.util.spec_from_file_location(name, init, submodule_search_locations=[folder])
+    if spec is None or spec.loader is None:
+        raise ImportError(f"no package in {folder}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _run_script(path: str) -> None:
+    """Execute the file as `__main__`, which stays in place to the interpreter's end as threads need it."""
+    with io.open_code(path) as file:
+        source = file.read()
+    main = types.ModuleType("__main__")
+    main.__dict__.update(
+        __file__=path,
+        __builtins__=sys.modules["builtins"],
+        __loader__=importlib.machinery.SourceFileLoader("__main__", path),
+        __cached__=None,
+    )
+    sys.modules["_harness_child"], sys.modules["__main__"] = sys.modules["__main__"], main
+    exec(compile(source, path, "exec", dont_inherit=True), main.__dict__)  # noqa: S102 - the very task
+
+
+def _attempt(job: dict[str, Any]) -> tuple[dict[str, Any], BaseException | None, int]:
+    """What came of the run, the exception that ended it, and the exit code to end with."""
+    stage = "emulation"
+    try:
+        if job["emulation"]:
+            package = _load_package("_harness_emulation", job["emulation"]["package"])
+            package.install(capability=job["emulation"]["capability"])
+        stage = "script"
+        if job.get("trace"):
+            import threading
+
+            threading.setprofile(_note_call)
+            sys.setprofile(_note_call)
+        _run_script(job["script"])
+    except SystemExit as stop:
+        code = stop.code
+        if code is None or isinstance(code, int):
+            status = int(code or 0)
+            return {"stage": stage, "end": "exit" if status else "completed"}, None, status
+        _write_to_stderr(f"{code}\n")
+        return {"stage": stage, "end": "exit", "message": str(code)}, None, 1
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it is what is to be reported
+        _show(error)
+        code = _INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
+        return {"stage": stage, "end": "raised"}, error, code
+    finally:
+        sys.setprofile(None)
+    return {"stage": stage, "end": "completed"}, None, 0
+
+
+def _show(error: BaseException) -> None:
+    """Print the traceback as Python does, without the frames of this file."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+        trace = trace.tb_next
+    error.__traceback__ = trace
+    try:
+        sys.excepthook(type(error), error, trace)
+        sys.stderr.flush()
+    except BaseException:  # noqa: BLE001, S110 - the script may have closed stderr or replaced the hook
+        pass
+
+
+def _write_to_stderr(text: str) -> None:
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except Exception:  # noqa: BLE001, S110 - the script may have closed it
+        pass
+
+
+def _write_whole(path: str, report: dict[str, Any]) -> None:
+    """Write by the system's own calls: the script may have replaced `open`."""
+    data = json.dumps(report, default=str).encode("utf-8", "backslashreplace")
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    part = f"{path}.part"
+    file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        while data:
+            data = data[os.write(file, data) :]
+    finally:
+        os.close(file)
+    os.replace(part, path)
+
+
+def _report(job: dict[str, Any], report: dict[str, Any], error: BaseException | None, start_path: list[str]) -> None:
+    """Fill the report piece by piece; a piece that fails says so and takes no other with it."""
+    report["python"] = "%d.%d.%d" % sys.version_info[:3]  # noqa: UP031 - a tuple
+
+    def fill(key: str, make: Any) -> None:
+        try:
+            report[key] = make()
+        except BaseException as problem:  # noqa: BLE001 - as the docstring says
+            report.setdefault("problems", []).append(f"{key}: {type(problem).__name__}: {problem}")
+
+    noted, script_path = list(_used_files), sys.path[:]
+    roots = [path for path in start_path if os.path.basename(path) in ("site-packages", "dist-packages")]
+    try:
+        # The script may have emptied its path, or put something of its own before the standard library.
+        sys.path[:] = start_path
+        _load_package("_harness_inside", os.path.dirname(os.path.abspath(__file__)))
+        from _harness_inside import device, raised, usage  # type: ignore[import-not-found]
+    except BaseException as problem:  # noqa: BLE001 - report at least the outcome
+        report["problems"] = [f"{type(problem).__name__}: {problem}"]
+        _write_whole(job["report"], report)
+        return
+    finally:
+        sys.path[:] = script_path
+    fill("used", lambda: usage.used_files(noted, roots))
+    places = raised.Places(roots, job["script"], job["emulation"] and job["emulation"]["package"])
+    if error is not None:
+        fill("exception", lambda: raised.described(error, places))
+        fill("chain", lambda: raised.chain(error))
+    used = set(report.pop("used", ())) | raised.installed_files(report.get("exception"))
+    fill("distributions", lambda: usage.distributions([*start_path, *script_path]))
+    distributions = report.pop("distributions", [])
+    report["installed"] = [[found.name, found.version] for found in distributions]
+    fill("owners", lambda: usage.owners(used, distributions, roots))
+    owners = report.pop("owners", {})
+    if job.get("trace"):
+        fill("called", lambda: usage.called_functions(list(_called), roots))
+    report["loaded"] = usage.by_distribution(owners)
+    raised.name_packages(report.get("exception"), owners)
+    fill("machine", lambda: device.of_process())
+    # Asking a broken device may hang, so the report is safe on disk before.
+    _write_whole(job["report"], report)
+    if not job["emulation"] and device.is_in_use():
+        fill("machine", lambda: {**report.get("machine", {}), **device.of_cuda()})
+        _write_whole(job["report"], report)
+
+
+def main(job_path: str) -> int:
+    """Run the job and return the exit code of the script."""
+    with open(job_path, encoding="utf-8") as file:
+        job = json.load(file)
+    pid = os.getpid()
+    start_path = sys.path[1:]
+    sys.argv[:] = [job["script"]]
+    sys.path[0] = os.path.dirname(job["script"])
+    sys.addaudithook(_note_use)
+    report, error, code = _attempt(job)
+    # A process that the script forked and that came back here is not the one to report.
+    if os.getpid() == pid:
+        try:
+            _report(job, report, error, start_path)
+        except BaseException as problem:  # noqa: BLE001 - no report is told from the exit code
+            _write_to_stderr(f"harness: no report: {type(problem).__name__}: {problem}\n")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

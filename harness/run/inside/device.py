@@ -1,0 +1,59 @@
+"""What the process knows of the machine it ran on, out of torch if the script imported it."""
+
+# Importing pathlib would cost more time than all else here.
+# ruff: noqa: PTH123
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import Any
+
+
+def of_process() -> dict[str, Any]:
+    """Facts that cost nothing."""
+    facts: dict[str, Any] = {
+        "platform": f"{sys.platform}-{os.uname().machine}",
+        "implementation": sys.implementation.name,
+        "cpus": os.cpu_count(),
+    }
+    torch = sys.modules.get("torch")
+    version = getattr(torch, "version", None)
+    if version is not None:
+        facts["torch"] = str(getattr(torch, "__version__", ""))
+        facts["torch_cuda"] = getattr(version, "cuda", None)
+    return facts
+
+
+def is_in_use() -> bool:
+    """Whether the script used CUDA; asking for more would set it up, which takes seconds and memory."""
+    torch: Any = sys.modules.get("torch")
+    try:
+        return bool(torch.cuda.is_initialized())
+    except Exception:  # noqa: BLE001 - no torch, or half of one
+        return False
+
+
+def of_cuda() -> dict[str, Any]:
+    """The current CUDA device. Raises whatever torch raises."""
+    torch: Any = sys.modules["torch"]
+    index = torch.cuda.current_device()
+    properties = torch.cuda.get_device_properties(index)
+    return {
+        "device": properties.name,
+        "capability": f"{properties.major}.{properties.minor}",
+        "device_memory": properties.total_memory,
+        "peak_device_memory": torch.cuda.max_memory_allocated(index),
+        "driver": _driver(),
+    }
+
+
+def _driver() -> str | None:
+    """The version of the kernel module; torch knows the API version only."""
+    try:
+        with open("/proc/driver/nvidia/version", encoding="utf-8") as file:
+            match = re.search(r"\b(\d{3}\.\d+(?:\.\d+)?)\b", file.read())
+    except OSError:
+        return None
+    return match.group(1) if match else None

@@ -1,0 +1,188 @@
+"""Starts a command under the guard and says how it ended; nothing of it outlives the call or the harness."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from attrs import frozen
+
+from harness.errors import HarnessFault
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Mapping, Sequence
+
+_GUARD = Path(__file__).with_name("guard.py")
+_CANCEL_POLL_MS = 100
+_GUARD_ENDS_WITHIN_S = 20.0
+_SHARE_OF_MEMORY = 0.9
+
+
+class Cancelled(Exception):
+    """The run was called off; all its processes have ended and nothing was observed."""
+
+
+class EndReason(enum.StrEnum):
+    """Why a process tree came to its end."""
+
+    ENDED = "ended"
+    TIMEOUT = "timeout"
+    MEMORY = "memory"
+
+
+@frozen
+class Limits:
+    """What a process tree may use: seconds of wall clock, bytes of memory (None: 90 % of the machine's)."""
+
+    wall_s: float
+    memory: int | None = None
+
+    @property
+    def bytes(self) -> int:
+        """The memory limit in force."""
+        return self.memory if self.memory is not None else int(physical_memory() * _SHARE_OF_MEMORY)
+
+
+@frozen
+class Ended:
+    """How a command ended.
+
+    `returncode` is negative for a signal, as in `subprocess`; `seconds` runs from its start to its end;
+    `peak_memory` is in bytes over the whole tree; `oom_killed` says that the kernel's OOM killer struck
+    during the run; `left` counts processes that could not be killed (uninterruptible sleep).
+    """
+
+    returncode: int
+    reason: EndReason
+    seconds: float
+    peak_memory: int
+    oom_killed: bool = False
+    left: int = 0
+
+    @property
+    def signal(self) -> str | None:
+        """The name of the signal that ended the command ("SIGSEGV"), or None."""
+        if self.returncode >= 0:
+            return None
+        try:
+            return signal.Signals(-self.returncode).name
+        except ValueError:  # a real-time signal has no name
+            return f"signal {-self.returncode}"
+
+
+def run_guarded(
+    argv: Sequence[str | Path],
+    *,
+    env: Mapping[str, str],
+    cwd: Path,
+    limits: Limits,
+    output: Path,
+    cancel: threading.Event | None = None,
+    remove_if_orphaned: Path | None = None,
+) -> Ended:
+    """Run a command to its end, within limits, with all that it writes appended to `output`.
+
+    Every process that it started has ended on return. `remove_if_orphaned` is a folder that the guard
+    removes if the harness dies meanwhile. Raises `OSError` where the command can't be started, `Cancelled`
+    once `cancel` is set, `HarnessFault` where the guard itself fails.
+    """
+    command = [str(argument) for argument in argv]
+    order = {
+        "argv": command,
+        "env": dict(env),
+        "cwd": str(cwd),
+        "wall_s": limits.wall_s,
+        "memory": limits.bytes,
+        "output": str(output),
+        "remove_if_orphaned": str(remove_if_orphaned) if remove_if_orphaned else "",
+    }
+    # A session of its own, so that Ctrl-C in a terminal reaches the harness alone.
+    guard = subprocess.Popen(
+        [sys.executable, "-I", "-S", str(_GUARD)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        bufsize=0,
+        start_new_session=True,
+    )
+    try:
+        said = _converse(guard, json.dumps(order).encode() + b"\n", cancel)
+    finally:
+        _dismiss(guard)
+    return _ended(said, command, guard.returncode)
+
+
+def physical_memory() -> int:
+    """Bytes of memory that this machine, or the container around us, has."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            memory = min(memory, int(Path(limit).read_text()))
+        except (OSError, ValueError):  # no such control group, or "max"
+            continue
+    return memory
+
+
+def _converse(guard: subprocess.Popen[bytes], order: bytes, cancel: threading.Event | None) -> bytes:
+    stdin, stdout = _stream(guard.stdin), _stream(guard.stdout)
+    with contextlib.suppress(BrokenPipeError):  # its last words follow on stdout
+        unsent = memoryview(order)
+        while unsent:
+            unsent = unsent[stdin.write(unsent) :]
+    said = b""
+    asked_to_cancel = False
+    poller = select.poll()  # unlike select, good for any file descriptor
+    poller.register(stdout, select.POLLIN)
+    while True:
+        if cancel is not None and cancel.is_set() and not asked_to_cancel:
+            asked_to_cancel = True
+            with contextlib.suppress(BrokenPipeError):  # it may just have ended by itself
+                stdin.write(b"c")
+        if not poller.poll(None if cancel is None else _CANCEL_POLL_MS):
+            continue
+        piece = stdout.read(1 << 16)
+        if not piece:
+            return said
+        said += piece
+
+
+def _stream(stream: IO[bytes] | None) -> IO[bytes]:
+    if stream is None:
+        raise HarnessFault("the guard was started without its pipes")
+    return stream
+
+
+def _dismiss(guard: subprocess.Popen[bytes]) -> None:
+    """Close the pipe, which makes the guard end everything, and wait for it."""
+    _stream(guard.stdin).close()
+    try:
+        guard.wait(_GUARD_ENDS_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        guard.kill()
+        guard.wait()
+    finally:
+        _stream(guard.stdout).close()
+
+
+def _ended(said: bytes, argv: Sequence[str], status: int) -> Ended:
+    try:
+        result: dict[str, Any] = json.loads(said)
+    except ValueError:
+        words = said.decode(errors="replace").strip()
+        raise HarnessFault(
+            f"the guard of {argv[0]} ended with status {status} and no result: {words or 'it said nothing'}"
+        ) from None
+    if "problem" in result:
+        raise OSError(result["problem"], os.strerror(result["problem"]), argv[0])
+    if result["reason"] not in set(EndReason):
+        raise Cancelled
+    return Ended(**{**result, "reason": EndReason(result["reason"])})

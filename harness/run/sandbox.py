@@ -1,0 +1,187 @@
+"""A run's own place: fresh folders for all that a process writes, and an environment without secrets."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from attrs import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+_PASSED = re.compile(
+    r"""LANG | LANGUAGE | LC_[A-Z]+ | TZ | USER | LOGNAME
+    | SSL_CERT_(FILE|DIR) | REQUESTS_CA_BUNDLE | CURL_CA_BUNDLE
+    | (DY)?LD_LIBRARY_PATH | CUDA_(VISIBLE_DEVICES|DEVICE_ORDER|HOME|PATH) | NVIDIA_[A-Z_]+
+    | (OMP|MKL|OPENBLAS|NUMEXPR)_NUM_THREADS
+    """,
+    re.VERBOSE,
+)
+_PROXIES = re.compile(r"(https?|all|ftp)_proxy", re.IGNORECASE)
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH")
+_CACHES = {
+    "CUDA_CACHE_PATH": "cuda",
+    "HF_HOME": "huggingface",
+    "MPLCONFIGDIR": "matplotlib",
+    "NUMBA_CACHE_DIR": "numba",
+    "TORCHINDUCTOR_CACHE_DIR": "inductor",
+    "TORCH_EXTENSIONS_DIR": "torch-extensions",
+    "TORCH_HOME": "torch",
+    "TRITON_CACHE_DIR": "triton",
+    "XDG_CACHE_HOME": "xdg-cache",
+    "XDG_CONFIG_HOME": "xdg-config",
+    "XDG_DATA_HOME": "xdg-data",
+    "XDG_STATE_HOME": "xdg-state",
+    "XDG_RUNTIME_DIR": "xdg-runtime",
+}
+_SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
+
+
+@frozen
+class Sandbox:
+    """The folders of one run; `root` holds all others and is removed at the end."""
+
+    root: Path
+
+    @property
+    def work(self) -> Path:
+        """The working directory, empty at the start."""
+        return self.root / "work"
+
+    @property
+    def script(self) -> Path:
+        """Where the script lies, apart from the working directory."""
+        return self.root / "script"
+
+    @property
+    def home(self) -> Path:
+        """The home folder."""
+        return self.root / "home"
+
+    @property
+    def temporary(self) -> Path:
+        """The folder for temporary files."""
+        return self.root / "tmp"
+
+    @property
+    def metrics(self) -> Path:
+        """The file that a repro writes its numbers to."""
+        return self.root / "metrics.json"
+
+    @property
+    def report(self) -> Path:
+        """The file that the child driver writes its report to, in a folder that no script looks into."""
+        return self.root / "harness" / "report.json"
+
+    @property
+    def job(self) -> Path:
+        """The file that tells the child driver what to do."""
+        return self.root / "harness" / "job.json"
+
+    @property
+    def log(self) -> Path:
+        """The file that collects stdout and stderr."""
+        return self.root / "harness" / "log"
+
+    def variables(self) -> dict[str, str]:
+        """The environment variables that lead a process into this place."""
+        places = {name: str(self.root / "cache" / folder) for name, folder in _CACHES.items()}
+        return {
+            **places,
+            "HOME": str(self.home),
+            "TMPDIR": str(self.temporary),
+            "HARNESS_METRICS": str(self.metrics),
+        }
+
+
+@contextlib.contextmanager
+def sandbox(scratch_root: Path) -> Iterator[Sandbox]:
+    """A fresh sandbox below `scratch_root`, removed at the end whatever is in it."""
+    scratch_root.mkdir(parents=True, exist_ok=True)
+    # A short path: the sockets that multiprocessing puts below TMPDIR allow 108 characters.
+    place = Sandbox(Path(tempfile.mkdtemp(prefix="r", dir=scratch_root)).resolve())
+    try:
+        for folder in (place.work, place.script, place.home, place.temporary, place.report.parent):
+            folder.mkdir()
+        for cache in _CACHES.values():
+            (place.root / "cache" / cache).mkdir(parents=True, mode=0o700)
+        yield place
+    finally:
+        remove_tree(place.root)
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder, read-only ones within it too; what can't be removed is left."""
+    for parent, names, _ in os.walk(folder):
+        for name in names:
+            path = Path(parent, name)
+            if not path.is_symlink():
+                with contextlib.suppress(OSError):
+                    path.chmod(0o700)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def process_environment(
+    place: Sandbox,
+    *,
+    ours: Mapping[str, str],
+    python: Path,
+    pass_env: Sequence[str] = (),
+    extra: Mapping[str, str] | None = None,
+    pycache_prefix: Path | None = None,
+) -> dict[str, str]:
+    """The whole environment of a probe, made from the harness's own (`ours`).
+
+    Only names known to be harmless pass, and those in `pass_env`; `extra` is added last. The folder of
+    `python` leads PATH. Bytecode is written, below `pycache_prefix` if given.
+    """
+    environment = {name: value for name, value in ours.items() if name in pass_env or _is_harmless(name, value)}
+    environment |= place.variables()
+    if hub := _hub_cache(ours):
+        environment["HF_HUB_CACHE"] = str(hub)
+    environment |= {
+        "PATH": os.pathsep.join([str(python.parent), ours.get("PATH") or _SYSTEM_PATH]),
+        "VIRTUAL_ENV": str(python.parent.parent),
+        "PYTHONHASHSEED": "0",
+        "PYTHONNOUSERSITE": "1",
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONFAULTHANDLER": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+    }
+    if pycache_prefix is not None:
+        environment["PYTHONPYCACHEPREFIX"] = str(pycache_prefix)
+    return environment | dict(extra or {})
+
+
+def _is_harmless(name: str, value: str) -> bool:
+    if _PROXIES.fullmatch(name):
+        return not _has_credentials(value)
+    return _PASSED.fullmatch(name) is not None and _SECRET.search(name) is None
+
+
+def _has_credentials(url: str) -> bool:
+    try:
+        return "@" in urlsplit(url if "//" in url else f"//{url}").netloc
+    except ValueError:
+        return True
+
+
+def _hub_cache(ours: Mapping[str, str]) -> Path | None:
+    """The user's own download cache of model files, addressed by content, hence safe to share."""
+    home = Path(ours.get("HOME", "/nonexistent"))
+    for folder in (
+        ours.get("HF_HUB_CACHE"),
+        ours.get("HUGGINGFACE_HUB_CACHE"),
+        ours.get("HF_HOME") and Path(ours["HF_HOME"], "hub"),
+        Path(ours.get("XDG_CACHE_HOME") or home / ".cache", "huggingface", "hub"),
+    ):
+        if folder and Path(folder).is_dir():
+            return Path(folder).absolute()
+    return None

@@ -1,0 +1,214 @@
+"""Nothing that a command starts outlives it, whatever happens to the harness."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import probes
+import pytest
+
+from harness.errors import HarnessFault
+from harness.run.process import Cancelled, EndReason, Limits, physical_memory, run_guarded
+
+ROOT = Path(__file__).parents[2]
+
+
+def guarded(folder, argv, *, wall_s=30.0, memory=None, cancel=None, env=None):
+    return run_guarded(
+        argv,
+        env={"PATH": os.environ["PATH"], **(env or {})},
+        cwd=folder,
+        limits=Limits(wall_s, memory),
+        output=folder / "output",
+        cancel=cancel,
+    )
+
+
+def python(source):
+    return [sys.executable, "-c", source]
+
+
+def test_a_command_that_ends_gives_its_exit_code_and_output(tmp_path):
+    ended = guarded(tmp_path, ["sh", "-c", "echo out; echo err >&2; exit 3"])
+    assert (ended.returncode, ended.reason, ended.signal) == (3, EndReason.ENDED, None)
+    assert (tmp_path / "output").read_text() == "out\nerr\n"
+    assert ended.seconds > 0
+    assert ended.peak_memory > 0
+
+
+def test_a_signal_is_named(tmp_path):
+    assert guarded(tmp_path, ["sh", "-c", "kill -TERM $$"]).signal == "SIGTERM"
+
+
+def test_a_missing_command_is_an_oserror(tmp_path):
+    with pytest.raises(FileNotFoundError) as caught:
+        guarded(tmp_path, ["no-such-command"])
+    assert caught.value.filename == "no-such-command"
+
+
+def test_a_missing_working_directory_is_an_oserror(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        run_guarded(["true"], env={}, cwd=tmp_path / "none", limits=Limits(9), output=tmp_path / "output")
+
+
+def test_nobody_is_left_when_the_command_ends_before_its_descendants(tmp_path):
+    pids = tmp_path / "pids"
+    ended = guarded(tmp_path, python(probes.DETACHED_GRANDCHILD), env={"PIDS": str(pids)})
+    assert ended.reason is EndReason.ENDED
+    assert all(probes.is_gone(pid) for pid in probes.told_pids(pids, 2))
+
+
+def test_nobody_is_left_after_a_timeout(tmp_path):
+    pids = tmp_path / "pids"
+    ended = guarded(tmp_path, python(probes.HANG), wall_s=1.0, env={"PIDS": str(pids)})
+    assert ended.reason is EndReason.TIMEOUT
+    assert all(probes.is_gone(pid) for pid in probes.told_pids(pids, 2))
+
+
+def test_a_process_that_ignores_every_signal_is_killed_too(tmp_path):
+    source = (
+        "import signal, time\n"
+        "for number in (signal.SIGABRT, signal.SIGTERM, signal.SIGINT):\n"
+        "    signal.signal(number, signal.SIG_IGN)\n"
+        "time.sleep(1000)"
+    )
+    ended = guarded(tmp_path, python(source), wall_s=0.5)
+    assert (ended.reason, ended.signal, ended.left) == (EndReason.TIMEOUT, "SIGKILL", 0)
+
+
+def test_the_memory_of_the_whole_tree_counts(tmp_path):
+    source = (
+        "import os, time\n"
+        "held = []\n"
+        "for _ in range(2): os.fork()\n"
+        "while True:\n"
+        "    held.append(b'x' * 1_000_000)\n"
+        "    time.sleep(0.01)\n"
+    )
+    ended = guarded(tmp_path, python(source), memory=120_000_000)
+    assert ended.reason is EndReason.MEMORY
+    assert ended.peak_memory > 100_000_000
+
+
+def test_pages_shared_by_forked_processes_count_once(tmp_path):
+    source = "import os, time\nheld = b'x' * 60_000_000\npids = [os.fork() for _ in range(3)]\ntime.sleep(0.6)\n"
+    assert guarded(tmp_path, python(source), memory=150_000_000).reason is EndReason.ENDED
+
+
+def test_without_a_limit_most_of_the_machine_may_be_used():
+    assert Limits(1).bytes == int(physical_memory() * 0.9)
+
+
+def test_cancelling_ends_everything(tmp_path):
+    pids, cancel, raised = tmp_path / "pids", threading.Event(), []
+
+    def work():
+        try:
+            guarded(tmp_path, python(probes.HANG), cancel=cancel, env={"PIDS": str(pids)})
+        except Cancelled as stop:
+            raised.append(stop)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    started = probes.told_pids(pids, 2)
+    cancel.set()
+    thread.join()
+    assert raised
+    assert all(probes.is_gone(pid) for pid in started)
+
+
+def test_a_command_ends_by_itself_while_it_could_be_cancelled(tmp_path):
+    assert guarded(tmp_path, ["true"], cancel=threading.Event()).returncode == 0
+
+
+def test_kill_9_of_the_harness_leaves_no_process_and_no_scratch(tmp_path):
+    pids = tmp_path / "pids"
+    source = (
+        "import pathlib, probes, sys\n"
+        "probes.run(pathlib.Path(sys.argv[1]), probes.HANG, extra_env={'PIDS': sys.argv[2]})\n"
+    )
+    harness = subprocess.Popen(
+        [sys.executable, "-c", source, str(tmp_path), str(pids)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(Path(__file__).parent)])},
+    )
+    started = probes.told_pids(pids, 2)
+    guard = [child.pid for child in probes.psutil.Process(harness.pid).children()]
+    assert len(guard) == 1
+    harness.send_signal(signal.SIGKILL)
+    harness.wait()
+    assert probes.all_gone(started + guard)
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_ctrl_c_in_the_terminal_reaches_the_harness_alone(tmp_path):
+    pids = tmp_path / "pids"
+    source = (
+        "import pathlib, probes, sys\n"
+        "try:\n"
+        "    probes.run(pathlib.Path(sys.argv[1]), probes.HANG, extra_env={'PIDS': sys.argv[2]})\n"
+        "except KeyboardInterrupt:\n"
+        "    sys.exit(130)\n"
+    )
+    harness = subprocess.Popen(
+        [sys.executable, "-c", source, str(tmp_path), str(pids)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(Path(__file__).parent)])},
+        start_new_session=True,
+    )
+    started = probes.told_pids(pids, 2)
+    os.killpg(harness.pid, signal.SIGINT)
+    assert harness.wait() == 130
+    assert all(probes.is_gone(pid) for pid in started)
+
+
+def test_a_killed_guard_is_a_fault_and_takes_the_command_with_it(tmp_path):
+    pids = tmp_path / "pids"
+    source = f"import os, time\nopen({str(pids)!r}, 'w').write(str(os.getpid()))\ntime.sleep(1000)"
+    faults = []
+
+    def work():
+        try:
+            guarded(tmp_path, python(source))
+        except HarnessFault as fault:
+            faults.append(fault)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    (command,) = probes.told_pids(pids, 1)
+    probes.psutil.Process(command).parent().kill()
+    thread.join()
+    assert len(faults) == 1
+    assert probes.all_gone([command])
+
+
+def test_ignored_signals_are_not_passed_on(tmp_path):
+    source = "import signal; print([signal.getsignal(n).name for n in (signal.SIGHUP, signal.SIGTERM)])"
+    guarded(tmp_path, python(source))
+    assert (tmp_path / "output").read_text() == "['SIG_DFL', 'SIG_DFL']\n"
+
+
+def test_many_at_once_do_not_disturb_each_other(tmp_path):
+    codes = {}
+
+    def work(number):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        codes[number] = guarded(folder, ["sh", "-c", f"exit {number}"]).returncode
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert codes == {number: number for number in range(8)}
+
+
+def test_the_clock_of_a_run_is_the_commands_own(tmp_path):
+    begun = time.monotonic()
+    ended = guarded(tmp_path, ["true"])
+    assert 0 < ended.seconds < time.monotonic() - begun
