@@ -12,13 +12,14 @@ from attrs import evolve, field, frozen
 
 from harness.environment import (
     Environment,
+    Mixer,
     Resolution,
     Uninstallable,
     Unresolvable,
     find_interpreter,
     foreign_lock,
 )
-from harness.model import Combination, Device, Lock, Observation, Outcome, Repro
+from harness.model import Combination, Device, Lock, Mixture, Observation, Outcome, Repro
 from harness.run.process import Cancelled
 from harness.run.runner import Job, run_repro
 from harness.store import StoredResolution, observation_key
@@ -33,12 +34,19 @@ __all__ = ["Cancelled", "Prepared", "Probe", "Prober"]
 
 @frozen
 class Probe:
-    """One thing to try: a repro under a combination, near a lock; `attempt` counts repetitions from 0."""
+    """One thing to try: a repro under a combination, near a lock; `attempt` counts repetitions from 0.
+
+    `mixture` exchanges files of the environment; `trace` also records which installed functions were called; `lock`
+    is given where it is known already, and nothing is resolved then.
+    """
 
     repro: Repro
     combination: Combination
     near: Lock | None = None
     attempt: int = 0
+    mixture: Mixture | None = None
+    trace: bool = False
+    lock: Lock | None = None
 
 
 @frozen
@@ -83,6 +91,8 @@ class Prober:
 
     def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
         """Lock and environment of a probe, or the observation that answers it without a run."""
+        if probe.lock is not None:
+            return self.prepare_lock(probe, probe.lock, cancel=cancel)
         begun = time.monotonic()
         resolution = self.resolve(probe, cancel=cancel)
         if resolution.lock is None:
@@ -111,6 +121,8 @@ class Prober:
             )
             return Prepared(probe, key, observation=missing)
         built = self.builder.build(lock, cancel=cancel)
+        if isinstance(built, Environment) and probe.mixture is not None:
+            built = Mixer(self.workspace).build(built, probe.mixture)
         if isinstance(built, Uninstallable):
             failed = self._unrun(probe, key, Outcome.UNINSTALLABLE, built.words, lock, begun)
             return Prepared(probe, key, observation=failed)
@@ -142,6 +154,7 @@ class Prober:
                 pass_env=self.pass_env,
                 capability=self.capability,
                 invoked_from=self.invoked_from,
+                trace=probe.trace,
             ),
             cancel=cancel,
         )
@@ -169,6 +182,8 @@ class Prober:
             started=started.isoformat(timespec="seconds"),
             attempt=probe.attempt,
             log=log.relative_to(self.store.root).as_posix(),
+            mixture=probe.mixture.label if probe.mixture else "",
+            called=dict(ran.called),
         )
         self.store.put(observation)
         return observation
@@ -178,7 +193,8 @@ class Prober:
         machine = self.gpus[0].name if device is Device.CUDA and self.gpus else ""
         if device is Device.EMULATED:
             machine = f"capability {self.capability}"
-        return observation_key(lock, probe.repro, device, machine=machine, attempt=probe.attempt)
+        mixture = f"{probe.mixture.id if probe.mixture else ''}{'+trace' if probe.trace else ''}"
+        return observation_key(lock, probe.repro, device, machine=machine, attempt=probe.attempt, mixture=mixture)
 
     def _unrun(
         self,
@@ -205,6 +221,7 @@ class Prober:
             setup_s=round(time.monotonic() - begun, 3),
             started=datetime.now(UTC).isoformat(timespec="seconds"),
             attempt=probe.attempt,
+            mixture=probe.mixture.label if probe.mixture else "",
         )
         if keep:
             self.store.put(observation)

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from harness.cli.repro_options import chosen_repro
 from harness.cli.wiring import open_workshop, shared_options
-from harness.investigation import Bisecting, Question, make_plan
+from harness.investigation import Answer, Level, Question, Watcher, investigate, make_plan
 from harness.lanes import LocalLanes
 from harness.run.devices import choose_device
 from harness.terminal import LiveView, PlainView, QuietView, print_answer
@@ -41,6 +41,13 @@ from harness.terminal import LiveView, PlainView, QuietView, print_answer
     show_default=True,
     help="Run both sides of the change this often again.",
 )
+@click.option(
+    "--depth",
+    type=click.Choice([level.value for level in Level]),
+    default=Level.REGION.value,
+    show_default=True,
+    help="How closely to look for what of the change made the difference.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON on stdout, and nothing else there.")
 @shared_options
 def bisect(
@@ -53,6 +60,7 @@ def bisect(
     pre: bool,
     lanes: int,
     confirm: int,
+    depth: str,
     as_json: bool,
     with_: tuple[str, ...],
     hold: tuple[str, ...],
@@ -105,14 +113,18 @@ def bisect(
     plan = evolve(plan, choices=(*plan.choices, f"{why} (--device changes it)"))
     console = Console(stderr=True)
     pool = LocalLanes(lanes)
+
+    def answered(watcher: Watcher) -> Answer:
+        return investigate(plan, workshop.prober, pool, workshop.index, watcher, Level(depth))
+
     try:
         if as_json:
-            answer = Bisecting(plan, workshop.prober, pool, QuietView()).run()
+            answer = answered(QuietView())
         elif console.is_terminal:
             with LiveView(console) as view:
-                answer = Bisecting(plan, workshop.prober, pool, view).run()
+                answer = answered(view)
         else:
-            answer = Bisecting(plan, workshop.prober, pool, PlainView(console)).run()
+            answer = answered(PlainView(console))
     finally:
         pool.close()
     if as_json:

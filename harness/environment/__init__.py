@@ -3,6 +3,7 @@
 from harness.environment.build import Builder, Environment, Uninstallable
 from harness.environment.index import Index
 from harness.environment.interpreter import Interpreter, find_interpreter, foreign_lock
+from harness.environment.mixing import Mixer
 from harness.environment.pip_settings import PipSettings, read_pip_settings
 from harness.environment.resolve import Resolution, Resolver, Unresolvable
 from harness.environment.uv import Uv
@@ -13,6 +14,7 @@ __all__ = [
     "Environment",
     "Index",
     "Interpreter",
+    "Mixer",
     "PipSettings",
     "Resolution",
     "Resolver",

@@ -41,6 +41,7 @@ class Environment:
     lock: Lock
     folder: Path | None = None
     pycache: Path | None = None
+    is_mixture: bool = False
 
 
 @frozen
@@ -82,7 +83,7 @@ class Builder:
 
     def after_run(self, environment: Environment) -> None:
         """Keep what a run compiled, for every later environment with the same wheels."""
-        if environment.pycache is not None and environment.folder is not None:
+        if environment.pycache is not None and environment.folder is not None and not environment.is_mixture:
             self.bytecode.harvest(environment.lock, site_packages(environment.folder), environment.pycache)
 
     def _build(self, lock: Lock, folder: Path, cancel: threading.Event | None) -> Uninstallable | None:

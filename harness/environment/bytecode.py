@@ -38,7 +38,7 @@ class BytecodeStore:
         `packages` is the site-packages as it lies now, `shown_as` its path once it is used.
         """
         linked = 0
-        base = _below(tree, shown_as)
+        base = below(tree, shown_as)
         for pin in lock.pins:
             kept = self._wheel(pin)
             if not kept.is_dir():
@@ -59,14 +59,14 @@ class BytecodeStore:
         address = hashlib.sha256(str(stdlib).encode()).hexdigest()[:16]
         shared = self.root / self.cache_tag / f"stdlib-{address}"
         shared.mkdir(parents=True, exist_ok=True)
-        link = _below(tree, stdlib)
+        link = below(tree, stdlib)
         link.parent.mkdir(parents=True, exist_ok=True)
         if not link.is_symlink():
             link.symlink_to(shared, target_is_directory=True)
 
     def harvest(self, lock: Lock, packages: Path, tree: Path) -> int:
         """Keep what a run compiled; returns how many files were new."""
-        base = _below(tree, packages)
+        base = below(tree, packages)
         fresh = [path for path in base.rglob(f"*.{self.cache_tag}*.pyc") if path.stat().st_nlink == 1]
         if not fresh:
             return 0
@@ -87,8 +87,8 @@ class BytecodeStore:
         return self.root / self.cache_tag / f"{pin.name}-{pin.version}-{pin.sha256[:16]}"
 
 
-def _below(tree: Path, path: Path) -> Path:
-    """Where an interpreter keeps the bytecode of a folder under its prefix."""
+def below(tree: Path, path: Path) -> Path:
+    """Where an interpreter keeps the bytecode of a folder under a prefix (PYTHONPYCACHEPREFIX)."""
     return tree / path.relative_to(path.anchor)
 
 

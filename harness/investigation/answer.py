@@ -8,6 +8,7 @@ from typing import Any
 import cattrs
 from attrs import field, frozen
 
+from harness.investigation.culprit import Culprit
 from harness.model import Change, Observation, Signature, Verdict
 
 
@@ -47,7 +48,8 @@ class Answer:
     `last_good`/`first_bad` are filled for a regression, `last_bad`/`first_good` for a fix. `suspects` are the
     releases that may have brought the change, one if it is certain. `sentence` says the answer, `advice` what to
     type next. `left_out` maps releases of the range that were not tried to their reasons; `lock_changes` is the
-    difference of the locks at the two sides; `drift` what could not be held, by release.
+    difference of the locks at the two sides; `drift` what could not be held, by release; `sides` the observations just
+    before and just after the change; `culprit` what of it made the difference, where that was searched.
     """
 
     subject: str
@@ -69,6 +71,7 @@ class Answer:
     lock_changes: tuple[Change, ...] = ()
     drift: dict[str, tuple[str, ...]] = field(factory=dict)
     sides: tuple[Observation, ...] = ()
+    culprit: Culprit | None = None
     probes: int = 0
     wall_s: float = 0.0
 
@@ -107,8 +110,40 @@ class Answer:
             "as_of": self.as_of,
             "left_out": self.left_out,
             "lock_changes": [cattrs.unstructure(change) for change in self.lock_changes],
+            "culprit": _culprit(self.culprit),
             "drift": {release: list(told) for release, told in self.drift.items()},
         }
+
+
+def _culprit(culprit: Culprit | None) -> list[dict[str, Any]] | None:
+    """Each level's finding, the coarsest first."""
+    if culprit is None:
+        return None
+    return [
+        {
+            "level": finding.level.value,
+            "proved": finding.is_proved,
+            "minimal": finding.is_minimal,
+            "packages": [str(change) for change in finding.packages],
+            "files": list(finding.files),
+            "regions": [cattrs.unstructure(region) for region in finding.regions],
+            "proofs": [
+                {
+                    "sentence": proof.sentence,
+                    "expected": proof.expected.value,
+                    "verdict": proof.verdict.value,
+                    "reason": proof.reason,
+                    "observation": proof.observation.key if proof.observation else None,
+                }
+                for proof in finding.proofs
+            ],
+            "candidates": finding.candidates,
+            "runs": finding.runs,
+            "unresolved": finding.unresolved,
+            "notes": list(finding.notes),
+        }
+        for finding in culprit.findings
+    ]
 
 
 def _given(signature: Signature | None) -> dict[str, Any] | None:

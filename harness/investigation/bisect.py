@@ -99,10 +99,10 @@ class Bisecting:
         return self._answer(search, record, time.monotonic() - begun)
 
     def _anchor(self) -> Lock | None:
-        """With companions held: the lock of the bad end, or of the testable release nearest to it."""
+        """With companions held: the plan's anchor, or the lock of the bad end or of the testable release next to it."""
         plan = self.plan
-        if plan.as_of != "none":
-            return None
+        if plan.as_of != "none" or plan.anchor is not None:
+            return plan.anchor
         step = 1 if plan.question.find_fix else -1
         start = plan.bad if plan.bad is not None else (0 if plan.question.find_fix else len(plan.releases) - 1)
         words = ""

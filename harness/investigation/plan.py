@@ -6,7 +6,7 @@ import difflib
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from attrs import evolve, frozen
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import InvalidVersion, Version
 
@@ -35,7 +35,8 @@ class Plan:
     """Everything that is fixed before the first probe.
 
     `releases` are those that can be tried, in version order; `good` and `bad` are positions in it or None where
-    the search has to find that end; `choices` are sentences on what was chosen, with the flag that changes it.
+    the search has to find that end; `choices` are sentences on what was chosen, with the flag that changes it;
+    `anchor` is a lock near which every release is tried, instead of the bad end's.
     """
 
     question: Question
@@ -50,6 +51,7 @@ class Plan:
     requirements: tuple[str, ...]
     holds: tuple[str, ...]
     choices: tuple[str, ...] = ()
+    anchor: Lock | None = None
 
     @property
     def subject(self) -> str:
@@ -64,7 +66,7 @@ class Plan:
             requirements=(*self.requirements, f"{self.subject}=={release.version}"),
             holds=self.holds,
             as_of=self._date_for(release),
-            near=near.id if near is not None and self.as_of == "none" else None,
+            near=near.id if near is not None else None,
             device=self.device,
             prereleases=(self.subject,) if release.version.is_prerelease else (),
             from_source=self.question.from_source,
@@ -72,7 +74,6 @@ class Plan:
 
     def probe(self, position: int, near: Lock | None, attempt: int = 0) -> Probe:
         """The probe of one release."""
-        near = near if self.as_of == "none" else None
         return Probe(self.repro, self.combination(position, near), near, attempt)
 
     def _date_for(self, release: Release) -> datetime | None:
@@ -121,6 +122,12 @@ def make_plan(question: Question, *, index: Index, interpreter: Interpreter, dev
         holds=tuple(holds),
         choices=tuple(choices),
     )
+
+
+def releases_between(index: Index, plan: Plan, project: str, older: str, newer: str) -> tuple[Release, ...]:
+    """The releases of another project from one version to another that can be tried, both included."""
+    question = evolve(plan.question, subject=project, find_fix=False)
+    return _usable(question, index.releases(project), plan.interpreter, older, newer)[0]
 
 
 def _ends(question: Question, bounds: Bounds, choices: list[str]) -> tuple[str | None, str | None]:

@@ -41,7 +41,7 @@ def find_repro(name: str, where: Path | None = None) -> Repro:
 
 
 def repro_for_subject(subject: str, where: Path | None = None) -> Repro:
-    """The repro whose metadata names the subject first, else at all. Raises `BadRepro`."""
+    """The repro that names the subject first and with the most bounds. Raises `BadRepro`."""
     name = normalized_name(subject)
     naming = [repro for repro in list_repros(where) if name in repro.subjects]
     if not naming:
@@ -49,7 +49,13 @@ def repro_for_subject(subject: str, where: Path | None = None) -> Repro:
             f"no repro names {subject} as its subject",
             hint=f'say what to run: harness bisect {subject} --repro PATH, or --run "COMMAND"',
         )
-    return min(naming, key=lambda repro: list(repro.subjects).index(name))
+
+    def fit(repro: Repro) -> tuple[int, bool, bool]:
+        bounds = repro.subjects[name]
+        known = bounds.good is not None and bounds.bad is not None
+        return list(repro.subjects).index(name), not known, known and not bounds.is_regression
+
+    return min(naming, key=fit)
 
 
 def read_repro(path: Path) -> Repro:

@@ -9,8 +9,9 @@ from harness.model import Verdict
 from harness.search import BisectionStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+    from harness.investigation.culprit import Culprit, Region
     from harness.investigation.plan import Plan
     from harness.search import BisectionResult
 
@@ -87,3 +88,38 @@ def _inconclusive(answer: Answer, result: BisectionResult, name: Mapping[int, st
 def _positions(steps: list[Step], name: Mapping[int, str]) -> list[int]:
     released = {step.release for step in steps}
     return [position for position, release in name.items() if release in released]
+
+
+def culprit_sentence(answer: Answer, culprit: Culprit) -> str:
+    """What of the change made the difference, and how sure that is."""
+    finest = culprit.finest
+    packages = _and(f"{c.name} {c.after or '(removed)'}" for c in culprit.packages)
+    verb = "fix" if answer.status is Status.FIXED else "cause"
+    elsewhere = not any(change.name == answer.subject for change in culprit.packages)
+    where = ""
+    if finest.regions:
+        where = f", in {_and(finest.files)}, at {_and(_place(region) for region in finest.regions)}"
+    elif finest.files:
+        where = f", in {_and(finest.files)}"
+    if finest.is_proved:
+        sure = "reverting that alone undoes it, adding that alone brings it"
+        lead = f"The {verb} is {packages}"
+    elif finest.is_shown_one_way:
+        shown = next(proof for proof in finest.proofs if proof.holds)
+        lead = f"The suspect is {packages}"
+        sure = f"shown one way only ({shown.sentence}: {shown.verdict.value})"
+    else:
+        lead, sure = f"The suspect is {packages}", "not proved"
+    met = f" Users meet it with {answer.subject} {answer.first_bad or answer.first_good}." if elsewhere else ""
+    return f"{lead}{where}: {sure}.{met}"
+
+
+def _place(region: Region) -> str:
+    lines = region.after if region.after[1] >= region.after[0] else region.before
+    at = f"lines {lines[0]}-{lines[1]}" if lines[1] > lines[0] else f"line {lines[0]}"
+    return f"{at} of {region.function}" if region.function else at
+
+
+def _and(items: Iterable[str]) -> str:
+    names = list(items)
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

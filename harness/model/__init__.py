@@ -2,6 +2,7 @@
 
 from harness.model.combination import Combination, Device
 from harness.model.lock import Change, Lock, Pin
+from harness.model.mixture import Mixture
 from harness.model.observation import Observation, Outcome, RaisedException, StackFrame
 from harness.model.release import Release, normalized_name
 from harness.model.repro import Bounds, Repro
@@ -15,6 +16,7 @@ __all__ = [
     "Device",
     "Judgement",
     "Lock",
+    "Mixture",
     "Observation",
     "Outcome",
     "Pin",

@@ -75,7 +75,9 @@ class Observation:
     Durations are in seconds, memory in bytes. `detail` is one sentence on what happened; `started` is an
     ISO 8601 time in UTC; `loaded` maps each distribution to the files of it that were used; `machine`
     holds what is known of the device (name, driver, memory, ...); `drift` tells in what the lock departs
-    from what was asked to be held; `log` is a path relative to the results folder.
+    from what was asked to be held; `log` is a path relative to the results folder; `mixture` says which files
+    of the environment are not those of its lock, if any. `called`, where calls were traced, maps installed files to
+    their functions and each of these to the rank of its last call.
     """
 
     key: str
@@ -100,3 +102,5 @@ class Observation:
     started: str = ""
     attempt: int = 0
     log: str = ""
+    mixture: str = ""
+    called: dict[str, dict[str, int]] = field(factory=dict)

@@ -10,6 +10,7 @@ from typing import Any
 
 from attrs import evolve, field, fields_dict, frozen
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.version import InvalidVersion, Version
 
 from harness.errors import BadRepro
 from harness.model.release import normalized_name
@@ -35,6 +36,11 @@ class Bounds:
     bad: str | None = None
     as_of: str | None = None
     hold: tuple[str, ...] = ()
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether both bounds are known and the good one is the older."""
+        return self.good is not None and self.bad is not None and Version(self.good) < Version(self.bad)
 
 
 @frozen
@@ -180,8 +186,8 @@ def _subjects(table: dict[str, Any], where: str) -> dict[str, Bounds]:
                 + (f", not {', '.join(sorted(unknown))}" if isinstance(bounds, dict) else "")
             )
         subjects[normalized_name(project)] = Bounds(
-            good=_text(bounds.get("good"), f"subjects.{project}.good", where),
-            bad=_text(bounds.get("bad"), f"subjects.{project}.bad", where),
+            good=_version(bounds.get("good"), f"subjects.{project}.good", where),
+            bad=_version(bounds.get("bad"), f"subjects.{project}.bad", where),
             as_of=_text(bounds.get("as-of"), f"subjects.{project}.as-of", where),
             hold=_requirements(bounds.get("hold", []), where),
         )
@@ -210,6 +216,14 @@ def _text(value: Any, key: str, where: str) -> str | None:
     if value is None or isinstance(value, str):
         return value
     raise BadRepro(f"{where}: {key} must be a string in quotes, not {value!r}")
+
+
+def _version(value: Any, key: str, where: str) -> str | None:
+    text = _text(value, key, where)
+    try:
+        return text if text is None else str(Version(text))
+    except InvalidVersion as error:
+        raise BadRepro(f"{where}: {key} = {text!r} is not a version") from error
 
 
 def _positive(value: Any, key: str, where: str) -> float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from harness.investigation import Answer, Status
+from harness.investigation import Answer, Culprit, Status
 from harness.model import Observation, Outcome, Verdict
 from harness.terminal.running import STYLE, duration
 
@@ -30,6 +30,8 @@ def print_answer(console: Console, answer: Answer, results: str) -> None:
         shown = ", ".join(str(change) for change in changes[:_SHOWN_CHANGES])
         more = f" and {len(changes) - _SHOWN_CHANGES} more" if len(changes) > _SHOWN_CHANGES else ""
         console.print(f"  installed differently: {shown}{more}", markup=False, highlight=False)
+    if answer.culprit is not None:
+        _print_culprit(console, answer.culprit)
     skipped = [step for step in answer.steps if step.verdict is Verdict.SKIP]
     for step in skipped:
         console.print(Text.assemble(("  skipped ", "yellow"), f"{step.release}: {step.reason}"))
@@ -56,6 +58,21 @@ def _grouped(drift: dict[str, tuple[str, ...]]) -> list[tuple[tuple[str, ...], l
     for release, told in drift.items():
         groups.setdefault(told, []).append(release)
     return list(groups.items())
+
+
+def _print_culprit(console: Console, culprit: Culprit) -> None:
+    """Each level's proof, and the lines themselves."""
+    for finding in culprit.findings:
+        for proof in finding.proofs:
+            mark, style = ("proved", "green") if proof.holds else ("not shown", "yellow")
+            console.print(Text.assemble((f"  {mark:<9} ", style), f"{proof.sentence}: {proof.verdict.value}"))
+        for note in finding.notes:
+            console.print(Text(f"            {note}", style="dim"))
+    for region in culprit.finest.regions:
+        console.print(Text(f"  {region.file}, {region.function or 'module level'}", style="bold"))
+        for line in region.diff.splitlines():
+            style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "dim")
+            console.print(Text(f"    {line}", style=style))
 
 
 def again(observation: Observation) -> str:

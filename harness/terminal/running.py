@@ -11,7 +11,8 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from harness.investigation.bisect import BisectWatcher, Progress
+from harness.investigation import Level, Watcher
+from harness.investigation.bisect import Progress
 from harness.model import Judgement, Observation, Signature, Verdict
 from harness.search import PositionState, Trial
 
@@ -29,7 +30,7 @@ _STATE_STYLE = {
 _UNKNOWN_RUN_S = 15.0  # only until the first run has been timed
 
 
-class QuietView(BisectWatcher):
+class QuietView(Watcher):
     """Shows nothing (`--json`)."""
 
     def preparing(self, candidate: Trial) -> None:
@@ -41,8 +42,17 @@ class QuietView(BisectWatcher):
     def told(self, candidate: Trial, judgement: Judgement, observation: Observation, *, cached: bool) -> None:
         """Nothing to show."""
 
+    def level(self, level: Level, sentence: str) -> None:
+        """Nothing to show."""
 
-class PlainView(BisectWatcher):
+    def trying(self, label: str) -> None:
+        """Nothing to show."""
+
+    def tried(self, label: str, judgement: Judgement, observation: Observation, *, cached: bool, left: str) -> None:
+        """Nothing to show."""
+
+
+class PlainView(Watcher):
     """One line for each thing that happens, for logs and pipes."""
 
     def __init__(self, console: Console) -> None:
@@ -77,6 +87,18 @@ class PlainView(BisectWatcher):
         if self._progress is not None and (left := self._progress.search.remaining()):
             self._print(f"  {picture(self._progress).plain}  {self._clock.left(left)}")
 
+    def level(self, level: Level, sentence: str) -> None:
+        """Print what is searched now."""
+        self._print(f"{level.value}: {sentence}")
+
+    def trying(self, label: str) -> None:
+        """Nothing to print: these runs are many and short."""
+
+    def tried(self, label: str, judgement: Judgement, observation: Observation, *, cached: bool, left: str) -> None:
+        """Print one verdict."""
+        seconds = "known already" if cached else f"{observation.duration_s:.1f} s"
+        self._print(f"  {judgement.verdict.value:>4}  {label} ({judgement.reason}) [{seconds}; {left}]")
+
     def _print(self, line: str) -> None:
         self.console.print(Text(line), soft_wrap=True)
 
@@ -84,7 +106,7 @@ class PlainView(BisectWatcher):
         return name_of(self._progress, trial) if self._progress else str(trial.position)
 
 
-class LiveView(BisectWatcher):
+class LiveView(Watcher):
     """The same, drawn in place on a terminal. Use it as a context manager."""
 
     def __init__(self, console: Console) -> None:
@@ -92,6 +114,8 @@ class LiveView(BisectWatcher):
         self._clock = _Clock()
         self._progress: Progress | None = None
         self._busy: dict[Trial, str] = {}
+        self._level = self._doing = self._left = ""
+        self._since = 0.0
         self._live = Live(console=console, get_renderable=self._render, refresh_per_second=8, transient=True)
 
     def __enter__(self) -> LiveView:
@@ -140,7 +164,32 @@ class LiveView(BisectWatcher):
             no_wrap=True,
         )
 
+    def level(self, level: Level, sentence: str) -> None:
+        """Print what is searched now, and show it instead of the picture of releases."""
+        self._level = f"{level.value}: {sentence}"
+        self.console.print(Text.assemble((f"{level.value}: ", "bold"), sentence))
+
+    def trying(self, label: str) -> None:
+        """Show what is running."""
+        self._doing, self._since = label, time.monotonic()
+
+    def tried(self, label: str, judgement: Judgement, observation: Observation, *, cached: bool, left: str) -> None:
+        """Print one verdict above."""
+        self._doing = ""
+        self._left = left
+        style = f"bold {STYLE[judgement.verdict]}"
+        seconds = "known already" if cached else f"{observation.duration_s:.1f} s"
+        line = Text.assemble(
+            (f"{judgement.verdict.value:>5} ", style), label, "  ", (judgement.reason, "dim"), (f"  {seconds}", "dim")
+        )
+        self.console.print(line, overflow="ellipsis", no_wrap=True)
+
     def _render(self) -> Group | Text:
+        if self._level:
+            since = f"{time.monotonic() - self._since:.0f} s" if self._doing else ""
+            row = Table.grid(padding=(0, 1))
+            row.add_row(Spinner("dots"), Text(self._doing, style="bold"), Text(since, style="dim"))
+            return Group(row, Text(self._left, style="dim"))
         if self._progress is None:
             return Text("")
         rows = Table.grid(padding=(0, 1))

@@ -1,0 +1,111 @@
+"""A culprit: what made the difference, at which level, with the runs that prove it."""
+
+from __future__ import annotations
+
+import enum
+
+from attrs import frozen
+
+from harness.model import Change, Observation, Verdict
+
+
+class Level(enum.StrEnum):
+    """How closely a culprit is known, from coarse to fine."""
+
+    RELEASE = "release"
+    PACKAGE = "package"
+    FILE = "file"
+    REGION = "region"
+
+    @property
+    def depth(self) -> int:
+        """0 for the coarsest."""
+        return list(Level).index(self)
+
+
+@frozen
+class Proof:
+    """One run of a counterfactual: `sentence` says what was changed where, `verdict` should be `expected`.
+
+    `observation` is None where it could not be run; `reason` then says why.
+    """
+
+    sentence: str
+    expected: Verdict
+    verdict: Verdict
+    reason: str
+    observation: Observation | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether the run showed what was expected."""
+        return self.verdict is self.expected
+
+
+@frozen
+class Region:
+    """A changed run of lines: `before` in the older and `after` in the newer text (first and last line, 1-based).
+
+    A range whose last line is before its first is empty. `function` is the qualified name of what encloses it,
+    "" at module level; `diff` its unified diff.
+    """
+
+    file: str
+    before: tuple[int, int]
+    after: tuple[int, int]
+    function: str
+    diff: str
+
+
+@frozen
+class Finding:
+    """What one level found.
+
+    `packages` are the distributions that moved, `files` and `regions` what of them made the difference. `proofs`
+    are the counterfactuals: the culprit reverted on the newer side, and advanced alone on the older one. `candidates`
+    counts what could have been it, `runs` the probes of this level, `unresolved` the mixtures among them that could
+    not be judged; `is_minimal` says that nothing smaller was enough; `notes` what was weaker than wished.
+    """
+
+    level: Level
+    packages: tuple[Change, ...]
+    files: tuple[str, ...] = ()
+    regions: tuple[Region, ...] = ()
+    proofs: tuple[Proof, ...] = ()
+    candidates: int = 1
+    runs: int = 0
+    unresolved: int = 0
+    is_minimal: bool = True
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_proved(self) -> bool:
+        """Shown both ways; else it is a suspect."""
+        return bool(self.proofs) and all(proof.holds for proof in self.proofs)
+
+    @property
+    def is_shown_one_way(self) -> bool:
+        """Shown at least one way."""
+        return any(proof.holds for proof in self.proofs)
+
+
+@frozen
+class Culprit:
+    """The findings of all levels that were reached, the finest last."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def finest(self) -> Finding:
+        """The finding that is closest to the lines."""
+        return self.findings[-1]
+
+    @property
+    def packages(self) -> tuple[Change, ...]:
+        """The distributions that made the difference."""
+        return self.finest.packages
+
+    @property
+    def runs(self) -> int:
+        """Probes of all levels."""
+        return sum(finding.runs for finding in self.findings)

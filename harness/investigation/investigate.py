@@ -1,0 +1,59 @@
+"""The whole way: bisect the releases of the subject, then go down to what of the change made the difference."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from attrs import evolve
+
+from harness.investigation.answer import Answer, Status
+from harness.investigation.bisect import Bisecting, BisectWatcher
+from harness.investigation.culprit import Level
+from harness.investigation.levels import Ground, find_culprit
+from harness.investigation.reduction import LevelWatcher
+from harness.investigation.sides import Side, Sides
+from harness.investigation.wording import culprit_sentence
+from harness.model import Judgement, Observation, Verdict, judge
+
+if TYPE_CHECKING:
+    from harness.environment import Index
+    from harness.investigation.plan import Plan
+    from harness.lanes import Lanes
+    from harness.probe import Prober
+
+
+class Watcher(BisectWatcher, LevelWatcher):
+    """Who is told of all levels."""
+
+
+def investigate(plan: Plan, prober: Prober, lanes: Lanes, index: Index, watcher: Watcher, depth: Level) -> Answer:
+    """Answer a plan's question, down to `depth`. Raises `Interrupted`, `NoNetwork`, `NoSpace`."""
+    begun = time.monotonic()
+    answer = Bisecting(plan, prober, lanes, watcher).run()
+    sides = _sides(answer)
+    signature = answer.signature
+    if sides is None or signature is None:
+        return answer
+
+    def judged(observation: Observation) -> Judgement:
+        return judge(observation, signature, prober.store.log(observation) if signature.output else "")
+
+    ground = Ground(plan, prober, lanes, index, signature, judged, watcher)
+    culprit = find_culprit(ground, sides, depth, watcher)
+    if culprit is None:
+        return answer
+    answer = evolve(answer, culprit=culprit, probes=answer.probes + culprit.runs, wall_s=time.monotonic() - begun)
+    return evolve(answer, sentence=f"{answer.sentence} {culprit_sentence(answer, culprit)}".strip())
+
+
+def _sides(answer: Answer) -> Sides | None:
+    """The two observations around the change, where it is certain which they are."""
+    if answer.status not in (Status.FOUND, Status.FIXED) or len(answer.sides) != 2:
+        return None
+    before, after = answer.sides
+    if before.lock is None or after.lock is None:
+        return None
+    is_fix = answer.status is Status.FIXED
+    older, newer = (Verdict.BAD, Verdict.GOOD) if is_fix else (Verdict.GOOD, Verdict.BAD)
+    return Sides(Side(before.lock, older, before), Side(after.lock, newer, after))

@@ -1,0 +1,143 @@
+"""What all levels stand on: how one counterfactual is run, judged, and put into words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+from attrs import frozen
+from packaging.requirements import Requirement
+from packaging.version import InvalidVersion, Version
+
+from harness.environment import Environment, Index
+from harness.investigation.culprit import Proof
+from harness.investigation.plan import Plan
+from harness.investigation.reduction import Candidate, LevelWatcher, Reduced, Reduction
+from harness.investigation.sides import Side
+from harness.lanes import Lanes
+from harness.model import (
+    Change,
+    Combination,
+    Judgement,
+    Lock,
+    Mixture,
+    Observation,
+    Signature,
+    Verdict,
+    normalized_name,
+)
+from harness.probe import Probe, Prober
+
+_FEW = 3
+
+
+@frozen
+class Ground:
+    """The plan, the means to run, signature and judgement of the bisection before. `most` caps a level's runs."""
+
+    plan: Plan
+    prober: Prober
+    lanes: Lanes
+    index: Index
+    signature: Signature
+    judge: Callable[[Observation], Judgement]
+    watcher: LevelWatcher
+    most: int = 48
+
+    def moved(self, lock: Lock, changes: Iterable[Change], as_of: str | None) -> Probe:
+        """A probe near a lock with some distributions at their newer versions; what they need moves along."""
+        pins = {change.name: change.after for change in changes}
+        bare = [
+            text
+            for text in (*self.plan.requirements, self.plan.subject)
+            if normalized_name(Requirement(text).name) not in pins
+        ]
+        combination = Combination(
+            python=self.plan.interpreter.version,
+            requirements=(*bare, *(f"{name}=={version}" for name, version in pins.items() if version is not None)),
+            holds=self.plan.holds,
+            as_of=datetime.fromisoformat(as_of) if as_of else None,
+            near=lock.id,
+            device=self.plan.device,
+            prereleases=tuple(name for name, version in pins.items() if version and _is_prerelease(version)),
+            from_source=self.plan.question.from_source,
+        )
+        return Probe(self.plan.repro, combination, lock)
+
+    def mixed(self, side: Side, mixture: Mixture | None, *, trace: bool = False) -> Probe:
+        """A probe in the environment of one side, some of its files exchanged."""
+        combination = Combination(
+            python=self.plan.interpreter.version,
+            requirements=side.observation.requirements,
+            as_of=datetime.fromisoformat(side.observation.as_of) if side.observation.as_of else None,
+            device=self.plan.device,
+        )
+        return Probe(self.plan.repro, combination, mixture=mixture, trace=trace, lock=side.lock)
+
+    def reduce(
+        self,
+        flipped: Verdict,
+        units: tuple[str, ...],
+        probe_of: Callable[[Candidate], Probe],
+        label_of: Callable[[Candidate], str],
+        requires: Callable[[Candidate], frozenset[str]] | None = None,
+    ) -> Reduced:
+        """The smallest set of units that alone makes the verdict `flipped`."""
+        return Reduction(
+            self.prober, self.lanes, self.judge, self.watcher, probe_of, label_of, flipped, units, requires, self.most
+        ).run()
+
+    def proof(self, sentence: str, probe: Probe, expected: Verdict) -> Proof:
+        """Run one counterfactual."""
+        self.watcher.trying(sentence)
+        prepared = self.prober.prepare(probe)
+        observation = self.prober.execute(prepared)
+        judgement = self.judge(observation)
+        self.watcher.tried(sentence, judgement, observation, cached=prepared.cached, left="proof")
+        return Proof(sentence, expected, judgement.verdict, judgement.reason, observation)
+
+    def shown(self, sentence: str, reduced: Reduced, expected: Verdict) -> Proof:
+        """The counterfactual that the search itself ended with."""
+        if reduced.shown is None:
+            return Proof(sentence, expected, Verdict.SKIP, "nothing smaller than all of it was enough")
+        judgement = self.judge(reduced.shown)
+        return Proof(sentence, expected, judgement.verdict, judgement.reason, reduced.shown)
+
+    def environment(self, side: Side) -> Environment | None:
+        """The environment of a side, None where it can't be taken apart."""
+        built = self.prober.builder.build(side.lock)
+        return built if isinstance(built, Environment) else None
+
+    def traced(self, side: Side) -> dict[str, dict[str, int]]:
+        """File -> function -> rank of its last call in one run of a side; empty where that could not be run."""
+        prepared = self.prober.prepare(self.mixed(side, None, trace=True))
+        return self.prober.execute(prepared).called
+
+    def notes(self, reduced: Reduced) -> tuple[str, ...]:
+        """What a search could not show."""
+        told = []
+        if reduced.gave_up:
+            told.append(f"stopped after {reduced.runs} runs; something smaller may be enough")
+        if reduced.unproven and len(reduced.units) > 1:
+            told.append(f"could not be run without: {listed(sorted(reduced.unproven))}")
+        return tuple(told)
+
+
+def listed(items: Iterable[str]) -> str:
+    """A few items by name, many by their number."""
+    names = list(items)
+    if len(names) <= _FEW:
+        return " and ".join(names) if len(names) < _FEW else f"{', '.join(names[:-1])} and {names[-1]}"
+    return f"{', '.join(names[: _FEW - 1])} and {len(names) - _FEW + 1} more"
+
+
+def versions(packages: Iterable[Change], *, newer: bool) -> str:
+    """The packages at one side."""
+    return listed(f"{change.name} {(change.after if newer else change.before) or '(absent)'}" for change in packages)
+
+
+def _is_prerelease(version: str) -> bool:
+    try:
+        return Version(version).is_prerelease
+    except InvalidVersion:
+        return False

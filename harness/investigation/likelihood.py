@@ -1,0 +1,96 @@
+"""What is likely to be the culprit, from what is known before anything is tried: traceback, calls, names. Pure.
+
+The order decides only how soon the culprit is found, never what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from harness.investigation.plan import Plan
+from harness.investigation.regions import defined_names, used_names
+from harness.investigation.sides import METADATA, PackageFiles, Sides
+from harness.model import Change, Observation, StackFrame, normalized_name
+
+Called = Mapping[str, Mapping[str, int]]
+_NEVER = 10**9
+
+
+def ranked_packages(changes: Mapping[str, Change], sides: Sides, plan: Plan) -> tuple[str, ...]:
+    """Packages of the traceback first, the innermost before the others; then those that the repro asks for."""
+    frames = _packages_of_frames(sides)
+    asked = [
+        normalized_name(text.split("=")[0].split("<")[0].split(">")[0].strip()) for text in plan.repro.dependencies
+    ]
+    order = [*frames, *(name for name in asked if name != plan.subject), plan.subject]
+
+    def rank(name: str) -> tuple[int, int, str]:
+        loaded = name in sides.after.observation.loaded
+        return (order.index(name) if name in order else _NEVER, 0 if loaded else 1, name)
+
+    return tuple(sorted(changes, key=rank))
+
+
+def ranked_files(
+    units: Mapping[str, tuple[str, ...]], sides: Sides, plan: Plan, after: PackageFiles, called: Called
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Files that a side used, the likeliest first, and the others.
+
+    Likely is what the traceback names, what defines names that the repro uses, and what was called last.
+    """
+    used = {
+        path for side in (sides.before, sides.after) for files in side.observation.loaded.values() for path in files
+    }
+    frames = _files_of_frames(sides)
+    wanted = used_names(plan.repro.source)
+
+    def is_used(unit: str) -> bool:
+        return unit == METADATA or unit in used
+
+    def rank(unit: str) -> tuple[int, int, int, str]:
+        content = after.read(unit) if unit.endswith(".py") else None
+        named = content is not None and bool(defined_names(content.decode(errors="replace")) & wanted)
+        last = max(called.get(unit, {}).values(), default=-1)
+        return (frames.index(unit) if unit in frames else _NEVER, 0 if named else 1, -last, unit)
+
+    ranked = sorted((unit for unit in units if is_used(unit)), key=rank)
+    return tuple(ranked), tuple(sorted(unit for unit in units if not is_used(unit)))
+
+
+def ranked_groups(groups: Iterable[str], sides: Sides, plan: Plan, called: Called, *, last: str) -> tuple[str, ...]:
+    """Definitions ("path::name") by traceback, then by their last call before the end, then the others."""
+    frames = [(frame.file, frame.function) for frame in _frames(sides)]
+    wanted = used_names(plan.repro.source)
+
+    def rank(group: str) -> tuple[int, int, int, int, str]:
+        path, _, name = group.partition("::")
+        method = name.rpartition(".")[2]
+        in_frame = next((i for i, (file, function) in enumerate(frames) if file == path and function == method), _NEVER)
+        ran = called.get(path, {}).get(name, -1)
+        elsewhere = any(name in functions for file, functions in called.items() if file != path)
+        return (
+            1 if group == last else 0,
+            in_frame,
+            -ran if ran >= 0 else 0 if elsewhere else 1,
+            0 if name.partition(".")[0] in wanted else 1,
+            group,
+        )
+
+    return tuple(sorted(groups, key=rank))
+
+
+def _frames(sides: Sides) -> list[StackFrame]:
+    """Frames of the failing side, the innermost first."""
+    failing: Observation = next(
+        (side.observation for side in (sides.after, sides.before) if side.observation.exception is not None),
+        sides.after.observation,
+    )
+    return list(reversed(failing.exception.frames)) if failing.exception is not None else []
+
+
+def _packages_of_frames(sides: Sides) -> list[str]:
+    return list(dict.fromkeys(normalized_name(frame.package) for frame in _frames(sides) if frame.package))
+
+
+def _files_of_frames(sides: Sides) -> list[str]:
+    return list(dict.fromkeys(frame.file for frame in _frames(sides)))

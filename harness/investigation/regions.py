@@ -1,0 +1,199 @@
+"""The changed regions of a file: cut out of a line diff, named, and put back one by one. Pure."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import functools
+import re
+from typing import TYPE_CHECKING
+
+from attrs import field, frozen
+from pyflakes import checker, messages
+
+from harness.investigation.culprit import Region
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from collections.abc import Set as AbstractSet
+
+_CONTEXT_LINES = 3
+
+
+@frozen
+class FileDifference:
+    """Two texts of one file and the regions in which they differ, in order."""
+
+    path: str
+    before: str
+    after: str
+    blocks: tuple[tuple[int, int, int, int], ...] = field(repr=False)
+
+    @classmethod
+    def between(cls, path: str, before: str, after: str) -> FileDifference:
+        """Compare by lines."""
+        matcher = difflib.SequenceMatcher(None, before.splitlines(), after.splitlines(), autojunk=False)
+        blocks = tuple((a, b, c, d) for tag, a, b, c, d in matcher.get_opcodes() if tag != "equal")
+        return cls(path, before, after, blocks)
+
+    def mixed(self, old: Iterable[int]) -> str:
+        """The newer text with these regions (by number) as they were in the older one."""
+        reverted = set(old)
+        before, after = self.before.splitlines(keepends=True), self.after.splitlines(keepends=True)
+        lines: list[str] = []
+        reached = 0
+        for number, (a, b, c, d) in enumerate(self.blocks):
+            lines += after[reached:c]
+            lines += before[a:b] if number in reverted else after[c:d]
+            reached = d
+        return "".join(lines + after[reached:])
+
+    def region(self, number: int) -> Region:
+        """A region in words and numbers."""
+        a, b, c, d = self.blocks[number]
+        return Region(
+            file=self.path,
+            before=(a + 1, b),
+            after=(c + 1, d),
+            function=self.function_of(number),
+            diff=self._diff(number),
+        )
+
+    def function_of(self, number: int) -> str:
+        """The qualified name of the function or class around a region, "" at module level."""
+        a, b, c, d = self.blocks[number]
+        newer = _enclosing(self.after, c + 1, max(d, c + 1))
+        return newer or (_enclosing(self.before, a + 1, max(b, a + 1)) if b > a and d == c else "")
+
+    def groups(self) -> dict[str, tuple[int, ...]]:
+        """Regions by the qualified name of the definition around them, "" for the module itself."""
+        groups: dict[str, list[int]] = {}
+        for number in range(len(self.blocks)):
+            groups.setdefault(self.function_of(number), []).append(number)
+        return {name: tuple(numbers) for name, numbers in groups.items()}
+
+    def cosmetic(self) -> frozenset[int]:
+        """Regions whose reversal alone leaves the meaning of a Python file as it is: comments, layout, docstrings."""
+        if not self.path.endswith(".py"):
+            return frozenset()
+        newer = _meaning(self.after)
+        if newer is None:
+            return frozenset()
+        return frozenset(number for number in range(len(self.blocks)) if _meaning(self.mixed({number})) == newer)
+
+    def requires(self) -> Mapping[int, frozenset[int]]:
+        """Which regions each region can't be reverted without: those that share a name with it that it defines."""
+        return {
+            number: others
+            for number in range(len(self.blocks))
+            if (missing := self.flaws({number})) and (others := self._mentioning(missing) - {number})
+        }
+
+    def flaws(self, old: Iterable[int]) -> frozenset[str]:
+        """Names that are used and nowhere defined once these regions are reverted, though both texts define them."""
+        if not self.path.endswith(".py"):
+            return frozenset()
+        return undefined_names(self.mixed(old)) - self._usual
+
+    @property
+    def _usual(self) -> frozenset[str]:
+        return undefined_names(self.before) | undefined_names(self.after)
+
+    def _mentioning(self, names: AbstractSet[str]) -> frozenset[int]:
+        """Regions whose reversal brings or removes a mention of one of these names."""
+        before, after = self.before.splitlines(), self.after.splitlines()
+        words = re.compile(r"\b(" + "|".join(map(re.escape, sorted(names))) + r")\b")
+
+        def count(lines: list[str]) -> int:
+            return sum(len(words.findall(line)) for line in lines)
+
+        return frozenset(
+            number for number, (a, b, c, d) in enumerate(self.blocks) if count(before[a:b]) != count(after[c:d])
+        )
+
+    def _diff(self, number: int) -> str:
+        a, b, c, d = self.blocks[number]
+        before, after = self.before.splitlines(), self.after.splitlines()
+        first, last = max(0, c - _CONTEXT_LINES), min(len(after), d + _CONTEXT_LINES)
+        head = f"@@ -{a + 1 - (c - first)},{b - a + (c - first) + (last - d)} +{first + 1},{last - first} @@"
+        lines = [f" {line}" for line in after[first:c]]
+        lines += [f"-{line}" for line in before[a:b]] + [f"+{line}" for line in after[c:d]]
+        lines += [f" {line}" for line in after[d:last]]
+        return "\n".join([head, *lines])
+
+
+def defined_names(source: str) -> frozenset[str]:
+    """Names of the classes and functions that a Python text defines at any level."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return frozenset()
+    return frozenset(
+        node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+
+
+def used_names(source: str) -> frozenset[str]:
+    """Names and attributes that a Python text mentions."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return frozenset()
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    names |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    names |= {
+        alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom | ast.Import) for alias in node.names
+    }
+    return frozenset(names)
+
+
+@functools.lru_cache(maxsize=512)
+def undefined_names(source: str) -> frozenset[str]:
+    """Names that are used and nowhere defined, as pyflakes sees it; empty where the text is not Python."""
+    try:
+        found = checker.Checker(ast.parse(source)).messages
+    except (SyntaxError, ValueError, RecursionError):
+        return frozenset()
+    return frozenset(str(message.message_args[0]) for message in found if isinstance(message, messages.UndefinedName))
+
+
+def _enclosing(source: str, first: int, last: int) -> str:
+    try:
+        body: list[ast.stmt] = ast.parse(source).body
+    except (SyntaxError, ValueError):
+        return ""
+    names: list[str] = []
+    while True:
+        inner = next((node for node in body if _is_definition(node) and _covers(node, first, last)), None)
+        if inner is None:
+            return ".".join(names)
+        names.append(inner.name)  # type: ignore[attr-defined]
+        body = inner.body  # type: ignore[attr-defined]
+
+
+def _is_definition(node: ast.stmt) -> bool:
+    return isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+
+
+def _covers(node: ast.stmt, first: int, last: int) -> bool:
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    start = min([node.lineno, *(decorator.lineno for decorator in decorators)])
+    return start <= first and last <= (node.end_lineno or node.lineno)
+
+
+def _meaning(source: str) -> str | None:
+    """The syntax tree without positions and docstrings."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if node.body else None
+            if (
+                isinstance(first, ast.Expr)
+                and isinstance(first.value, ast.Constant)
+                and isinstance(first.value.value, str)
+            ):
+                node.body = node.body[1:] or [ast.Pass()]
+    return ast.dump(tree)

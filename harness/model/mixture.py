@@ -1,0 +1,30 @@
+"""A mixture: an environment in which some files are those of another release, or of neither."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+from attrs import field, frozen
+
+
+@frozen
+class Mixture:
+    """Files to put into a copy of an environment, by path relative to site-packages; None removes one.
+
+    `label` says in words what the mixture is; `flaw` why it can't run, where that is known without a run.
+    """
+
+    files: Mapping[str, bytes | None] = field(repr=False)
+    label: str
+    flaw: str = ""
+
+    @property
+    def id(self) -> str:
+        """Content address of the files alone."""
+        digest = hashlib.sha256()
+        for path in sorted(self.files):
+            content = self.files[path]
+            state = b"removed" if content is None else hashlib.sha256(content).digest()
+            digest.update(path.encode() + b"\0" + state + b"\0")
+        return digest.hexdigest()[:16]
