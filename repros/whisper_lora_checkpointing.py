@@ -1,0 +1,239 @@
+# /// script
+# requires-python = ">=3.10"
+# dependencies = ["torch", "transformers", "peft", "datasets"]
+#
+# [tool.harness]
+# device = "any"
+# timeout = 300
+#
+# [tool.harness.subjects.transformers]
+# good = "4.50.3"
+# bad = "4.57.6"
+# as-of = "none"
+# hold = ["torch==2.13.0", "peft==0.18.1", "datasets==4.4.1", "numpy<2.3"]
+#
+# [tool.harness.subjects.peft]
+# hold = ["torch==2.13.0", "transformers==4.57.6", "datasets==4.4.1", "numpy<2.3"]
+#
+# [tool.harness.subjects.torch]
+# hold = ["transformers==4.57.6", "peft==0.18.1", "datasets==4.4.1", "numpy<2.3"]
+#
+# [tool.harness.signature]
+# exception = "RuntimeError"
+# message = "backward through the graph a second time"
+#
+# [tool.harness.cases.lora]
+# params = {}
+#
+# [tool.harness.cases.full-fine-tuning]
+# params = {lora = false}
+#
+# [tool.harness.cases.not-reentrant]
+# params = {use_reentrant = false}
+#
+# [tool.harness.cases.conv1-hook]
+# params = {hook = "conv1"}
+# [tool.harness.cases.conv1-hook.signature]
+# exception = "RuntimeError"
+# message = "element 0 of tensors does not require grad and does not have a grad_fn"
+# ///
+"""A training step of Whisper with LoRA and reentrant checkpointing back-propagates twice through its encoder.
+
+From 4.53.0 on, transformers handed the encoder's output to each checkpointed decoder layer by keyword.
+Reentrant checkpointing detaches a layer's positional tensors and leaves its keyword tensors attached. So
+the recomputation of one decoder layer runs backward into the encoder and frees its graph, and the next
+layer finds nothing there. 5.0.0rc2 passes the output by position again.
+
+All of these must hold for the bug to show:
+
+* the decoder has two layers or more;
+* the encoder's output requires grad, as it does with LoRA in the encoder and an input that requires grad;
+* the decoder's input requires grad too, or its layers have nothing to recompute for (see `hook`);
+* checkpointing is reentrant. It is asked for by name here, because 5.0.0 changed the default.
+
+The default is a random Whisper of two small layers on audio made here, which needs neither a hub nor a GPU.
+`HARNESS_PARAMS` takes the fields of `Settings`; `HARNESS_METRICS` gets loss, grad_norm and seconds.
+"""
+
+import json
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from datasets import Audio, Dataset, load_dataset
+from transformers import WhisperConfig, WhisperFeatureExtractor, WhisperForConditionalGeneration, WhisperTokenizer
+
+SAMPLING_RATE = 16_000
+SPECIAL_TOKENS = 3  # padding, begin and end come before the 256 bytes of the small model's vocabulary
+HOOKED = {
+    "encoder": ("model.encoder.conv1", "model.decoder.embed_tokens"),
+    "conv1": ("model.encoder.conv1",),
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a run trains, and how.
+
+    case: name of the set of parameters that the run belongs to; it changes nothing by itself.
+    model: hub name or folder of a Whisper; "" is the small random one.
+    dataset: hub name or folder of a data set with a column `audio`; "" is synthetic audio.
+    split: the part of `dataset` to load; all of it is one batch, so a slice such as "train[:2]".
+    text_column: the column of `dataset` with the words that are spoken.
+    device: "cpu", "cuda", ...; "" is CUDA where there is one.
+    dtype: name of the torch type of the weights.
+    steps: number of optimizer steps, all on the same batch.
+    seed: seed of weights and audio.
+    lora: train LoRA on q_proj and v_proj, or with false all weights.
+    use_reentrant: which kind of checkpointing.
+    hook: "encoder" makes the inputs of encoder and decoder layers require grad, as unsloth and PEFT do
+        together. "conv1" leaves out the decoder's; then a layer that gets the encoder's output by keyword
+        returns a result without grad, and the same change of transformers shows as "element 0 of tensors
+        does not require grad".
+    """
+
+    case: str = ""
+    model: str = ""
+    dataset: str = ""
+    split: str = "train[:2]"
+    text_column: str = "text"
+    device: str = ""
+    dtype: str = "float32"
+    steps: int = 1
+    seed: int = 3407
+    lora: bool = True
+    use_reentrant: bool = True
+    hook: str = "encoder"
+
+
+def small_whisper():
+    """A random Whisper with two layers a side, which hears one second in 16 mel bins and writes bytes."""
+    config = WhisperConfig(
+        vocab_size=SPECIAL_TOKENS + 256,
+        d_model=32,
+        encoder_layers=2,
+        decoder_layers=2,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=64,
+        decoder_ffn_dim=64,
+        num_mel_bins=16,
+        max_source_positions=50,
+        max_target_positions=64,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+        decoder_start_token_id=1,
+        begin_suppress_tokens=None,
+    )
+    return WhisperForConditionalGeneration(config), WhisperFeatureExtractor(feature_size=16, chunk_length=1)
+
+
+def synthetic_speech(seed):
+    """Two one-second tones in noise, each with a line of text."""
+    generator = torch.Generator().manual_seed(seed)
+    seconds = torch.arange(SAMPLING_RATE) / SAMPLING_RATE
+    tones = {"a low tone": 220.0, "a high tone, and longer words": 880.0}
+    waves = [
+        torch.sin(2 * torch.pi * hertz * seconds) + 0.1 * torch.randn(SAMPLING_RATE, generator=generator)
+        for hertz in tones.values()
+    ]
+    audio = [{"array": wave.numpy(), "sampling_rate": SAMPLING_RATE} for wave in waves]
+    return Dataset.from_dict({"audio": audio, "text": list(tones)})
+
+
+def speech(settings):
+    """The data set of the settings, with audio at the rate that Whisper hears."""
+    if not settings.dataset:
+        return synthetic_speech(settings.seed)
+    dataset = load_dataset(settings.dataset, split=settings.split)
+    if isinstance(dataset.features["audio"], Audio):
+        dataset = dataset.cast_column("audio", Audio(sampling_rate=SAMPLING_RATE))
+    return dataset
+
+
+def tokens(text, tokenizer, limit):
+    """The token ids of a text: the tokenizer's, or one per byte for the small model."""
+    if tokenizer is not None:
+        return tokenizer(text).input_ids[:limit]
+    return [SPECIAL_TOKENS + byte for byte in text.encode()][:limit]
+
+
+def collate(dataset, extractor, tokenizer, settings, limit):
+    """All of a data set as one batch: log-mel features, and labels padded with the ignored index."""
+    text_column = settings.text_column if settings.dataset else "text"
+    waves, labels = [], []
+    for example in dataset:
+        waves.append(example["audio"]["array"])
+        labels.append(torch.tensor(tokens(example[text_column], tokenizer, limit)))
+    features = extractor(waves, sampling_rate=SAMPLING_RATE, return_tensors="pt").input_features
+    labels = torch.nn.utils.rnn.pad_sequence(labels, batch_first=True, padding_value=-100)
+    return features, labels
+
+
+def require_grad(_module, _inputs, output):
+    """Forward hook: a frozen module's output becomes a leaf that requires grad."""
+    output.requires_grad_(True)
+
+
+def prepared_model(settings):
+    """Model, feature extractor and tokenizer (None for the small model), ready to train."""
+    tokenizer = None
+    if settings.model:
+        model = WhisperForConditionalGeneration.from_pretrained(settings.model)
+        extractor = WhisperFeatureExtractor.from_pretrained(settings.model)
+        tokenizer = WhisperTokenizer.from_pretrained(settings.model)
+    else:
+        model, extractor = small_whisper()
+    model.config.use_cache = False
+    model.to(dtype=getattr(torch, settings.dtype))
+    if settings.hook not in HOOKED:
+        raise ValueError(f"hook must be one of {', '.join(HOOKED)}, not {settings.hook!r}")
+    for name in HOOKED[settings.hook]:
+        model.get_submodule(name).register_forward_hook(require_grad)
+    if settings.lora:
+        from peft import LoraConfig, get_peft_model
+
+        lora = LoraConfig(r=4, lora_alpha=8, lora_dropout=0.0, target_modules=["q_proj", "v_proj"])
+        get_peft_model(model, lora)
+    # PEFT hooks the decoder's embedding of its own accord where checkpointing is already on when it wraps
+    # a model; `hook` alone decides here, so checkpointing comes after.
+    model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": settings.use_reentrant})
+    return model.train(), extractor, tokenizer
+
+
+def train(settings):
+    """Take the steps and return the last one's loss and gradient norm, and the seconds they all took."""
+    torch.manual_seed(settings.seed)
+    device = torch.device(settings.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    model, extractor, tokenizer = prepared_model(settings)
+    features, labels = collate(speech(settings), extractor, tokenizer, settings, model.config.max_target_positions)
+    model.to(device)
+    features, labels = features.to(device, model.dtype), labels.to(device)
+    trainable = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
+    optimizer = torch.optim.AdamW(trainable.values(), lr=1e-4)
+
+    started = time.perf_counter()
+    for _ in range(settings.steps):
+        loss = model(input_features=features, labels=labels).loss
+        loss.backward()
+        if untouched := [name for name, weight in trainable.items() if weight.grad is None]:
+            raise ValueError(f"backward left {len(untouched)} weights without a gradient, first {untouched[0]}")
+        norm = torch.nn.utils.clip_grad_norm_(trainable.values(), max_norm=1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+    return {"loss": loss.item(), "grad_norm": norm.item(), "seconds": time.perf_counter() - started}
+
+
+def main():
+    """Train as `HARNESS_PARAMS` says, and leave the numbers in the file that `HARNESS_METRICS` names."""
+    metrics = train(Settings(**json.loads(os.environ.get("HARNESS_PARAMS") or "{}")))
+    print(json.dumps(metrics))
+    if path := os.environ.get("HARNESS_METRICS"):
+        Path(path).write_text(json.dumps(metrics), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
