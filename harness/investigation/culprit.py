@@ -64,7 +64,8 @@ class Finding:
     `packages` are the distributions that moved, `files` and `regions` what of them made the difference. `proofs`
     are the counterfactuals: the culprit reverted on the newer side, and advanced alone on the older one. `candidates`
     counts what could have been it, `runs` the probes of this level, `unresolved` the mixtures among them that could
-    not be judged; `is_minimal` says that nothing smaller was enough; `notes` what was weaker than wished.
+    not be judged; `is_minimal` says that nothing smaller was enough; `needs` are the regions that
+    had to be advanced along to bring the difference; `notes` tell what was weaker than wished.
     """
 
     level: Level
@@ -76,6 +77,7 @@ class Finding:
     runs: int = 0
     unresolved: int = 0
     is_minimal: bool = True
+    needs: tuple[Region, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property

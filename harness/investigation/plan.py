@@ -17,6 +17,8 @@ from harness.model.repro import Bounds
 from harness.probe import Probe
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from harness.environment import Index, Interpreter
     from harness.investigation.question import Question
     from harness.model import Repro
@@ -103,7 +105,7 @@ def make_plan(question: Question, *, index: Index, interpreter: Interpreter, dev
         choices.append(f"held: {', '.join(kept)} (by the repro; --hold and --with change it)")
     all_releases = index.releases(subject)
     for end in (good, bad):
-        if end is not None and index.release(subject, end) is None:
+        if end is not None and index.release(subject, str(_version(end))) is None:
             raise UnknownRelease(subject, end, "no such release", hint=_near_releases(end, all_releases))
     _check_order(question, good, bad)
     releases, left_out = _usable(question, all_releases, interpreter, good, bad)
@@ -209,9 +211,18 @@ def _usable(
 
 def _requirements(question: Question, repro: Repro, subject: str) -> tuple[str, ...]:
     """The repro's dependencies, less those that `--with` says better and the subject itself."""
-    said = {_parsed(requirement).name for requirement in question.with_} | {subject}
-    kept = [text for text in repro.dependencies if normalized_name(Requirement(text).name) not in said]
-    return (*kept, *question.with_)
+    return merged_requirements(repro.dependencies, question.with_, {subject})
+
+
+def merged_requirements(
+    own: tuple[str, ...], given: tuple[str, ...], left_out: Collection[str] = frozenset()
+) -> tuple[str, ...]:
+    """What is given, and of a repro's `own` requirements those for projects neither given nor `left_out`.
+
+    Raises `UserMistake` where what is given is not a requirement.
+    """
+    said = {_parsed(requirement).name for requirement in given} | set(left_out)
+    return (*(text for text in own if normalized_name(Requirement(text).name) not in said), *given)
 
 
 def _as_of(text: str) -> str:
@@ -241,7 +252,7 @@ def _parsed(text: str) -> _Named:
         return _Named(normalized_name(Requirement(text).name))
     except InvalidRequirement as error:
         raise UserMistake(
-            f"{text!r} is not a requirement: {error}", hint="write for instance 'torch==2.8.0'"
+            f"{text!r} is not a requirement: {str(error).splitlines()[0]}", hint="write for instance 'torch==2.8.0'"
         ) from error
 
 

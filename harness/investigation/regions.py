@@ -86,7 +86,7 @@ class FileDifference:
         return {
             number: others
             for number in range(len(self.blocks))
-            if (missing := self.flaws({number})) and (others := self._mentioning(missing) - {number})
+            if (missing := self.flaws({number})) and (others := self.mentioning(missing) - {number})
         }
 
     def flaws(self, old: Iterable[int]) -> frozenset[str]:
@@ -99,7 +99,7 @@ class FileDifference:
     def _usual(self) -> frozenset[str]:
         return undefined_names(self.before) | undefined_names(self.after)
 
-    def _mentioning(self, names: AbstractSet[str]) -> frozenset[int]:
+    def mentioning(self, names: AbstractSet[str]) -> frozenset[int]:
         """Regions whose reversal brings or removes a mention of one of these names."""
         before, after = self.before.splitlines(), self.after.splitlines()
         words = re.compile(r"\b(" + "|".join(map(re.escape, sorted(names))) + r")\b")

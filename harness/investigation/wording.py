@@ -103,6 +103,9 @@ def culprit_sentence(answer: Answer, culprit: Culprit) -> str:
         where = f", in {_and(finest.files)}"
     if finest.is_proved:
         sure = "reverting that alone undoes it, adding that alone brings it"
+        if finest.needs:
+            needed = _and(_place(region) for region in finest.needs)
+            sure = f"reverting that alone undoes it, adding it brings it together with {needed}"
         lead = f"The {verb} is {packages}"
     elif finest.is_shown_one_way:
         shown = next(proof for proof in finest.proofs if proof.holds)

@@ -173,7 +173,7 @@ def _requirements(values: Any, where: str) -> tuple[str, ...]:
         try:
             Requirement(value)
         except (InvalidRequirement, TypeError) as error:
-            raise BadRepro(f"{where}: {value!r} is not a requirement: {error}") from error
+            raise BadRepro(f"{where}: {value!r} is not a requirement: {str(error).splitlines()[0]}") from error
     return tuple(values)
 
 

@@ -124,6 +124,8 @@ def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event |
             "HARNESS_PARAMS": json.dumps(job.repro.params),
             "HARNESS_ROOT": str(job.invoked_from.absolute()),
             "HARNESS_DEVICE": job.device.value,
+            # A verdict on the CPU must not come from a GPU that happens to be there.
+            **({"CUDA_VISIBLE_DEVICES": ""} if job.device is Device.CPU else {}),
             **job.extra_env,
         },
     )

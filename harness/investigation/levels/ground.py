@@ -10,7 +10,7 @@ from packaging.requirements import Requirement
 from packaging.version import InvalidVersion, Version
 
 from harness.environment import Environment, Index
-from harness.investigation.culprit import Proof
+from harness.investigation.culprit import Proof, Region
 from harness.investigation.plan import Plan
 from harness.investigation.reduction import Candidate, LevelWatcher, Reduced, Reduction
 from harness.investigation.sides import Side
@@ -129,6 +129,17 @@ def listed(items: Iterable[str]) -> str:
     if len(names) <= _FEW:
         return " and ".join(names) if len(names) < _FEW else f"{', '.join(names[:-1])} and {names[-1]}"
     return f"{', '.join(names[: _FEW - 1])} and {len(names) - _FEW + 1} more"
+
+
+def places(regions: Iterable[Region]) -> str:
+    """Where regions are: definition and lines, of the newer text unless nothing of it is left there."""
+    return listed(_place(region) for region in regions)
+
+
+def _place(region: Region) -> str:
+    first, last = region.after
+    lines = f"lines {first}-{last}" if last > first else f"line {first}"
+    return f"{region.function or region.file.rpartition('/')[2]} ({lines})"
 
 
 def versions(packages: Iterable[Change], *, newer: bool) -> str:

@@ -1,0 +1,77 @@
+"""The counterfactual the other way: the culprit's regions as they became, everything else as it was.
+
+First in the older environment itself. Where the newer lines can't stand there, or need more to show the difference,
+in the newer environment with the rest of the file reverted; then the fewest further regions that they need are found.
+"""
+
+from __future__ import annotations
+
+from attrs import evolve, frozen
+
+from harness.investigation.culprit import Finding, Proof, Region
+from harness.investigation.levels.ground import Ground, places, versions
+from harness.investigation.levels.texts import COSMETIC, Texts
+from harness.investigation.reduction import Candidate
+from harness.investigation.sides import Sides
+from harness.probe import Probe
+
+_MOST = 16
+
+
+@frozen
+class Advance:
+    """The proof that could be had, the runs it took, and what it needed."""
+
+    proof: Proof
+    runs: int
+    notes: tuple[str, ...] = ()
+    needs: tuple[Region, ...] = ()
+
+
+def advanced_alone(ground: Ground, sides: Sides, texts: Texts, units: frozenset[str], found: Finding) -> Advance:
+    """Whether these regions alone bring the newer side's verdict, or with which others they do."""
+    where = places(texts.regions(units))
+    newer = versions(found.packages, newer=True)
+    alone = texts.mixture(texts.all - units, f"only {where} as in {newer}")
+    before, after = sides.before.verdict.value, sides.after.verdict.value
+    pure = ground.proof(
+        f"the {before} environment with only {where} advanced", ground.mixed(sides.before, alone), sides.after.verdict
+    )
+    if pure.holds:
+        return Advance(pure, 1)
+    rest = f"the {after} environment with all of {', '.join(texts.differences)} reverted but {where}"
+    partly = ground.proof(rest, ground.mixed(sides.after, alone), sides.after.verdict)
+    if partly.holds:
+        return Advance(partly, 2, (f"{pure.sentence}: {pure.verdict.value}, {pure.reason}",))
+    others = {name: regions - units for name, regions in texts.groups().items() if name != COSMETIC and regions - units}
+    if not others:
+        return Advance(pure, 2)
+
+    def regions_of(chosen: Candidate) -> frozenset[str]:
+        return units.union(*(others[name] for name in chosen))
+
+    def probe_of(chosen: Candidate) -> Probe:
+        kept = regions_of(chosen)
+        return ground.mixed(
+            sides.after, texts.mixture(texts.all - kept, f"only {places(texts.regions(kept))} as in {newer}")
+        )
+
+    def requires(chosen: Candidate) -> frozenset[str]:
+        lacking = texts.lacking(texts.all - regions_of(chosen))
+        return frozenset(name for name, regions in others.items() if regions & lacking)
+
+    reduced = evolve(ground, most=_MOST).reduce(
+        sides.after.verdict,
+        tuple(others),
+        probe_of,
+        lambda chosen: f"advanced: {where} with {places(texts.regions(regions_of(chosen) - units))}",
+        requires,
+    )
+    runs = 2 + reduced.runs
+    if reduced.shown is None:
+        return Advance(pure, runs, (f"{where} alone does not bring it; what else it needs was not found",))
+    needs = texts.regions(regions_of(reduced.units) - units)
+    along = places(needs)
+    proof = ground.shown(f"{rest} and {along}", reduced, sides.after.verdict)
+    note = f"{where} alone was {partly.verdict.value} ({partly.reason}); it takes {along} as well"
+    return Advance(proof, runs, (note,), needs)
