@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import tempfile
-import tomllib
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 from packaging.requirements import Requirement
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
+from harness.environment.pylock import as_preferences, read_lock
 from harness.environment.uv import Uv, spoken_by_uv
 from harness.errors import UnknownProject
-from harness.model import Combination, Lock, Pin, normalized_name
+from harness.model import Combination, Lock, normalized_name
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
-
-    from packaging.tags import Tag
 
     from harness.environment.index import Index
     from harness.environment.interpreter import Interpreter
@@ -47,6 +43,14 @@ class Unresolvable:
 
 
 @frozen
+class _Attempt:
+    """What uv is asked: a combination, with later dates for some projects."""
+
+    combination: Combination
+    later: Mapping[str, datetime] = field(factory=dict)
+
+
+@frozen
 class Resolver:
     """Asks uv for locks for one interpreter."""
 
@@ -59,38 +63,46 @@ class Resolver:
     ) -> Resolution | Unresolvable:
         """The lock for a combination. `near` is the lock whose versions are kept where possible.
 
-        A hold that the rest does not allow is loosened: to the newest release below it, to a later date, then
-        dropped; each is told as drift. Raises `NoNetwork` and `NoSpace`.
+        What is held with == may be newer than the date, and may bring companions of its own day. A hold that the
+        rest does not allow is loosened to the newest release below it, then dropped; each is told as drift.
+        Raises `NoNetwork` and `NoSpace`.
         """
         first_words = ""
-        for attempt in self._attempts(combination):
+        for attempt in self._attempts(combination, cancel):
             answer = self._compile(attempt, near, cancel)
             if isinstance(answer, Lock):
                 return Resolution(answer, self._drift(combination, attempt, answer, near))
             first_words = first_words or answer.words
         return Unresolvable(first_words)
 
-    def _attempts(self, combination: Combination) -> Iterator[Combination]:
+    def _attempts(self, combination: Combination, cancel: threading.Event | None) -> Iterator[_Attempt]:
         """The combination itself, then ever looser ones."""
-        yield combination
+        yield _Attempt(combination)
         if not combination.holds:
             return
-        held_until = self._newest_upload(combination.holds)
-        as_of = combination.as_of
-        if as_of is not None and held_until is not None and held_until > as_of:
-            as_of = held_until + ERA_MARGIN
-            yield evolve(combination, as_of=as_of)
+        if later := self._later(combination, cancel):
+            yield _Attempt(combination, later)
         below = tuple(hold.replace("==", "<=") for hold in combination.holds)
-        for loosened in _one_by_one(combination.holds, below):
-            yield evolve(combination, holds=loosened)
-        yield evolve(combination, holds=below)
-        for loosened in _one_by_one(combination.holds, ("",) * len(combination.holds)):
-            yield evolve(combination, holds=loosened)
-        yield evolve(combination, holds=())
+        for instead in (below, ("",) * len(combination.holds)):
+            for loosened in _one_by_one(combination.holds, instead):
+                yield _Attempt(evolve(combination, holds=loosened), later)
+            yield _Attempt(evolve(combination, holds=tuple(filter(None, instead))))
 
-    def _compile(
-        self, combination: Combination, near: Lock | None, cancel: threading.Event | None
-    ) -> Lock | Unresolvable:
+    def _later(self, combination: Combination, cancel: threading.Event | None) -> dict[str, datetime]:
+        """Dates for what a held release brings along, where that release is newer than the date asked for."""
+        later: dict[str, datetime] = {}
+        for hold in combination.holds:
+            upload = self._upload(hold)
+            if combination.as_of is None or upload is None or upload <= combination.as_of:
+                continue
+            alone = evolve(combination, requirements=(hold,), holds=(), as_of=upload + ERA_MARGIN, near=None)
+            answer = self._compile(_Attempt(alone), None, cancel)
+            if isinstance(answer, Lock):
+                later.update({pin.name: upload + ERA_MARGIN for pin in answer.pins})
+        return later
+
+    def _compile(self, attempt: _Attempt, near: Lock | None, cancel: threading.Event | None) -> Lock | Unresolvable:
+        combination = attempt.combination
         with tempfile.TemporaryDirectory(prefix="harness-resolve-") as folder:
             here = Path(folder)
             (here / "requirements.in").write_text("\n".join(combination.requirements) + "\n", encoding="utf-8")
@@ -98,13 +110,14 @@ class Resolver:
             (here / "constraints.txt").write_text("\n".join(constraints) + "\n", encoding="utf-8")
             output = here / "pylock.toml"
             if near is not None:
-                output.write_text(_as_preferences(near), encoding="utf-8")
-            answer = self.uv.call(*self._arguments(combination), cwd=here, cancel=cancel)
+                output.write_text(as_preferences(near), encoding="utf-8")
+            answer = self.uv.call(*self._arguments(attempt), cwd=here, cancel=cancel)
             if answer.returncode != 0:
                 return Unresolvable(spoken_by_uv(answer.words))
-            return self._read_lock(output)
+            return read_lock(output, self.interpreter)
 
-    def _arguments(self, combination: Combination) -> list[str | Path]:
+    def _arguments(self, attempt: _Attempt) -> list[str | Path]:
+        combination = attempt.combination
         arguments: list[str | Path] = [
             "--quiet",
             "pip",
@@ -113,22 +126,16 @@ class Resolver:
             "--constraints",
             "constraints.txt",
         ]
-        arguments += [
-            "--python",
-            self.interpreter.path,
-            "--format",
-            "pylock.toml",
-            "--output-file",
-            "pylock.toml",
-        ]
-        arguments += ["--only-binary", ":all:"]
+        arguments += ["--python", self.interpreter.path, "--only-binary", ":all:"]
+        arguments += ["--format", "pylock.toml", "--output-file", "pylock.toml"]
         for project in combination.from_source:
             arguments += ["--no-binary", project]
         if combination.as_of is not None:
             arguments += ["--exclude-newer", combination.as_of.isoformat()]
-            exempt = self.index.projects_without_dates() | {_name(hold) for hold in combination.holds}
-            for project in sorted(exempt):
-                arguments += ["--exclude-newer-package", f"{project}=false"]
+            dates = {project: date.isoformat() for project, date in attempt.later.items()}
+            dates |= dict.fromkeys(self.index.projects_without_dates() | _dateless(combination.holds), "false")
+            for project, date in sorted(dates.items()):
+                arguments += ["--exclude-newer-package", f"{project}={date}"]
         for project in combination.prereleases:
             arguments += ["--prerelease-package", f"{project}=allow"]
         return arguments
@@ -147,32 +154,22 @@ class Resolver:
                 if release.uploaded is not None and release.uploaded > combination.as_of:
                     yield f"{project}!={release.version}"
 
-    def _newest_upload(self, holds: Sequence[str]) -> datetime | None:
-        stamps = []
-        for hold in map(Requirement, holds):
-            for specifier in hold.specifier:
-                release = self.index.release(hold.name, specifier.version) if specifier.operator == "==" else None
-                if release is not None and release.uploaded is not None:
-                    stamps.append(release.uploaded)
-        return max(stamps, default=None)
+    def _upload(self, hold: str) -> datetime | None:
+        """When the release that a hold names with == was uploaded, None where it names none."""
+        requirement = Requirement(hold)
+        named = [specifier.version for specifier in requirement.specifier if specifier.operator == "=="]
+        release = self.index.release(requirement.name, named[0]) if named else None
+        return release.uploaded if release is not None else None
 
-    def _read_lock(self, path: Path) -> Lock:
-        tags = self.interpreter.wheel_tags()
-        packages = tomllib.loads(path.read_text(encoding="utf-8")).get("packages", [])
-        return Lock(
-            python=self.interpreter.version,
-            platform=self.interpreter.platform,
-            pins=[_pin(package, tags) for package in packages],
-        )
-
-    def _drift(self, asked: Combination, got: Combination, lock: Lock, near: Lock | None) -> tuple[str, ...]:
+    def _drift(self, asked: Combination, got: _Attempt, lock: Lock, near: Lock | None) -> tuple[str, ...]:
         told = []
         for hold in map(Requirement, asked.holds):
             version = lock.version_of(normalized_name(hold.name))
             if version is not None and not hold.specifier.contains(version, prereleases=True):
                 told.append(f"{hold.name} {version} instead of the held {hold.specifier}")
-        if got.as_of != asked.as_of and got.as_of is not None:
-            told.append(f"companions as of {got.as_of:%Y-%m-%d}, since what is held is newer than the date asked for")
+        if got.later:
+            newest = max(got.later.values())
+            told.append(f"what is held brings companions as of {newest:%Y-%m-%d}, later than the date asked for")
         if near is not None:
             asked_for = {_name(requirement) for requirement in asked.requirements if "==" in requirement}
             told += [
@@ -181,6 +178,11 @@ class Resolver:
                 if change.before and change.after and change.name not in asked_for
             ]
         return tuple(told)
+
+
+def _dateless(holds: Sequence[str]) -> frozenset[str]:
+    """Projects that are held at a release, whenever that was uploaded; a range has no release to hold at."""
+    return frozenset(_name(hold) for hold in holds if "==" in hold or "<=" in hold)
 
 
 def _name(requirement: str) -> str:
@@ -193,43 +195,3 @@ def _one_by_one(holds: Sequence[str], instead: Sequence[str]) -> Iterator[tuple[
         return
     for i in range(len(holds)):
         yield tuple(h for h in (*holds[:i], instead[i], *holds[i + 1 :]) if h)
-
-
-def _as_preferences(lock: Lock) -> str:
-    """A lock file without files: uv reads the versions of an output file that exists as preferences."""
-    packages = "".join(f'\n[[packages]]\nname = "{pin.name}"\nversion = "{pin.version}"\n' for pin in lock.pins)
-    return f'lock-version = "1.0"\ncreated-by = "harness"\n{packages}'
-
-
-def _pin(package: dict[str, object], tags: Sequence[Tag]) -> Pin:
-    """The one file of a locked package that the installer will take: the wheel with the best tag, else the source."""
-    wheels = package.get("wheels") or ()
-    best = (
-        min(wheels, key=lambda wheel: _rank(_file_name(wheel), tags), default=None)
-        if isinstance(wheels, list)
-        else None
-    )
-    chosen = best or package.get("sdist") or package.get("archive") or {}
-    hashes = chosen.get("hashes", {}) if isinstance(chosen, dict) else {}
-    return Pin(
-        name=normalized_name(str(package["name"])),
-        version=str(package.get("version", "")),
-        wheel=_file_name(chosen) if chosen else "",
-        sha256=str(hashes.get("sha256", "")),
-        size=chosen.get("size") if isinstance(chosen, dict) else None,
-    )
-
-
-def _file_name(file: object) -> str:
-    if not isinstance(file, dict):
-        return ""
-    where = str(file.get("name") or file.get("path") or file.get("url") or "")
-    return unquote(urlsplit(where).path).rpartition("/")[2]
-
-
-def _rank(wheel: str, tags: Sequence[Tag]) -> int:
-    try:
-        fits = parse_wheel_filename(wheel)[3]
-    except InvalidWheelFilename:
-        return len(tags)
-    return next((rank for rank, tag in enumerate(tags) if tag in fits), len(tags))

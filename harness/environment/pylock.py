@@ -1,0 +1,70 @@
+"""uv's lock file (PEP 751): read as a lock, and written as a list of versions to keep."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
+from harness.model import Lock, Pin, normalized_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from packaging.tags import Tag
+
+    from harness.environment.interpreter import Interpreter
+
+
+def read_lock(path: Path, interpreter: Interpreter) -> Lock:
+    """The lock in a file that uv wrote for this interpreter; of each package the one file that will be installed."""
+    tags = interpreter.wheel_tags()
+    packages = tomllib.loads(path.read_text(encoding="utf-8")).get("packages", [])
+    return Lock(
+        python=interpreter.version,
+        platform=interpreter.platform,
+        pins=[_pin(package, tags) for package in packages],
+    )
+
+
+def as_preferences(lock: Lock) -> str:
+    """A lock file without files: uv reads the versions of an output file that exists as preferences."""
+    packages = "".join(f'\n[[packages]]\nname = "{pin.name}"\nversion = "{pin.version}"\n' for pin in lock.pins)
+    return f'lock-version = "1.0"\ncreated-by = "harness"\n{packages}'
+
+
+def _pin(package: dict[str, object], tags: Sequence[Tag]) -> Pin:
+    """The one file of a locked package that the installer will take: the wheel with the best tag, else the source."""
+    wheels = package.get("wheels") or ()
+    best = (
+        min(wheels, key=lambda wheel: _rank(_file_name(wheel), tags), default=None)
+        if isinstance(wheels, list)
+        else None
+    )
+    chosen = best or package.get("sdist") or package.get("archive") or {}
+    hashes = chosen.get("hashes", {}) if isinstance(chosen, dict) else {}
+    return Pin(
+        name=normalized_name(str(package["name"])),
+        version=str(package.get("version", "")),
+        wheel=_file_name(chosen) if chosen else "",
+        sha256=str(hashes.get("sha256", "")),
+        size=chosen.get("size") if isinstance(chosen, dict) else None,
+    )
+
+
+def _file_name(file: object) -> str:
+    if not isinstance(file, dict):
+        return ""
+    where = str(file.get("name") or file.get("path") or file.get("url") or "")
+    return unquote(urlsplit(where).path).rpartition("/")[2]
+
+
+def _rank(wheel: str, tags: Sequence[Tag]) -> int:
+    try:
+        fits = parse_wheel_filename(wheel)[3]
+    except InvalidWheelFilename:
+        return len(tags)
+    return next((rank for rank, tag in enumerate(tags) if tag in fits), len(tags))
