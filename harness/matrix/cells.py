@@ -1,0 +1,190 @@
+"""From axes to cells: every choice of one value per axis, less what is excluded, and what is included.
+
+The words are those of asv's and GitHub's matrices. A file is read by `harness.matrix.reading`. A step that turns
+"latest 5" or a range into releases belongs between the two, as a function from `Matrix` to `Matrix`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from typing import TYPE_CHECKING
+
+from attrs import field, frozen
+from packaging.requirements import Requirement
+
+from harness.errors import BadMatrix
+from harness.model import normalized_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+Value = str | int | float | bool
+
+# Tables of axes; the names of all others stand alone.
+PACKAGES, PARAMETERS = "packages.", "parameters."
+
+
+@frozen
+class Inclusion:
+    """One more cell: its values, and what replaces the matrix's own requirements; None leaves those as they are."""
+
+    choice: dict[str, Value]
+    name: str | None = None
+    hold: tuple[str, ...] | None = None
+    with_: tuple[str, ...] | None = None
+
+
+@frozen
+class Cell:
+    """One probe of a matrix.
+
+    `requirements` and `hold` are PEP 508 strings, as `--with` and `--hold` of `harness probe` take them; `python`
+    is a version or None (the harness's own), `as_of` an ISO date or None; `choice` holds the cell's value of each
+    axis.
+    """
+
+    name: str
+    repro: str
+    requirements: tuple[str, ...] = ()
+    hold: tuple[str, ...] = ()
+    python: str | None = None
+    device: str = "auto"
+    as_of: str | None = None
+    params: dict[str, Value] = field(factory=dict)
+    choice: dict[str, Value] = field(factory=dict, eq=False)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The words after `harness probe` that run this cell."""
+        words = [self.repro]
+        for requirement in self.requirements:
+            words += ["--with", requirement]
+        for hold in self.hold:
+            words += ["--hold", hold]
+        if self.python is not None:
+            words += ["--python", self.python]
+        if self.as_of is not None:
+            words += ["--as-of", self.as_of]
+        for name, value in self.params.items():
+            words += ["--param", f"{name}={json.dumps(value)}"]
+        return (*words, "--device", self.device)
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """A word per value that is also a Python identifier, as `nox -t` and `nox -k` select by."""
+        words = (_part(axis, value) for axis, value in self.choice.items())
+        return tuple(re.sub(r"\W+", "_", word).strip("_") for word in words if word)
+
+
+@frozen
+class Matrix:
+    """Axes (name to values), requirements of every cell, and what departs from the plain product.
+
+    An exclusion maps axes to the values that it means; a cell is left out where all of them match.
+    """
+
+    name: str
+    axes: dict[str, tuple[Value, ...]]
+    hold: tuple[str, ...] = ()
+    with_: tuple[str, ...] = ()
+    include: tuple[Inclusion, ...] = ()
+    exclude: tuple[dict[str, tuple[Value, ...]], ...] = ()
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """All cells: the product in the order of the axes, then what is included.
+
+        Raises `BadMatrix` where an exclusion matches nothing, nothing is left, or two cells are the same.
+        """
+        cells = [*self._product(), *map(self._included, self.include)]
+        if not cells:
+            raise BadMatrix(f"{self.name}: exclude leaves no cells")
+        self._check_unique(cells)
+        return tuple(cells)
+
+    def _product(self) -> Iterator[Cell]:
+        if "repro" not in self.axes:  # all cells are included ones
+            if self.exclude:
+                raise BadMatrix(f"{self.name}: exclude has nothing to leave out, since axes.repro is not given")
+            return
+        choices = [dict(zip(self.axes, values, strict=True)) for values in itertools.product(*self.axes.values())]
+        for number, exclusion in enumerate(self.exclude, start=1):
+            if not any(_matches(choice, exclusion) for choice in choices):
+                words = ", ".join(f"{axis} = {_listed(values)}" for axis, values in exclusion.items())
+                raise BadMatrix(f"{self.name}: exclude {number} ({words}) matches no cell")
+        for choice in choices:
+            if not any(_matches(choice, exclusion) for exclusion in self.exclude):
+                yield self._cell(choice, self.hold, self.with_)
+
+    def _included(self, inclusion: Inclusion) -> Cell:
+        given = inclusion.choice
+        single = {axis: values[0] for axis, values in self.axes.items() if len(values) == 1}
+        choice = {axis: given.get(axis, single.get(axis)) for axis in (*self.axes, *given)}
+        known = {axis: value for axis, value in choice.items() if value is not None}
+        if "repro" not in known:
+            raise BadMatrix(f"{self.name}: an include must name its repro, as axes.repro has not just one")
+        hold = self.hold if inclusion.hold is None else inclusion.hold
+        with_ = self.with_ if inclusion.with_ is None else inclusion.with_
+        return self._cell(known, hold, with_, inclusion.name)
+
+    def _cell(
+        self, choice: dict[str, Value], hold: tuple[str, ...], with_: tuple[str, ...], name: str | None = None
+    ) -> Cell:
+        packages = {axis.removeprefix(PACKAGES): str(v) for axis, v in choice.items() if axis.startswith(PACKAGES)}
+        named = {normalized_name(project) for project in packages}
+        as_of = choice.get("as-of")
+        python = choice.get("python")
+        return Cell(
+            name=name or "-".join(filter(None, (_part(axis, value) for axis, value in choice.items()))),
+            repro=str(choice["repro"]),
+            # What an axis says of a project counts more than what holds for all cells.
+            requirements=(*_without(with_, named), *(_requirement(*package) for package in packages.items())),
+            hold=_without(hold, named),
+            python=None if python is None else str(python),
+            device=str(choice.get("device", "auto")),
+            as_of=None if as_of in (None, "none") else str(as_of),
+            params={axis.removeprefix(PARAMETERS): v for axis, v in choice.items() if axis.startswith(PARAMETERS)},
+            choice=choice,
+        )
+
+    def _check_unique(self, cells: list[Cell]) -> None:
+        seen: dict[tuple[str, ...], Cell] = {}
+        names: set[str] = set()
+        for cell in cells:
+            if (twin := seen.setdefault(cell.arguments, cell)) is not cell:
+                raise BadMatrix(f"{self.name}: {twin.name} is in the matrix twice")
+            if cell.name in names:
+                raise BadMatrix(f"{self.name}: two different cells are named {cell.name}; give the include a name")
+            names.add(cell.name)
+
+
+def _part(axis: str, value: Value) -> str:
+    """How a value shows in a cell's name: by the cell's own values alone, so that a new value renames no other cell."""
+    if axis.startswith(PACKAGES):
+        return f"{axis.removeprefix(PACKAGES)}-{value}"
+    if axis.startswith(PARAMETERS):
+        return f"{axis.removeprefix(PARAMETERS)}={value if isinstance(value, str) else json.dumps(value)}"
+    if axis == "as-of":
+        return "" if value == "none" else f"as-of-{value}"
+    return f"py{value}" if axis == "python" else str(value)
+
+
+def _requirement(project: str, value: str) -> str:
+    return f"{project}=={value}" if value[0].isdigit() else f"{project}{value}"
+
+
+def _without(requirements: tuple[str, ...], projects: set[str]) -> tuple[str, ...]:
+    return tuple(text for text in requirements if normalized_name(Requirement(text).name) not in projects)
+
+
+def _matches(choice: Mapping[str, Value], exclusion: Mapping[str, tuple[Value, ...]]) -> bool:
+    # By JSON, since True == 1 in Python.
+    return all(
+        axis in choice and json.dumps(choice[axis]) in map(json.dumps, values) for axis, values in exclusion.items()
+    )
+
+
+def _listed(values: tuple[Value, ...]) -> str:
+    return json.dumps(values[0] if len(values) == 1 else values)

@@ -1,0 +1,137 @@
+"""What is done with this repository, a session each: `nox` checks it, `nox -l` lists everything.
+
+`nox -s matrix` runs every cell of `matrices/*.toml`; `nox -s "matrix(NAME)"` one; `-k` and `-t` choose by the words
+of a cell: `nox -s matrix -k "transformers_4_53_0 and not case_lora"`.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import nox
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))  # harness.matrix needs nothing that nox does not have itself
+
+from harness.errors import BadMatrix  # noqa: E402
+from harness.matrix import Cell, read_matrix, verdict_table  # noqa: E402
+
+nox.needs_version = ">=2025.5.1"
+nox.options.sessions = ["tests", "lint", "types"]
+nox.options.reuse_venv = "yes"
+nox.options.default_venv_backend = "uv|virtualenv"
+
+VERDICTS = ("good", "bad", "skip")
+RESULTS = "results"
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """The tests; what follows -- goes to pytest."""
+    session.install("-e", ".[test]")
+    session.run("python", "-m", "pytest", *session.posargs)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Style, format, and the direction of imports."""
+    session.install("-e", ".[dev]")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run("lint-imports")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Types, strictly."""
+    session.install("-e", ".[dev]")
+    session.run("mypy")
+
+
+@nox.session
+def e2e(session: nox.Session) -> None:
+    """Bisections of real releases, half an hour and some GB; `-- quick` takes the shortest."""
+    session.install("-e", ".[test]")
+    chosen = ("-k", "quick") if "quick" in session.posargs else ()
+    rest = [word for word in session.posargs if word != "quick"]
+    session.run("python", "-m", "pytest", "tests/e2e/real_releases.py", "-v", *chosen, *rest)
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """The harness against plain loops with pip and with uv; what follows -- goes to the script (try --help)."""
+    session.install("-e", ".[test]")
+    session.run("python", "benchmarks/bisect_speed.py", *session.posargs)
+
+
+@nox.session
+def harness(session: nox.Session) -> None:
+    """The environment that the cells of a matrix are started from."""
+    session.install("-e", ".")
+    python = Path(session.bin_paths[0]) / "python" if session.bin_paths else Path(sys.executable)  # --no-venv
+    _python_file(session).write_text(str(python), encoding="utf-8")
+
+
+def _cells() -> tuple[dict[str, Cell], dict[str, BadMatrix]]:
+    """All cells by session id, and the files that can't be read: these must not keep `nox -s tests` from running."""
+    cells: dict[str, Cell] = {}
+    broken: dict[str, BadMatrix] = {}
+    for path in sorted((HERE / "matrices").glob("*.toml")):
+        try:
+            cells.update((f"{path.stem}:{cell.name}", cell) for cell in read_matrix(path).cells)
+        except BadMatrix as error:
+            broken[path.stem] = error
+    return cells, broken
+
+
+CELLS, BROKEN = _cells()
+PARAMETERS = [nox.param(name, id=name, tags=list(cell.tags)) for name, cell in CELLS.items()]
+PARAMETERS += [nox.param(name, id=name) for name in BROKEN]
+
+
+@nox.session(venv_backend="none", requires=["harness"])
+@nox.parametrize("cell", PARAMETERS)
+def matrix(session: nox.Session, cell: str) -> None:
+    """One cell: run its repro and say the verdict; bad is an answer, not a failure."""
+    if cell in BROKEN:
+        session.error(str(BROKEN[cell]))
+    python = _python_file(session).read_text(encoding="utf-8")
+    words = (python, "-m", "harness", "probe", *CELLS[cell].arguments, "--results", RESULTS)
+    # 0, 1 and 3 are good, bad and skip; all else means that there is no verdict.
+    said: Any = session.run(*words, external=True, silent=True, stderr=None, success_codes=[0, 1, 3])
+    line = next(iter(str(said).splitlines()), "")
+    if not line.startswith(VERDICTS):
+        session.error(f"no verdict: {line or 'the probe printed nothing'}")
+    session.log(line)
+    _verdict_file(session, cell).write_text(line, encoding="utf-8")
+    try:
+        session.notify("matrix_report")
+    except ValueError:  # nox --parallel runs each cell in a nox of its own
+        session.log("nox -s matrix_report shows the table")
+
+
+@nox.session(venv_backend="none", default=False)
+def matrix_report(session: nox.Session) -> None:
+    """The last verdict of each cell, a table for each matrix; runs by itself after the cells."""
+    for stem in sorted({name.partition(":")[0] for name in CELLS}):
+        mine = {name: cell for name, cell in CELLS.items() if name.partition(":")[0] == stem}
+        verdicts = {
+            cell.name: _verdict_file(session, name).read_text(encoding="utf-8").split(maxsplit=1)[0]
+            for name, cell in mine.items()
+            if _verdict_file(session, name).exists()
+        }
+        print(f"\n{stem}\n{verdict_table(list(mine.values()), verdicts)}")
+    for error in BROKEN.values():
+        session.warn(str(error))
+
+
+def _python_file(session: nox.Session) -> Path:
+    return session.cache_dir / "harness-python.txt"
+
+
+def _verdict_file(session: nox.Session, name: str) -> Path:
+    folder = session.cache_dir / "matrix"
+    folder.mkdir(exist_ok=True)
+    return folder / f"{name.replace('/', '_')}.txt"
