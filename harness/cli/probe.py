@@ -14,6 +14,7 @@ from rich.console import Console
 from harness.cli.repro_options import chosen_repro
 from harness.cli.wiring import Workshop, open_workshop, shared_options
 from harness.errors import UserMistake
+from harness.investigation.plan import merged_requirements
 from harness.investigation.repros import find_repro
 from harness.model import Combination, Device, Judgement, Observation, Outcome, Verdict, judge
 from harness.probe import Prepared, Probe, next_attempt
@@ -66,7 +67,7 @@ def probe(
         torch_backend=torch_backend,
     )
     if again:
-        prepared = _prepared_again(workshop, again)
+        prepared = _prepared_again(workshop, again, repro, run)
     else:
         chosen = chosen_repro(repro, run, None, params)
         where, _ = choose_device(device, chosen.device, workshop.gpus)
@@ -74,8 +75,8 @@ def probe(
             chosen,
             Combination(
                 python=workshop.interpreter.version,
-                requirements=(*chosen.dependencies, *with_),
-                holds=hold,
+                requirements=merged_requirements(chosen.dependencies, with_),
+                holds=merged_requirements((), hold),
                 as_of=_date(as_of),
                 device=where,
                 from_source=from_source,
@@ -111,7 +112,7 @@ def _judged(workshop: Workshop, prepared: Prepared, observation: Observation) ->
     return judge(observation, signature, workshop.store.log(observation)) if signature is not None else None
 
 
-def _prepared_again(workshop: Workshop, key: str) -> Prepared:
+def _prepared_again(workshop: Workshop, key: str, named: str | None, run: str | None) -> Prepared:
     known = [o for o in workshop.store.observations() if o.key.startswith(key)]
     lock = known[0].lock if len(known) == 1 else None
     if lock is None:
@@ -124,7 +125,9 @@ def _prepared_again(workshop: Workshop, key: str) -> Prepared:
         )
         raise UserMistake(f"{why} with {key!r} in {workshop.store.root}", hint="harness results lists them")
     observation = known[0]
-    repro = find_repro(observation.repro).with_params(observation.params)
+    # A command, or a repro that lies elsewhere, has to be named again: a record only has its digest.
+    found = chosen_repro(named, run, None, ()) if named or run else find_repro(observation.repro)
+    repro = found.with_params(observation.params)
     if repro.digest != observation.repro_digest:
         raise UserMistake(
             f"{observation.repro} has changed since {key} was observed",

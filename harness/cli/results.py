@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
@@ -11,8 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.cli.wiring import results_option
-from harness.errors import UserMistake
+from harness.errors import NoSpace, UserMistake
 from harness.store import Store
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _SHOWN = ("key", "started", "repro", "requirements", "device", "outcome", "detail", "duration_s")
 
@@ -31,6 +35,13 @@ def results(style: str, output: Path | None, results_folder: Path) -> None:
     frame = Store(results_folder.absolute()).frame()
     if frame.empty:
         raise UserMistake(f"no observations in {results_folder}", hint="harness bisect and harness probe make them")
+    try:
+        _write(frame, style, output)
+    except OSError as error:
+        raise NoSpace(f"can't write {output or 'to stdout'}: {error.strerror or error}") from error
+
+
+def _write(frame: pd.DataFrame, style: str, output: Path | None) -> None:
     if style == "csv":
         frame.to_csv(output or sys.stdout, index=False)
     elif style == "parquet":
@@ -46,5 +57,8 @@ def results(style: str, output: Path | None, results_folder: Path) -> None:
             table.add_column(column.removesuffix("_s"), no_wrap=column in ("key", "outcome"))
         for row in frame[list(_SHOWN)].itertuples(index=False):
             table.add_row(*(Text("" if value is None else str(value)) for value in row))
-        console = Console(file=output.open("w", encoding="utf-8")) if output else Console()
-        console.print(table)
+        if output is None:
+            Console().print(table)
+        else:
+            with output.open("w", encoding="utf-8") as file:
+                Console(file=file).print(table)

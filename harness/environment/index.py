@@ -58,7 +58,7 @@ class Index:
             wanted = Version(version)
         except InvalidVersion:
             return None
-        return next((r for r in self.releases(project) if r.version.public == wanted.public), None)
+        return next((r for r in self.releases(project) if r.version == _public(wanted)), None)
 
     def projects_without_dates(self) -> frozenset[str]:
         """Projects of which a find-links folder has wheels: these carry no upload time."""
@@ -149,17 +149,22 @@ def _version(text: str | None) -> Version | None:
         return None
 
 
+def _public(version: Version) -> Version:
+    """Without a local label; as a value, so that 1.0 and 1.0.0 are one release (PEP 440)."""
+    return Version(version.public)
+
+
 def _merged(name: str, files: Iterable[Release]) -> tuple[Release, ...]:
     """One release out of what is known of each of its files. A local label ("2.8.0+cpu") is the same release."""
-    by_version: dict[str, list[Release]] = {}
+    by_version: dict[Version, list[Release]] = {}
     for file in files:
-        by_version.setdefault(file.version.public, []).append(file)
+        by_version.setdefault(_public(file.version), []).append(file)
     return tuple(
         sorted(
             (
                 Release(
                     project=name,
-                    version=Version(public),
+                    version=version,
                     uploaded=min((f.uploaded for f in parts if f.uploaded), default=None),
                     # A release is yanked where every file of it is.
                     yanked=next((f.yanked for f in parts if f.yanked is not None), None)
@@ -170,7 +175,7 @@ def _merged(name: str, files: Iterable[Release]) -> tuple[Release, ...]:
                     has_sdist=any(f.has_sdist for f in parts),
                     size=max((f.size for f in parts if f.size), default=None),
                 )
-                for public, parts in by_version.items()
+                for version, parts in by_version.items()
             ),
             key=lambda release: release.version,
         )

@@ -49,7 +49,8 @@ class Answer:
     releases that may have brought the change, one if it is certain. `sentence` says the answer, `advice` what to
     type next. `left_out` maps releases of the range that were not tried to their reasons; `lock_changes` is the
     difference of the locks at the two sides; `drift` what could not be held, by release; `sides` the observations just
-    before and just after the change; `culprit` what of it made the difference, where that was searched.
+    before and just after the change; `culprit` what of it made the difference, where that was searched. `probes`
+    are the releases that were run now and not answered by the store, `culprit_probes` the runs of the culprit's search.
     """
 
     subject: str
@@ -73,6 +74,7 @@ class Answer:
     sides: tuple[Observation, ...] = ()
     culprit: Culprit | None = None
     probes: int = 0
+    culprit_probes: int = 0
     wall_s: float = 0.0
 
     def as_json(self) -> dict[str, Any]:
@@ -101,6 +103,7 @@ class Answer:
                 for step in self.steps
             ],
             "probes": self.probes,
+            "culprit_probes": self.culprit_probes,
             "wall_s": round(self.wall_s, 2),
             "sentence": self.sentence,
             "advice": self.advice,

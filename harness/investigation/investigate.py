@@ -43,7 +43,7 @@ def investigate(plan: Plan, prober: Prober, lanes: Lanes, index: Index, watcher:
     culprit = find_culprit(ground, sides, depth, watcher)
     if culprit is None:
         return answer
-    answer = evolve(answer, culprit=culprit, probes=answer.probes + culprit.runs, wall_s=time.monotonic() - begun)
+    answer = evolve(answer, culprit=culprit, culprit_probes=ground.tally.ran_now, wall_s=time.monotonic() - begun)
     return evolve(answer, sentence=f"{answer.sentence} {culprit_sentence(answer, culprit)}".strip())
 
 

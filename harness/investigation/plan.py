@@ -109,7 +109,7 @@ def make_plan(question: Question, *, index: Index, interpreter: Interpreter, dev
             raise UnknownRelease(subject, end, "no such release", hint=_near_releases(end, all_releases))
     _check_order(question, good, bad)
     releases, left_out = _usable(question, all_releases, interpreter, good, bad)
-    versions = [str(release.version) for release in releases]
+    versions = [release.version for release in releases]
     return Plan(
         question=question,
         repro=repro,
@@ -175,7 +175,7 @@ def _usable(
     bad: str | None,
 ) -> tuple[tuple[Release, ...], tuple[LeftOut, ...]]:
     """The releases between the ends that can be tried, and the others with their reasons."""
-    ends = {_version(end).public for end in (good, bad) if end is not None}
+    ends = {_version(end) for end in (good, bad) if end is not None}
     oldest, newest = (bad, good) if question.find_fix else (good, bad)
     inside = [
         release
@@ -193,12 +193,12 @@ def _usable(
             build_from_source=normalized_name(question.subject) in question.from_source,
         )
         # Who names a pre-release or a yanked one as an end wants it tried.
-        named = release.version.public in ends and reason is not None and reason.startswith(("pre-release", "yanked"))
+        named = release.version in ends and reason is not None and reason.startswith(("pre-release", "yanked"))
         if reason is None or named:
             usable.append(release)
         else:
             left_out.append(LeftOut(str(release.version), reason))
-            if release.version.public in ends:
+            if release.version in ends:
                 raise UnknownRelease(release.project, str(release.version), reason, hint="choose another end")
     if not usable:
         reasons = sorted({row.reason for row in left_out}) or ["no releases"]
@@ -258,13 +258,13 @@ def _parsed(text: str) -> _Named:
 
 def _version(text: str) -> Version:
     try:
-        return Version(text)
+        return Version(Version(text).public)  # a local label names a build, not a release
     except InvalidVersion as error:
         raise UserMistake(f"{text!r} is not a version", hint="write for instance 4.52.4") from error
 
 
-def _position(end: str | None, versions: list[str]) -> int | None:
-    return versions.index(str(_version(end).public)) if end is not None else None
+def _position(end: str | None, versions: list[Version]) -> int | None:
+    return versions.index(_version(end)) if end is not None else None
 
 
 def _near_releases(version: str, releases: tuple[Release, ...]) -> str:

@@ -36,12 +36,16 @@ class LevelWatcher(Protocol):
 
 @frozen
 class Reduced:
-    """The smallest set of units that made the difference alone, and what is known of it."""
+    """The smallest set of units that made the difference alone, and what is known of it.
+
+    `runs` counts the probes that it took, `ran_now` those that the store did not answer, `unresolved` the skips.
+    """
 
     units: Candidate
     is_minimal: bool
     unproven: Candidate
     runs: int
+    ran_now: int
     unresolved: int
     shown: Observation | None
     gave_up: bool
@@ -50,6 +54,7 @@ class Reduced:
 @define
 class _Seen:
     runs: int = 0
+    ran_now: int = 0
     observations: dict[Candidate, Observation] = field(factory=dict)
     judgements: dict[Candidate, Judgement] = field(factory=dict)
 
@@ -58,7 +63,8 @@ class _Seen:
 class Reduction:
     """Finds which units make the verdict `flipped` when they alone are applied; all of them do, none does not.
 
-    `units` are in the order of likelihood; `most` caps the runs.
+    `units` are in the order of likelihood; `most` caps the runs; with `first` the first set that is enough will do;
+    with `only_singles` nothing but the first `singles` units, each with what it requires, is tried.
     """
 
     prober: Prober
@@ -72,6 +78,8 @@ class Reduction:
     requires: Callable[[Candidate], frozenset[Unit]] | None = None
     most: int = 48
     singles: int = 16
+    first: bool = False
+    only_singles: bool = False
 
     def run(self) -> Reduced:
         """Search to the end, or until the cap is reached."""
@@ -90,17 +98,31 @@ class Reduction:
             return Judgement(told, judgement.reason)
 
         engine = Engine(self.prober, self.lanes, self.probe_of, judged, _Told(self, seen))
-        engine.drive(search, until=lambda: seen.runs >= self.most)
+
+        lone = {self._complete(frozenset({unit})) for unit in self.units[: self.singles]}
+
+        def is_enough() -> bool:
+            if self.first and len(search.result.minimal) < len(self.units):
+                return True
+            return seen.runs >= self.most or (self.only_singles and not lone.issuperset(search.ask(1)))
+
+        engine.drive(search, until=is_enough)
         result = search.result
         return Reduced(
             units=result.minimal,
             is_minimal=result.is_minimal and search.done,
             unproven=result.unproven,
             runs=seen.runs,
+            ran_now=seen.ran_now,
             unresolved=result.unresolved,
             shown=seen.observations.get(result.minimal),
-            gave_up=not search.done,
+            gave_up=seen.runs >= self.most and not search.done,
         )
+
+    def _complete(self, units: Candidate) -> Candidate:
+        while self.requires is not None and (more := units | self.requires(units)) != units:
+            units = more
+        return units
 
 
 class _Told(Watcher[Candidate]):
@@ -119,6 +141,7 @@ class _Told(Watcher[Candidate]):
 
     def told(self, candidate: Candidate, judgement: Judgement, observation: Observation, *, cached: bool) -> None:
         """A candidate was judged."""
+        self._seen.ran_now += not cached and observation.outcome.ran
         self._reduction.watcher.tried(
             self._reduction.label_of(candidate),
             self._seen.judgements.get(candidate, judgement),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import difflib
 import functools
 import re
@@ -15,12 +16,11 @@ from harness.investigation.culprit import Region
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from collections.abc import Set as AbstractSet
 
 _CONTEXT_LINES = 3
 
 
-@frozen
+@frozen(slots=False)
 class FileDifference:
     """Two texts of one file and the regions in which they differ, in order."""
 
@@ -48,6 +48,7 @@ class FileDifference:
             reached = d
         return "".join(lines + after[reached:])
 
+    @functools.lru_cache(maxsize=4096)  # noqa: B019 - differences are few and live as long as the search
     def region(self, number: int) -> Region:
         """A region in words and numbers."""
         a, b, c, d = self.blocks[number]
@@ -64,6 +65,10 @@ class FileDifference:
         a, b, c, d = self.blocks[number]
         newer = _enclosing(self.after, c + 1, max(d, c + 1))
         return newer or (_enclosing(self.before, a + 1, max(b, a + 1)) if b > a and d == c else "")
+
+    def is_function(self, name: str) -> bool:
+        """Whether a qualified name is a function in either text."""
+        return name in functions(self.after) or name in functions(self.before)
 
     def groups(self) -> dict[str, tuple[int, ...]]:
         """Regions by the qualified name of the definition around them, "" for the module itself."""
@@ -82,34 +87,35 @@ class FileDifference:
         return frozenset(number for number in range(len(self.blocks)) if _meaning(self.mixed({number})) == newer)
 
     def requires(self) -> Mapping[int, frozenset[int]]:
-        """Which regions each region can't be reverted without: those that share a name with it that it defines."""
-        return {
-            number: others
-            for number in range(len(self.blocks))
-            if (missing := self.flaws({number})) and (others := self.mentioning(missing) - {number})
-        }
+        """Which regions each region can't be reverted without, as far as names tell."""
+        return {number: needed for number in range(len(self.blocks)) if (needed := self.lacking({number}) - {number})}
 
     def flaws(self, old: Iterable[int]) -> frozenset[str]:
         """Names that are used and nowhere defined once these regions are reverted, though both texts define them."""
         if not self.path.endswith(".py"):
             return frozenset()
-        return undefined_names(self.mixed(old)) - self._usual
+        mixed = self.mixed(old)
+        lost = (defined_names(self.before) | defined_names(self.after)) - defined_names(mixed)
+        return (undefined_names(mixed) - self._usual) | (lost & own_attributes(mixed))
 
-    @property
+    def lacking(self, old: Iterable[int]) -> frozenset[int]:
+        """Further regions to revert for the names: those that bring a missing definition, else all its users."""
+        old = frozenset(old)
+        before, after = self.before.splitlines(), self.after.splitlines()
+        needed: set[int] = set()
+        for name in self.flaws(old):
+            defining = re.compile(
+                rf"\b(?:def|class)\s+{name}\b|^\s*{name}\s*[:=]|\bimport\b.*\b{name}\b|^\s*{name},?$", re.M
+            )
+            using = re.compile(rf"\b{name}\b")
+            bring = {i for i, (a, b, _, _) in enumerate(self.blocks) if defining.search("\n".join(before[a:b]))} - old
+            keep = {i for i, (_, _, c, d) in enumerate(self.blocks) if using.search("\n".join(after[c:d]))} - old
+            needed |= bring or keep
+        return frozenset(needed)
+
+    @functools.cached_property
     def _usual(self) -> frozenset[str]:
         return undefined_names(self.before) | undefined_names(self.after)
-
-    def mentioning(self, names: AbstractSet[str]) -> frozenset[int]:
-        """Regions whose reversal brings or removes a mention of one of these names."""
-        before, after = self.before.splitlines(), self.after.splitlines()
-        words = re.compile(r"\b(" + "|".join(map(re.escape, sorted(names))) + r")\b")
-
-        def count(lines: list[str]) -> int:
-            return sum(len(words.findall(line)) for line in lines)
-
-        return frozenset(
-            number for number, (a, b, c, d) in enumerate(self.blocks) if count(before[a:b]) != count(after[c:d])
-        )
 
     def _diff(self, number: int) -> str:
         a, b, c, d = self.blocks[number]
@@ -122,6 +128,7 @@ class FileDifference:
         return "\n".join([head, *lines])
 
 
+@functools.lru_cache(maxsize=2048)
 def defined_names(source: str) -> frozenset[str]:
     """Names of the classes and functions that a Python text defines at any level."""
     try:
@@ -130,6 +137,20 @@ def defined_names(source: str) -> frozenset[str]:
         return frozenset()
     return frozenset(
         node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+
+
+@functools.lru_cache(maxsize=512)
+def own_attributes(source: str) -> frozenset[str]:
+    """Names that a Python text asks of `self` or `cls`."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return frozenset()
+    return frozenset(
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
     )
 
 
@@ -158,27 +179,33 @@ def undefined_names(source: str) -> frozenset[str]:
 
 
 def _enclosing(source: str, first: int, last: int) -> str:
-    try:
-        body: list[ast.stmt] = ast.parse(source).body
-    except (SyntaxError, ValueError):
-        return ""
-    names: list[str] = []
-    while True:
-        inner = next((node for node in body if _is_definition(node) and _covers(node, first, last)), None)
-        if inner is None:
-            return ".".join(names)
-        names.append(inner.name)  # type: ignore[attr-defined]
-        body = inner.body  # type: ignore[attr-defined]
+    around = [row for row in _definitions(source) if row[0] <= first and last <= row[1]]
+    return max(around, key=lambda row: row[0])[2] if around else ""
 
 
-def _is_definition(node: ast.stmt) -> bool:
-    return isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+@functools.lru_cache(maxsize=64)
+def _definitions(source: str) -> tuple[tuple[int, int, str, bool], ...]:
+    """First line, last line and qualified name of every class and function, and whether it is a function."""
+    found: list[tuple[int, int, str, bool]] = []
+
+    def walk(body: Iterable[ast.stmt], prefix: str) -> None:
+        for node in body:
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                start = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+                found.append(
+                    (start, node.end_lineno or node.lineno, f"{prefix}{node.name}", not isinstance(node, ast.ClassDef))
+                )
+                walk(node.body, f"{prefix}{node.name}.")
+
+    with contextlib.suppress(SyntaxError, ValueError):
+        walk(ast.parse(source).body, "")
+    return tuple(found)
 
 
-def _covers(node: ast.stmt, first: int, last: int) -> bool:
-    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
-    start = min([node.lineno, *(decorator.lineno for decorator in decorators)])
-    return start <= first and last <= (node.end_lineno or node.lineno)
+@functools.lru_cache(maxsize=64)
+def functions(source: str) -> frozenset[str]:
+    """Qualified names of the functions of a Python text."""
+    return frozenset(name for _, _, name, is_function in _definitions(source) if is_function)
 
 
 def _meaning(source: str) -> str | None:

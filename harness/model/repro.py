@@ -22,6 +22,8 @@ _BLOCK = re.compile(r"(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| .*)
 
 _DEVICES = ("cpu", "cuda", "any")
 _DEFAULT_TIMEOUT_S = 600.0
+# The parts of a signature that are not text.
+_SIGNATURE_TYPES = {"above": int | float, "below": int | float, "exit_code": int, "hang": bool, "crash": bool}
 
 
 @frozen
@@ -202,6 +204,10 @@ def _signature(table: Any, where: str) -> Signature | None:
     if not given or (unknown := set(given) - known):
         names = ", ".join(sorted(unknown)) if given else "nothing"
         raise BadRepro(f"{where}: the signature has {names}; it takes {', '.join(sorted(known))}")
+    for key, value in given.items():
+        wanted = _SIGNATURE_TYPES.get(key, str)
+        if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
+            raise BadRepro(f"{where}: the signature's {key} can't be {value!r}")
     if ("metric" in given) != ("above" in given or "below" in given):
         raise BadRepro(f"{where}: a signature's metric needs above or below, and these need a metric")
     if "output" in given:

@@ -57,7 +57,7 @@ def advanced_alone(ground: Ground, sides: Sides, texts: Texts, units: frozenset[
         )
 
     def requires(chosen: Candidate) -> frozenset[str]:
-        lacking = texts.lacking(texts.all - regions_of(chosen))
+        lacking = texts.lacking_advanced(regions_of(chosen))
         return frozenset(name for name, regions in others.items() if regions & lacking)
 
     reduced = evolve(ground, most=_MOST).reduce(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from attrs import frozen
+from attrs import define, field, frozen
 from packaging.requirements import Requirement
 from packaging.version import InvalidVersion, Version
 
@@ -31,6 +31,13 @@ from harness.probe import Probe, Prober
 _FEW = 3
 
 
+@define
+class Tally:
+    """How many probes were run now, and not answered by the store."""
+
+    ran_now: int = 0
+
+
 @frozen
 class Ground:
     """The plan, the means to run, signature and judgement of the bisection before. `most` caps a level's runs."""
@@ -43,6 +50,7 @@ class Ground:
     judge: Callable[[Observation], Judgement]
     watcher: LevelWatcher
     most: int = 48
+    tally: Tally = field(factory=Tally)
 
     def moved(self, lock: Lock, changes: Iterable[Change], as_of: str | None) -> Probe:
         """A probe near a lock with some distributions at their newer versions; what they need moves along."""
@@ -81,17 +89,38 @@ class Ground:
         probe_of: Callable[[Candidate], Probe],
         label_of: Callable[[Candidate], str],
         requires: Callable[[Candidate], frozenset[str]] | None = None,
+        *,
+        only_first: int = 0,
+        first: bool = False,
     ) -> Reduced:
-        """The smallest set of units that alone makes the verdict `flipped`."""
-        return Reduction(
-            self.prober, self.lanes, self.judge, self.watcher, probe_of, label_of, flipped, units, requires, self.most
+        """The smallest set of units that alone makes the verdict `flipped`.
+
+        With `first` it is the first set that does; with `only_first` only so many single units are tried.
+        """
+        reduced = Reduction(
+            prober=self.prober,
+            lanes=self.lanes,
+            judge=self.judge,
+            watcher=self.watcher,
+            probe_of=probe_of,
+            label_of=label_of,
+            flipped=flipped,
+            units=units,
+            requires=requires,
+            most=self.most,
+            singles=only_first or (len(units) if first else 16),
+            first=first or only_first > 0,
+            only_singles=only_first > 0,
         ).run()
+        self.tally.ran_now += reduced.ran_now
+        return reduced
 
     def proof(self, sentence: str, probe: Probe, expected: Verdict) -> Proof:
         """Run one counterfactual."""
         self.watcher.trying(sentence)
         prepared = self.prober.prepare(probe)
         observation = self.prober.execute(prepared)
+        self.tally.ran_now += not prepared.cached and observation.outcome.ran
         judgement = self.judge(observation)
         self.watcher.tried(sentence, judgement, observation, cached=prepared.cached, left="proof")
         return Proof(sentence, expected, judgement.verdict, judgement.reason, observation)
@@ -110,7 +139,9 @@ class Ground:
 
     def traced(self, side: Side) -> dict[str, dict[str, int]]:
         """File -> function -> rank of its last call in one run of a side; empty where that could not be run."""
+        self.watcher.trying("tracing which functions are called")
         prepared = self.prober.prepare(self.mixed(side, None, trace=True))
+        self.tally.ran_now += not prepared.cached
         return self.prober.execute(prepared).called
 
     def notes(self, reduced: Reduced) -> tuple[str, ...]:

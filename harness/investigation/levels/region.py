@@ -33,10 +33,19 @@ def find_regions(ground: Ground, sides: Sides, found: Finding) -> Finding | None
     groups = texts.groups()
     ranked = ranked_groups(groups, sides, ground.plan, ground.traced(sides.after), last=COSMETIC)
     needs = texts.needs()
-    coarse = _reduce(ground, sides, texts, {name: groups[name] for name in ranked}, needs, found)
-    inside = {unit: frozenset({unit}) for name in coarse.units for unit in sorted(groups[name])}
+    lone, likely = _by_turns(texts, groups, ranked)
+    single = _reduce(ground, sides, texts, {unit: frozenset({unit}) for unit in lone}, needs, found, only_first=likely)
+    if single.shown is not None:
+        coarse = single
+        inside = {unit: frozenset({unit}) for unit in lone if unit in single.units}
+    else:
+        coarse = _reduce(ground, sides, texts, {name: groups[name] for name in ranked}, needs, found, first=True)
+        order = [name for name in ranked if name in coarse.units]
+        inside = {unit: frozenset({unit}) for name in order for unit in sorted(groups[name], key=_by_number)}
     fine = _reduce(ground, sides, texts, inside, needs, found) if len(inside) > 1 else coarse
+    searches = {id(search): search for search in (single, coarse, fine)}.values()
     units = frozenset().union(*(groups.get(name, frozenset({name})) for name in fine.units))
+    units = units.union(*(needs.get(region, frozenset()) for region in units))
     regions = texts.regions(units)
     where = places(regions)
     reverted = f"the {sides.after.verdict.value} environment with only {where} reverted"
@@ -51,8 +60,8 @@ def find_regions(ground: Ground, sides: Sides, found: Finding) -> Finding | None
             advance.proof,
         ),
         candidates=len(texts.all),
-        runs=coarse.runs + (fine.runs if fine is not coarse else 0) + advance.runs,
-        unresolved=coarse.unresolved + (fine.unresolved if fine is not coarse else 0),
+        runs=sum(search.runs for search in searches) + advance.runs,
+        unresolved=sum(search.unresolved for search in searches),
         is_minimal=fine.is_minimal,
         needs=advance.needs,
         notes=(*ground.notes(fine), *advance.notes),
@@ -66,6 +75,9 @@ def _reduce(
     units: dict[str, frozenset[str]],
     needs: dict[str, frozenset[str]],
     found: Finding,
+    *,
+    only_first: int = 0,
+    first: bool = False,
 ) -> Reduced:
     """The smallest set of these units, each some regions, whose reversal flips the newer side's verdict."""
     owner = {region: name for name, regions in units.items() for region in regions}
@@ -87,4 +99,29 @@ def _reduce(
     def label_of(chosen: Candidate) -> str:
         return f"reverted: {places(texts.regions(regions_of(chosen)))}"
 
-    return ground.reduce(sides.before.verdict, tuple(units), probe_of, label_of, requires)
+    return ground.reduce(
+        sides.before.verdict, tuple(units), probe_of, label_of, requires, only_first=only_first, first=first
+    )
+
+
+def _by_turns(texts: Texts, groups: dict[str, frozenset[str]], ranked: tuple[str, ...]) -> tuple[tuple[str, ...], int]:
+    """All regions in an order to try them alone, and how many of them are worth that.
+
+    Worth it are those inside functions: the longest of each function, then the second longest of each, and so on. A
+    declaration (a base class, an import) that is put back alone often just switches off what fails.
+    """
+    turns: list[tuple[int, int, str]] = []
+    others: list[str] = []
+    for rank, name in enumerate(ranked):
+        size = {unit: texts.length(unit) for unit in groups[name]}
+        longest = sorted(groups[name], key=lambda unit: (-size[unit], _by_number(unit)))
+        if texts.is_function(name):
+            turns += [(turn, rank, unit) for turn, unit in enumerate(longest)]
+        else:
+            others += longest
+    return (*(unit for _, _, unit in sorted(turns)), *others), len(turns)
+
+
+def _by_number(region: str) -> tuple[str, int]:
+    path, _, number = region.rpartition("#")
+    return path, int(number)

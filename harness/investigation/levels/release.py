@@ -40,6 +40,7 @@ def narrow_release(ground: Ground, sides: Sides, package: Finding, watcher: Bise
         choices=(),
     )
     answer = Bisecting(narrower, ground.prober, ground.lanes, watcher).run()
+    ground.tally.ran_now += answer.probes
     if len(answer.sides) != 2 or any(side.lock is None for side in answer.sides):
         return evolve(package, notes=(*package.notes, answer.sentence)), sides
     before, after = answer.sides

@@ -52,21 +52,46 @@ class Texts:
                 groups[COSMETIC] = groups.get(COSMETIC, frozenset()) | {f"{path}#{i}" for i in cosmetic}
         return groups
 
+    def length(self, region: str) -> int:
+        """Lines that a region takes away and adds."""
+        path, _, number = region.rpartition("#")
+        a, b, c, d = self.differences[path].blocks[int(number)]
+        return b - a + d - c
+
+    def is_function(self, group: str) -> bool:
+        """Whether a group ("path::name") is the body of a function."""
+        path, _, name = group.partition("::")
+        return path in self.differences and self.differences[path].is_function(name)
+
     def needs(self) -> dict[str, frozenset[str]]:
-        """What each region can't be reverted without."""
-        return {
+        """What each region can't be reverted without, and what that can't, to the end."""
+        direct = {
             f"{path}#{number}": frozenset(f"{path}#{other}" for other in others)
             for path, found in self.differences.items()
             for number, others in found.requires().items()
         }
+        closed = {}
+        for region in direct:
+            reached, border = {region}, {region}
+            while border:
+                border = {other for one in border for other in direct.get(one, ())} - reached
+                reached |= border
+            closed[region] = frozenset(reached - {region})
+        return closed
 
     def lacking(self, old: frozenset[str]) -> frozenset[str]:
-        """Regions that mention a name which is left undefined when these are reverted."""
+        """Further regions without which these can't be reverted, as far as names tell."""
         found = set()
         for path, difference in self.differences.items():
-            missing = difference.flaws(_numbers(old, path))
-            if missing:
-                found |= {f"{path}#{number}" for number in difference.mentioning(missing)}
+            found |= {f"{path}#{number}" for number in difference.lacking(_numbers(old, path))}
+        return frozenset(found)
+
+    def lacking_advanced(self, new: frozenset[str]) -> frozenset[str]:
+        """The same the other way round: regions without which these can't be advanced."""
+        found = set()
+        for path, difference in self.differences.items():
+            flipped = FileDifference.between(path, difference.after, difference.before)
+            found |= {f"{path}#{number}" for number in flipped.lacking(_numbers(new, path))}
         return frozenset(found)
 
     def regions(self, units: Iterable[str]) -> tuple[Region, ...]:

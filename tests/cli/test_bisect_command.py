@@ -1,0 +1,288 @@
+"""`harness bisect` on tiny releases: the exact release, few probes, and skips that never blame anyone."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from conftest import FAULTS, MESSAGE
+
+KEYS = {"schema", "subject", "status", "suspects", "signature", "steps", "probes", "wall_s"}
+STEP_KEYS = {"release", "verdict", "reason", "observation", "cached", "seconds"}
+
+
+def bisect(harness, *arguments, **environ):
+    """What made the difference within a release is searched by other tests."""
+    return harness("bisect", *arguments, "--depth", "release", **environ)
+
+
+def verdicts(answer):
+    return {step["release"]: step["verdict"] for step in answer["steps"]}
+
+
+def reason(answer, release):
+    return next(step["reason"] for step in answer["steps"] if step["release"] == release)
+
+
+# -- what is found
+
+
+def test_the_exact_release_is_found_in_few_probes(harness, write_repro):
+    write_repro("brittle")
+    ended = bisect(harness, "brittle", "--good", "1.0", "--bad", "1.9", "--json")
+    answer = ended.json
+    assert ended.code == 0
+    assert ended.stderr == ""
+    assert (answer["status"], answer["last_good"], answer["first_bad"]) == ("found", "1.5", "1.6")
+    assert answer["suspects"] == ["1.6"]
+    assert answer["probes"] <= math.ceil(math.log2(10)) + 2
+    assert answer["probes"] == len(answer["steps"])
+    assert answer.keys() >= KEYS | {"last_good", "first_bad"}
+    assert all(step.keys() == STEP_KEYS for step in answer["steps"])
+    assert (answer["schema"], answer["subject"]) == (1, "brittle")
+    assert answer["signature"] == {"exception": "RuntimeError", "message": MESSAGE}
+    assert reason(answer, "1.6") == f"RuntimeError: {MESSAGE}"
+    assert reason(answer, "1.5") == "ran to its end"
+    assert answer["lock_changes"] == [{"name": "brittle", "before": "1.5", "after": "1.6"}]
+    assert all(not step["cached"] and step["seconds"] > 0 for step in answer["steps"])
+
+
+def test_the_bounds_of_the_repro_count_and_are_told(harness, write_repro):
+    tool = '[tool.harness.subjects.brittle]\ngood = "1.4"\nbad = "1.7"\n'
+    write_repro("brittle", tool=tool)
+    ended = bisect(harness, "brittle")
+    assert ended.code == 0
+    assert "good end: 1.4 (by the repro; --good changes it)" in ended.stderr
+    assert "bad end: 1.7 (by the repro; --bad changes it)" in ended.stderr
+    assert "brittle 1.6 broke it: 1.5 is good, 1.6 is bad." in ended.stdout
+    assert "harness probe --again" in ended.stdout
+    assert "installed differently: brittle 1.5 -> 1.6" in ended.stdout
+
+
+def test_without_a_good_end_the_search_steps_back(harness, write_repro):
+    write_repro("brittle")
+    answer = bisect(harness, "brittle", "--bad", "1.9", "--json").json
+    assert (answer["status"], answer["last_good"], answer["first_bad"]) == ("found", "1.5", "1.6")
+    assert answer["steps"][0]["release"] == "1.9"
+
+
+def test_a_fix_is_found(harness, write_repro):
+    write_repro("brittle")
+    ended = bisect(harness, "brittle", "--find-fix", "--bad", "1.7", "--json")
+    answer = ended.json
+    assert ended.code == 0
+    assert (answer["status"], answer["last_bad"], answer["first_good"]) == ("fixed", "1.9", "1.10")
+    assert answer["suspects"] == ["1.10"]
+    assert "first_bad" not in answer
+
+
+def test_what_is_not_fixed_is_said_so(harness, write_repro):
+    write_repro("stale")
+    ended = bisect(harness, "stale", "--find-fix", "--json")
+    assert (ended.code, ended.json["status"]) == (1, "not-fixed")
+    assert {"last_bad", "first_good"} <= ended.json.keys()
+
+
+def test_what_was_always_broken_is_not_a_regression(harness, write_repro):
+    write_repro("stale")
+    ended = bisect(harness, "stale", "--json")
+    answer = ended.json
+    assert (ended.code, answer["status"], answer["suspects"]) == (1, "not-a-regression", [])
+    assert answer["first_bad"] is None
+    assert "1.0" in answer["sentence"]
+
+
+def test_where_nothing_fails_it_says_how_to_go_on(harness, write_repro):
+    write_repro("brittle")
+    ended = bisect(harness, "brittle", "--good", "1.0", "--bad", "1.3", "--json")
+    answer = ended.json
+    assert (ended.code, answer["status"]) == (1, "no-failure")
+    assert answer["sentence"] == "No failure: brittle 1.3 is good."
+    assert "--find-fix" in answer["advice"]
+    assert "older" in answer["advice"]
+    assert answer["probes"] == 1
+
+
+# -- how the bug is recognised
+
+
+def test_a_signature_is_taken_from_the_bad_end_if_there_is_none(harness, write_repro):
+    write_repro("brittle", tool="")
+    answer = bisect(harness, "brittle", "--good", "1.3", "--bad", "1.8", "--json").json
+    assert (answer["status"], answer["first_bad"]) == ("found", "1.6")
+    assert answer["signature"] == {"exception": "RuntimeError", "message": MESSAGE, "captured": True}
+
+
+def test_a_metric_out_of_bounds_is_the_bug(harness, write_repro):
+    body = """
+    import json, os, brittle
+    with open(os.environ["HARNESS_METRICS"], "w") as file:
+        json.dump({"loss": brittle.LOSS}, file)
+    """
+    write_repro("brittle", body=body, tool='[tool.harness.signature]\nmetric = "loss"\nabove = 2.0\n')
+    answer = bisect(harness, "brittle", "--good", "1.3", "--bad", "1.8", "--json").json
+    assert (answer["status"], answer["first_bad"]) == ("found", "1.6")
+    assert reason(answer, "1.6") == "loss = 2.5, above 2"
+    assert reason(answer, "1.5") == "loss = 1"
+
+
+def test_a_command_is_judged_by_its_exit_code(harness):
+    (harness.folder / "check.py").write_text(
+        "import brittle, sys\nsys.exit(125 if brittle.NUMBER == 4 else 0 if brittle.NUMBER < 6 else 7)\n"
+    )
+    command = ["brittle", "--run", "python check.py", "--good", "1.0", "--bad", "1.8", "--json"]
+    answer = bisect(harness, *command).json
+    assert (answer["status"], answer["first_bad"]) == ("found", "1.6")
+    assert answer["signature"] == {"exit_code": 7, "captured": True}
+    assert verdicts(answer)["1.4"] == "skip"
+    (harness.folder / "check.py").write_text("import brittle, sys\nsys.exit(brittle.NUMBER >= 8)\n")
+    changed = bisect(harness, *command).json
+    assert changed["first_bad"] == "1.8"
+    assert changed["probes"] == len(changed["steps"])
+
+
+# -- how it is searched
+
+
+def test_three_lanes_find_the_same(harness, write_repro):
+    write_repro("brittle")
+    answer = bisect(harness, "brittle", "--good", "1.0", "--bad", "1.9", "--lanes", "3", "--json").json
+    assert (answer["status"], answer["last_good"], answer["first_bad"]) == ("found", "1.5", "1.6")
+    releases = [step["release"] for step in answer["steps"]]
+    assert len(releases) == len(set(releases))
+
+
+def test_both_sides_are_run_again_to_confirm(harness, write_repro):
+    write_repro("brittle")
+    answer = bisect(harness, "brittle", "--good", "1.4", "--bad", "1.7", "--confirm", "1", "--json").json
+    releases = [step["release"] for step in answer["steps"]]
+    assert answer["status"] == "found"
+    assert (releases.count("1.5"), releases.count("1.6")) == (2, 2)
+    assert len({step["observation"] for step in answer["steps"]}) == len(releases)
+
+
+def test_a_repro_of_two_minds_is_flaky_and_never_named(harness, write_repro):
+    body = """
+    import os, brittle
+    from pathlib import Path
+    seen = Path(os.environ["SEEN"]) / str(brittle.NUMBER)
+    if brittle.NUMBER >= 6 and not seen.exists():
+        seen.touch()
+        brittle.step()
+    """
+    write_repro("brittle", body=body)
+    seen = harness.folder / "seen"
+    seen.mkdir()
+    command = ["brittle", "--good", "1.4", "--bad", "1.7", "--confirm", "1", "--pass-env", "SEEN", "--json"]
+    ended = bisect(harness, *command, SEEN=str(seen))
+    assert (ended.code, ended.json["status"]) == (3, "inconclusive")
+    assert "brittle 1.6 gave different verdicts" in ended.json["sentence"]
+
+
+def test_pre_releases_are_tried_when_asked_for(harness, write_repro):
+    write_repro("early")
+    without = bisect(harness, "early", "--good", "1.0", "--json").json
+    assert (without["first_bad"], without["last_good"]) == ("1.2", "1.1")
+    assert without["left_out"] == {"1.2rc1": "pre-release (--pre includes it)"}
+    including = bisect(harness, "early", "--good", "1.0", "--pre", "--json").json
+    assert (including["first_bad"], including["last_good"]) == ("1.2rc1", "1.1")
+    assert including["left_out"] == {}
+
+
+def test_a_pre_release_that_is_named_as_an_end_is_tried(harness, write_repro):
+    write_repro("early")
+    answer = bisect(harness, "early", "--good", "1.0", "--bad", "1.2rc1", "--json").json
+    assert (answer["first_bad"], answer["last_good"]) == ("1.2rc1", "1.1")
+
+
+def test_an_end_may_be_written_in_another_way(harness, write_repro):
+    write_repro("brittle")
+    answer = bisect(harness, "brittle", "--good", "1.5.0", "--bad", "v1.6+cpu", "--json").json
+    assert (answer["first_bad"], answer["last_good"]) == ("1.6", "1.5")
+
+
+def test_every_release_left_out_has_its_reason(harness, write_repro, interpreter):
+    write_repro("mixed")
+    answer = bisect(harness, "mixed", "--good", "1.0", "--json").json
+    assert (answer["first_bad"], answer["last_good"]) == ("1.6", "1.0")
+    assert answer["left_out"] == {
+        "1.1": "yanked: it deletes files",
+        "1.2": f"requires Python >=3.99, this is {interpreter.version}",
+        "1.3": f"no wheel for Python {interpreter.version} on this platform",
+        "1.4": "no wheel, source only (--build allows building it)",
+        "1.5rc1": "pre-release (--pre includes it)",
+    }
+    plain = bisect(harness, "mixed", "--good", "1.0")
+    assert "left out: 1.1 (yanked: it deletes files)" in plain.stderr
+
+
+# -- releases that can't be judged
+
+SKIPPED = {
+    "odderror": "failed differently: ValueError: another thing is wrong",
+    "noimport": "failed differently: ModuleNotFoundError: No module named 'a_module_that_is_missing'",
+    "greedy": "used more than 190.7 MiB of memory",
+    "sleepy": "failed differently: ",
+    "spoilt": "uninstallable: ",
+    "unmet": "unresolvable: ",
+}
+
+
+def small():
+    return (
+        f'timeout = 2\nmemory = "200 MB"\n[tool.harness.signature]\nexception = "RuntimeError"\nmessage = "{MESSAGE}"\n'
+    )
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_release_with_another_fault_is_skipped_with_its_reason(harness, write_repro, fault):
+    write_repro(fault, tool=small())
+    ended = bisect(harness, fault, "--good", "1.0", "--bad", "1.6", "--json")
+    answer = ended.json
+    assert (ended.code, answer["status"]) == (0, "found")
+    assert (answer["last_good"], answer["first_bad"], answer["suspects"]) == ("1.4", "1.5", ["1.5"])
+    assert verdicts(answer)["1.3"] == "skip"
+    assert SKIPPED[fault] in reason(answer, "1.3")
+
+
+@pytest.mark.parametrize("fault", ["odderror", "spoilt", "unmet"])
+def test_where_a_skip_hides_the_change_all_suspects_are_named(harness, write_repro, fault):
+    name = f"{fault}_hiding"
+    write_repro(name, tool=small())
+    ended = bisect(harness, name, "--good", "1.0", "--bad", "1.4", "--json")
+    answer = ended.json
+    assert (ended.code, answer["status"]) == (3, "inconclusive")
+    assert answer["suspects"] == ["1.2", "1.3"]
+    assert (answer["last_good"], answer["first_bad"]) == ("1.1", "1.3")
+    assert "suspects are 1.2, 1.3" in answer["sentence"]
+
+
+# -- asking again
+
+
+def test_the_same_question_again_runs_nothing(harness, write_repro):
+    write_repro("brittle")
+    command = ["brittle", "--good", "1.3", "--bad", "1.8", "--json"]
+    first, second = bisect(harness, *command).json, bisect(harness, *command).json
+    assert (second["probes"], second["first_bad"]) == (0, "1.6")
+    assert all(step["cached"] and step["seconds"] == 0 for step in second["steps"])
+    assert [step["observation"] for step in second["steps"]] == [step["observation"] for step in first["steps"]]
+
+
+def test_a_narrower_question_uses_what_is_known(harness, write_repro):
+    write_repro("brittle")
+    wide = bisect(harness, "brittle", "--good", "1.0", "--bad", "1.9", "--json").json
+    narrow = bisect(harness, "brittle", "--good", "1.5", "--bad", "1.6", "--json").json
+    assert wide["first_bad"] == narrow["first_bad"] == "1.6"
+    assert narrow["probes"] == 0
+
+
+def test_the_same_question_without_network_runs_nothing(harness, write_repro, house, tmp_path):
+    write_repro("brittle")
+    command = ["brittle", "--good", "1.4", "--bad", "1.7", "--json"]
+    with house.served() as url:
+        online = harness.with_environ(UV_DEFAULT_INDEX=url, HARNESS_CACHE_DIR=str(tmp_path / "cache"))
+        first = bisect(online, *command)
+    again = bisect(online, *command)
+    assert first.json["probes"] == 4
+    assert (again.code, again.json["probes"], again.json["first_bad"]) == (0, 0, "1.6")

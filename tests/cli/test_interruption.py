@@ -1,0 +1,106 @@
+"""A harness that is stopped, by any means, loses nothing but the run it was at, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+from conftest import SIGNED, processes_below
+
+GATED = """
+import os, time, brittle
+from pathlib import Path
+gate = Path(os.environ["GATE"])
+if brittle.NUMBER == 5:
+    (gate / "reached").touch()
+    while not (gate / "open").exists():
+        time.sleep(0.02)
+brittle.step()
+"""
+COMMAND = ["bisect", "brittle", "--good", "1.1", "--bad", "1.9", "--pass-env", "GATE", "--depth", "release", "--json"]
+WAIT_S = 60
+
+
+def wait_for(condition):
+    until = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < until, "waited in vain"
+        time.sleep(0.002)
+
+
+def records(folder):
+    """Each record with what tells that it was written once."""
+    found = (folder / "results" / "observations").glob("*/*.json")
+    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_ino) for path in found}
+
+
+def stopped_in_mid_run(harness, write_repro, tmp_path, number):
+    """A harness of its own that got a signal while the release before the break was running."""
+    write_repro("brittle", body=GATED, tool=f"timeout = 300\n{SIGNED}")
+    gate = tmp_path / "gate"
+    gate.mkdir()
+    own = harness.with_environ(GATE=str(gate), HARNESS_CACHE_DIR=str(tmp_path / "cache"))
+    process = own.start(*COMMAND)
+    wait_for(lambda: (gate / "reached").exists())
+    process.send_signal(number)
+    _, stderr = process.communicate(timeout=WAIT_S)
+    wait_for(lambda: not processes_below(tmp_path / "cache"))
+    return own, gate, process.returncode, stderr
+
+
+def goes_on(own, gate, tmp_path):
+    """The same command finds the answer, and runs nothing that had finished."""
+    before = records(own.folder)
+    assert len(before) >= 2
+    (gate / "open").touch()
+    answer = own(*COMMAND).json
+    assert (answer["status"], answer["last_good"], answer["first_bad"]) == ("found", "1.5", "1.6")
+    after = records(own.folder)
+    assert {name: after[name] for name in before} == before
+    cached = {f"{step['observation']}.json" for step in answer["steps"] if step["cached"]}
+    assert cached == set(before)
+    assert answer["probes"] == len(answer["steps"]) - len(before)
+    assert list((tmp_path / "cache" / "scratch").iterdir()) == []
+
+
+def test_kill_9_in_mid_run_leaves_no_process_and_the_same_command_goes_on(harness, write_repro, tmp_path):
+    own, gate, code, _ = stopped_in_mid_run(harness, write_repro, tmp_path, signal.SIGKILL)
+    assert code == -signal.SIGKILL
+    goes_on(own, gate, tmp_path)
+
+
+def test_ctrl_c_ends_at_once_and_says_how_to_go_on(harness, write_repro, tmp_path):
+    own, gate, code, stderr = stopped_in_mid_run(harness, write_repro, tmp_path, signal.SIGINT)
+    assert code == 130
+    assert "the same command goes on where it stopped" in stderr
+    assert "Traceback" not in stderr
+    goes_on(own, gate, tmp_path)
+
+
+def test_kill_9_in_mid_build_leaves_no_half_environment_in_use(harness, write_repro, tmp_path):
+    write_repro("brittle")
+    cache = tmp_path / "cache"
+    own = harness.with_environ(HARNESS_CACHE_DIR=str(cache))
+    command = ["bisect", "brittle", "--good", "1.4", "--bad", "1.7", "--depth", "release", "--json"]
+    building = cache / "building"
+    process = own.start(*command)
+    wait_for(lambda: building.is_dir() and any(path.is_dir() for path in building.iterdir()))
+    process.kill()
+    process.communicate(timeout=WAIT_S)
+    wait_for(lambda: not processes_below(cache))
+    answer = own(*command).json
+    assert (answer["status"], answer["first_bad"]) == ("found", "1.6")
+    for environment in (cache / "environments").iterdir():
+        assert list(environment.glob("lib/python*/site-packages/brittle.py"))
+        assert (environment / "harness.json").is_file()
+
+
+def test_two_harnesses_at_once_on_one_cache_are_both_right(harness, write_repro, tmp_path):
+    write_repro("brittle")
+    own = harness.with_environ(HARNESS_CACHE_DIR=str(tmp_path / "cache"))
+    command = ["bisect", "brittle", "--good", "1.3", "--bad", "1.8", "--depth", "release", "--json", "--results"]
+    both = [own.start(*command, f"results-{i}") for i in range(2)]
+    ends = [process.communicate(timeout=WAIT_S) for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    assert all('"first_bad": "1.6"' in stdout and not stderr for stdout, stderr in ends)
+    assert list((tmp_path / "cache" / "building").iterdir()) == []

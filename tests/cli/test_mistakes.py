@@ -1,0 +1,197 @@
+"""Every mistake of a user ends in one sentence and the exit code of its kind."""
+
+from __future__ import annotations
+
+import pytest
+from wheelhouse import free_port_url
+
+from harness.cli import cli
+
+
+def mistake(ended):
+    """The sentence and the hint of a refused command."""
+    assert ended.stdout == ""
+    assert "Traceback" not in ended.stderr
+    first, *rest = ended.stderr.splitlines()
+    assert first.startswith("error: ")
+    assert len(rest) <= 1
+    return first.removeprefix("error: "), "".join(rest).strip()
+
+
+def refused(harness, *arguments, code=2, **environ):
+    ended = harness(*arguments, **environ)
+    assert ended.code == code, ended.stderr
+    return mistake(ended)
+
+
+def test_an_unknown_project(harness, write_repro):
+    path = write_repro("brittle")
+    told, hint = refused(harness, "bisect", "britle", "--repro", path)
+    assert told == "no project named 'britle' on the configured package index"
+    assert "spelling" in hint
+
+
+@pytest.mark.parametrize("end", ["--good", "--bad"])
+def test_an_unknown_release_with_one_near_it(harness, write_repro, end):
+    write_repro("brittle")
+    told, hint = refused(harness, "bisect", "brittle", end, "1.77")
+    assert told == "brittle 1.77: no such release"
+    assert "1.7" in hint.removeprefix("near it there are: ").split(", ")
+
+
+def test_what_is_not_a_version(harness, write_repro):
+    write_repro("brittle")
+    assert refused(harness, "bisect", "brittle", "--good", "newest")[0] == "'newest' is not a version"
+
+
+def test_a_release_that_can_not_be_tried_as_an_end(harness, write_repro):
+    write_repro("mixed")
+    told, _ = refused(harness, "bisect", "mixed", "--good", "1.2", "--bad", "1.6")
+    assert told.startswith("mixed 1.2: requires Python >=3.99")
+
+
+def test_bounds_the_wrong_way_round(harness, write_repro):
+    write_repro("brittle")
+    told, hint = refused(harness, "bisect", "brittle", "--good", "1.8", "--bad", "1.2")
+    assert told == "--good 1.8 is newer than --bad 1.2"
+    assert "--find-fix" in hint
+    told, hint = refused(harness, "bisect", "brittle", "--good", "1.2", "--bad", "1.8", "--find-fix")
+    assert told.startswith("--good 1.2 is older than --bad 1.8")
+    assert "--find-fix" in hint
+
+
+def test_both_bounds_the_same(harness, write_repro):
+    write_repro("brittle")
+    told, _ = refused(harness, "bisect", "brittle", "--good", "1.2", "--bad", "1.2")
+    assert told == "--good and --bad are both 1.2; there is nothing between them"
+
+
+def test_a_repro_without_metadata(harness):
+    (harness.folder / "plain.py").write_text("import brittle\n")
+    told, hint = refused(harness, "bisect", "brittle", "--repro", "plain.py")
+    assert told == "plain.py has no inline script metadata"
+    assert "# /// script" in hint
+
+
+def test_a_repro_with_broken_toml(harness, write_repro):
+    path = write_repro("brittle", tool="timeout = \n")
+    assert "its script metadata is not valid TOML" in refused(harness, "bisect", "brittle", "--repro", path)[0]
+
+
+def test_a_repro_with_unknown_keys(harness, write_repro):
+    path = write_repro("brittle", tool="timeuot = 3\n")
+    told, _ = refused(harness, "bisect", "brittle", "--repro", path)
+    assert "unknown keys: timeuot" in told
+
+
+def test_an_unknown_repro_with_one_near_it(harness, write_repro):
+    write_repro("brittle")
+    told, hint = refused(harness, "bisect", "brittle", "--repro", "britle_step")
+    assert told == "no repro named 'britle_step'; did you mean 'brittle_step'?"
+    assert "brittle_step" in hint
+
+
+def test_a_subject_that_no_repro_names(harness):
+    told, hint = refused(harness, "bisect", "helper")
+    assert told == "no repro names helper as its subject"
+    assert "--run" in hint
+
+
+def test_a_repro_that_is_not_there(harness):
+    told, _ = refused(harness, "bisect", "brittle", "--repro", "nowhere/x.py")
+    assert told == "can't read the repro nowhere/x.py: No such file or directory"
+
+
+def test_repro_and_run_at_once(harness, write_repro):
+    path = write_repro("brittle")
+    told, _ = refused(harness, "bisect", "brittle", "--repro", path, "--run", "true")
+    assert told == "--repro and --run exclude each other; give one"
+
+
+def test_a_command_that_is_no_command(harness):
+    assert "can't be split into words" in refused(harness, "bisect", "brittle", "--run", "echo 'x")[0]
+
+
+def test_a_parameter_without_a_value(harness, write_repro):
+    write_repro("brittle")
+    told, _ = refused(harness, "bisect", "brittle", "--param", "layers")
+    assert told == "--param takes NAME=VALUE, not 'layers'"
+
+
+def test_a_date_that_is_none(harness, write_repro):
+    write_repro("brittle")
+    told, _ = refused(harness, "bisect", "brittle", "--as-of", "yesterday")
+    assert told == "--as-of takes era, none or a date such as 2025-06-27, not 'yesterday'"
+    told, _ = refused(harness, "probe", "brittle_step", "--as-of", "yesterday")
+    assert told == "--as-of takes a date such as 2025-06-27 for one probe, not 'yesterday'"
+
+
+@pytest.mark.parametrize("option", ["--with", "--hold"])
+@pytest.mark.parametrize("command", [["bisect", "brittle"], ["probe", "brittle_step"]])
+def test_a_requirement_that_is_none(harness, write_repro, command, option):
+    write_repro("brittle")
+    told, hint = refused(harness, *command, option, "helper=1")
+    assert told.startswith("'helper=1' is not a requirement")
+    assert "==" in hint
+
+
+def test_a_python_that_is_not_there(harness, write_repro):
+    write_repro("brittle")
+    assert refused(harness, "bisect", "brittle", "--python", "3.1")[0] == "no Python 3.1 on this machine"
+    told, _ = refused(harness, "bisect", "brittle", "--python", "no/such/python")
+    assert told == "no/such/python is not a Python that can be run"
+
+
+def test_no_network(harness, write_repro, tmp_path):
+    write_repro("brittle")
+    told, hint = refused(
+        harness,
+        "bisect",
+        "brittle",
+        code=5,
+        UV_DEFAULT_INDEX=free_port_url(),
+        HARNESS_CACHE_DIR=str(tmp_path / "cache"),
+    )
+    assert told == "the package index can't be reached to list the releases of brittle"
+    assert "same command" in hint
+
+
+def test_no_network_while_resolving(harness, write_repro, tmp_path):
+    write_repro("brittle")
+    told, _ = refused(
+        harness, "probe", "brittle_step", code=5, UV_DEFAULT_INDEX=free_port_url(), UV_HTTP_RETRIES="0",
+        HARNESS_CACHE_DIR=str(tmp_path / "cache"),
+    )  # fmt: skip
+    assert told.startswith("the package index can't be reached (127.0.0.1:")
+
+
+def test_a_results_folder_that_can_not_be_written(harness, write_repro):
+    write_repro("brittle")
+    (harness.folder / "file").write_text("")
+    told, hint = refused(
+        harness, "bisect", "brittle", "--good", "1.4", "--bad", "1.6", "--results", "file/results", code=6
+    )
+    assert told.startswith("can't write to ")
+    assert "--results" in hint
+
+
+def test_a_cache_folder_that_can_not_be_made(harness, write_repro):
+    write_repro("brittle")
+    (harness.folder / "file").write_text("")
+    told, hint = refused(harness, "bisect", "brittle", code=6, HARNESS_CACHE_DIR=str(harness.folder / "file" / "cache"))
+    assert told.startswith("can't create the cache folder ")
+    assert "HARNESS_CACHE_DIR" in hint
+
+
+def test_an_option_that_does_not_exist_is_refused_by_its_name(harness):
+    ended = harness("bisect", "brittle", "--godo", "1.0")
+    assert ended.code == 2
+    assert "--godo" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize("command", [[], *([name] for name in cli.commands)])
+def test_every_command_has_help(harness, command):
+    ended = harness(*command, "--help")
+    assert ended.code == 0
+    assert ended.stdout.startswith("Usage: harness")

@@ -1,0 +1,137 @@
+"""`harness probe`: one run, its exit code, and the same run again."""
+
+from __future__ import annotations
+
+import json
+import sys
+import venv
+
+import pytest
+from conftest import MESSAGE
+
+
+def observed(harness, *arguments):
+    return harness("probe", *arguments, "--json").json
+
+
+@pytest.mark.parametrize(("release", "code", "word"), [("1.2", 0, "good"), ("1.6", 1, "bad"), ("9.9", 3, "skip")])
+def test_the_exit_code_is_the_verdict(harness, write_repro, release, code, word):
+    write_repro("brittle")
+    ended = harness("probe", "brittle_step", "--with", f"brittle=={release}")
+    assert ended.code == code
+    assert ended.stdout.startswith(f"{word} ")
+
+
+def test_what_happened_is_shown_with_its_frames_and_versions(harness, write_repro):
+    write_repro("brittle")
+    shown = harness("probe", "brittle_step", "--with", "brittle==1.6").stdout
+    assert f"bad RuntimeError: {MESSAGE}" in shown
+    assert "brittle.py:6 in step" in shown
+    assert "brittle 1.6 (1 in all)" in shown
+
+
+def test_a_requirement_given_takes_the_place_of_the_repros_own(harness, write_repro):
+    write_repro("brittle", dependencies='["brittle==1.0"]')
+    assert observed(harness, "brittle_step", "--with", "brittle==1.6")["requirements"] == ["brittle==1.6"]
+
+
+def test_without_a_signature_only_what_happened_counts(harness, write_repro):
+    write_repro("brittle", tool="")
+    assert harness("probe", "brittle_step", "--with", "brittle==1.2").code == 0
+    failed = harness("probe", "brittle_step", "--with", "brittle==1.6")
+    assert failed.code == 1
+    assert failed.stdout.startswith(f"raised: RuntimeError: {MESSAGE}")
+
+
+def test_a_parameter_reaches_the_repro(harness, write_repro):
+    body = """
+    import json, os
+    params = json.loads(os.environ["HARNESS_PARAMS"])
+    json.dump({"got": params["layers"] + len(params["name"])}, open(os.environ["HARNESS_METRICS"], "w"))
+    """
+    write_repro("brittle", body=body)
+    seen = observed(harness, "brittle_step", "--param", "layers=3", "--param", "name=tiny")
+    assert seen["metrics"] == {"got": 7.0}
+    assert seen["params"] == {"layers": 3, "name": "tiny"}
+
+
+def test_known_answers_are_not_run_again_unless_fresh_is_asked_for(harness, write_repro):
+    write_repro("brittle")
+    first, second = (observed(harness, "brittle_step", "--with", "brittle==1.2") for _ in range(2))
+    assert first == second
+    fresh = observed(harness, "brittle_step", "--with", "brittle==1.2", "--fresh")
+    assert (fresh["attempt"], fresh["lock"]) == (1, first["lock"])
+    assert fresh["key"] != first["key"]
+
+
+def test_again_runs_the_same_lock_whatever_is_newest_now(harness, write_repro):
+    write_repro("brittle")
+    first = observed(harness, "brittle_step", "--with", "brittle==1.6")
+    ended = harness("probe", "--again", first["key"][:12], "--json")
+    again = json.loads(ended.stdout)
+    assert ended.code == 1
+    assert (again["lock"], again["attempt"], again["outcome"]) == (first["lock"], 1, "raised")
+    assert harness("probe", "--again", first["key"], "--json").json["attempt"] == 2
+
+
+def test_again_takes_a_repro_or_command_that_has_no_name(harness, write_repro):
+    write_repro("brittle").rename(harness.folder / "elsewhere.py")
+    key = observed(harness, "./elsewhere.py", "--with", "brittle==1.2")["key"]
+    assert harness("probe", "--again", key).code == 2
+    assert harness("probe", "./elsewhere.py", "--again", key).code == 0
+    key = observed(harness, "--run", "python -c 'import brittle'", "--with", "brittle==1.2")["key"]
+    assert harness("probe", "--run", "python -c 'import brittle'", "--again", key).code == 0
+
+
+def test_again_refuses_an_unknown_key_and_a_changed_repro(harness, write_repro):
+    write_repro("brittle")
+    unknown = harness("probe", "--again", "feedbeef")
+    assert (unknown.code, "no observation begins with 'feedbeef'" in unknown.stderr) == (2, True)
+    key = observed(harness, "brittle_step", "--with", "brittle==1.2")["key"]
+    write_repro("brittle", body="import brittle")
+    changed = harness("probe", "--again", key)
+    assert (changed.code, "brittle_step has changed since" in changed.stderr) == (2, True)
+
+
+def test_a_repro_runs_in_an_environment_as_it_is(harness, write_repro, tmp_path):
+    write_repro("brittle")
+    venv.create(tmp_path / "own", with_pip=False)
+    packages = next((tmp_path / "own").glob("lib/python*/site-packages"))
+    (packages / "brittle.py").write_text("def step(): pass\n")
+    info = packages / "brittle-0.7.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: brittle\nVersion: 0.7\n")
+    before = sorted(path.relative_to(packages) for path in packages.rglob("*"))
+    python = tmp_path / "own" / "bin" / "python"
+    ended = harness("probe", "brittle_step", "--python", python, "--json")
+    assert ended.code == 0
+    pins = {pin["name"]: pin["version"] for pin in ended.json["lock"]["pins"]}
+    assert pins["brittle"] == "0.7"
+    assert [
+        p for p in packages.rglob("*") if p.relative_to(packages) not in before and "__pycache__" not in str(p)
+    ] == []
+    refused = harness("probe", "brittle_step", "--python", python, "--with", "brittle==1.2")
+    assert (refused.code, "--with and --hold can't change it" in refused.stderr) == (2, True)
+
+
+def test_a_command_runs_with_the_python_of_the_environment(harness):
+    ended = harness(
+        "probe", "--run", "python -c 'import brittle; assert brittle.NUMBER == 3'", "--with", "brittle==1.3"
+    )
+    assert ended.code == 0
+    failed = harness(
+        "probe", "--run", "python -c 'import brittle; assert brittle.NUMBER == 3'", "--with", "brittle==1.4"
+    )
+    assert failed.code == 1
+
+
+def test_nothing_to_run_is_a_mistake(harness):
+    ended = harness("probe")
+    assert (ended.code, "say what to run" in ended.stderr) == (2, True)
+
+
+def test_python_is_chosen_by_its_path_or_version(harness, write_repro, interpreter):
+    write_repro("brittle")
+    seen = observed(harness, "brittle_step", "--python", interpreter.minor, "--with", "brittle==1.2")
+    assert seen["lock"]["python"].startswith(interpreter.minor)
+    assert sys.version_info[:2] == tuple(map(int, interpreter.minor.split(".")))

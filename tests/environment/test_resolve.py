@@ -1,0 +1,124 @@
+"""From a combination to a lock: companions of a day, holds, nearness, and what can't be had."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from attrs import evolve
+from conftest import make_parts
+from wheelhouse import Wheelhouse
+
+from harness.environment import PipSettings, Resolution, Unresolvable
+from harness.environment.resolve import ERA_MARGIN
+from harness.model import Combination, Lock, Pin
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """`main` needs `helper`; `main` 2.0 needs `helper` 2 or later."""
+    house = Wheelhouse(tmp_path_factory.mktemp("world"))
+    for version, day in {"1.0": "2024-01-01", "2.0": "2024-02-01", "3.0": "2024-03-01"}.items():
+        house.add("helper", version, uploaded=f"{day}T12:00:00Z")
+    house.add("main", "1.0", requires=("helper",), uploaded="2024-01-10T12:00:00Z")
+    house.add("main", "2.0", requires=("helper>=2",), uploaded="2024-02-10T12:00:00Z")
+    house.add("main", "3.0", requires=("helper>=2",), uploaded="2024-03-10T12:00:00Z")
+    house.add("loose", "1.0", uploaded="2024-01-05T12:00:00Z")
+    house.add("loose", "2.0", uploaded="2024-03-05T12:00:00Z")
+    for version in ("1.0", "2.0"):
+        house.add_link("linked", version)
+    house.add("linked", "2.0", uploaded="2024-03-05T12:00:00Z")
+    return house
+
+
+@pytest.fixture
+def resolver(tmp_path, world, uv_cache, interpreter):
+    return make_parts(tmp_path, PipSettings(index_url=world.url), uv_cache, interpreter).resolver
+
+
+@pytest.fixture
+def ask(interpreter):
+    return lambda *requirements, **more: Combination(interpreter.version, requirements, **more)
+
+
+def versions(answer):
+    assert isinstance(answer, Resolution), answer
+    return {pin.name: pin.version for pin in answer.lock.pins}
+
+
+def day(month, date=15):
+    return datetime(2024, month, date, tzinfo=UTC)
+
+
+def test_the_newest_is_taken_with_its_hash(resolver, ask, world, interpreter):
+    answer = resolver.resolve(ask("main==1.0"))
+    assert versions(answer) == {"main": "1.0", "helper": "3.0"}
+    assert answer.drift == ()
+    assert all(len(pin.sha256) == 64 and pin.wheel.startswith(pin.name) for pin in answer.lock.pins)
+    assert (answer.lock.python, answer.lock.platform) == (interpreter.version, interpreter.platform)
+
+
+def test_the_companion_of_the_day_is_taken(resolver, ask):
+    assert versions(resolver.resolve(ask("main==1.0", as_of=day(1))))["helper"] == "1.0"
+    assert versions(resolver.resolve(ask("main==2.0", as_of=day(2))))["helper"] == "2.0"
+
+
+def test_a_sister_that_follows_within_the_hour_belongs_to_the_day(resolver, ask):
+    upload = datetime(2024, 2, 1, 11, 30, tzinfo=UTC)
+    assert versions(resolver.resolve(ask("helper", as_of=upload)))["helper"] == "1.0"
+    assert versions(resolver.resolve(ask("helper", as_of=upload + ERA_MARGIN)))["helper"] == "2.0"
+
+
+def test_what_is_held_may_be_newer_than_the_day(resolver, ask):
+    answer = resolver.resolve(ask("main==1.0", "loose", holds=("helper==3.0",), as_of=day(1)))
+    assert versions(answer) == {"main": "1.0", "helper": "3.0", "loose": "1.0"}
+
+
+def test_a_hold_that_can_not_be_kept_is_loosened_and_told(resolver, ask):
+    answer = resolver.resolve(ask("main==2.0", holds=("helper==1.0", "loose==1.0")))
+    assert versions(answer)["helper"] == "3.0"
+    assert answer.drift == ("helper 3.0 instead of the held ==1.0",)
+
+
+def test_what_is_near_keeps_its_companions_and_tells_what_moved(resolver, ask):
+    near = resolver.resolve(ask("main==1.0", "loose", as_of=day(1))).lock
+    kept = resolver.resolve(ask("main==1.0", "loose", near=near.id), near)
+    assert versions(kept) == {"main": "1.0", "helper": "1.0", "loose": "1.0"}
+    assert kept.drift == ()
+    moved = resolver.resolve(ask("main==2.0", "loose", near=near.id), near)
+    assert versions(moved)["loose"] == "1.0"
+    assert [told.split(" -> ")[0] for told in moved.drift] == ["helper 1.0"]
+
+
+@pytest.mark.parametrize("requirement", ["nowhere", "main==9", "main==2.0,<1"])
+def test_what_can_not_be_had_is_told_in_the_resolvers_words(resolver, ask, requirement):
+    answer = resolver.resolve(ask(requirement))
+    assert isinstance(answer, Unresolvable)
+    assert requirement[:4] in answer.words
+    assert "\n" not in answer.words
+
+
+def test_wheels_without_a_date_stay_and_follow_the_dates_of_the_index(tmp_path, world, uv_cache, interpreter, ask):
+    settings = PipSettings(index_url=world.url, find_links=(str(world.links),))
+    resolver = make_parts(tmp_path, settings, uv_cache, interpreter).resolver
+    assert versions(resolver.resolve(ask("linked")))["linked"] == "2.0"
+    assert versions(resolver.resolve(ask("linked", "helper", as_of=day(2)))) == {"linked": "1.0", "helper": "2.0"}
+    alone = PipSettings(no_index=True, find_links=(str(world.links),))
+    resolver = make_parts(tmp_path, alone, uv_cache, interpreter).resolver
+    assert versions(resolver.resolve(ask("linked", as_of=day(2))))["linked"] == "2.0"
+
+
+def test_pre_releases_are_taken_for_named_projects_only(tmp_path, uv_cache, interpreter, ask):
+    house = Wheelhouse(tmp_path / "early")
+    for name in ("a", "b"):
+        for version in ("1.0", "2.0rc1"):
+            house.add(name, version)
+    resolver = make_parts(tmp_path, PipSettings(index_url=house.url), uv_cache, interpreter).resolver
+    assert versions(resolver.resolve(ask("a", "b", prereleases=("a",)))) == {"a": "2.0rc1", "b": "1.0"}
+    assert versions(resolver.resolve(ask("a", "b"))) == {"a": "1.0", "b": "1.0"}
+
+
+def test_a_lock_near_which_nothing_exists_any_more_does_no_harm(resolver, ask, interpreter):
+    near = Lock(interpreter.version, interpreter.platform, [Pin("helper", "0.1"), Pin("vanished", "1")])
+    answer = resolver.resolve(evolve(ask("main==1.0"), near=near.id), near)
+    assert versions(answer) == {"main": "1.0", "helper": "3.0"}

@@ -1,0 +1,117 @@
+"""A repro's metadata is read, and what is wrong with it is said."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import repro_text
+
+from harness.errors import BadRepro
+from harness.model import Bounds, Signature
+from harness.model.repro import command_repro, parse_repro
+
+FULL = """
+device = "any"
+timeout = 30
+memory = "1.5 GiB"
+params = {layers = 2}
+[tool.harness.subjects.Brittle_Thing]
+good = "1.0"
+bad = "1.9"
+as-of = "none"
+hold = ["helper==1.0"]
+[tool.harness.signature]
+exception = "RuntimeError"
+exit-code = 3
+[tool.harness.cases.small]
+params = {layers = 1}
+signature = {hang = true}
+[tool.harness.cases.wide.subjects.other]
+good = "2.0"
+"""
+
+
+def read(tool="", **more):
+    return parse_repro(repro_text("brittle", tool=tool, **more), name="x")
+
+
+def test_everything_is_read():
+    repro = read(FULL)
+    assert (repro.device, repro.timeout, repro.memory) == ("any", 30.0, 1.5 * 2**30)
+    assert repro.dependencies == ("brittle",)
+    assert repro.subjects == {"brittle-thing": Bounds("1.0", "1.9", "none", ("helper==1.0",))}
+    assert repro.signature == Signature(exception="RuntimeError", exit_code=3)
+    assert repro.summary == "Takes the step of brittle."
+
+
+def test_little_is_enough():
+    repro = read()
+    assert (repro.device, repro.memory, repro.signature, repro.subjects) == ("cpu", None, None, {})
+    assert repro.timeout > 0
+
+
+def test_a_case_brings_its_parameters_bounds_and_signature():
+    repro = read(FULL)
+    small = repro.with_params({"case": "small", "steps": 5})
+    assert small.params == {"layers": 1, "case": "small", "steps": 5}
+    assert small.signature == Signature(hang=True)
+    assert small.subjects == repro.subjects
+    assert list(repro.with_params({"case": "wide"}).subjects) == ["other"]
+    assert repro.with_params({"layers": 7}).params == {"layers": 7}
+    with pytest.raises(BadRepro, match=r"has no case 'big'; it has: small, wide"):
+        repro.with_params({"case": "big"})
+
+
+def test_the_digest_follows_the_text():
+    assert read().digest == read().digest != read("timeout = 1").digest
+
+
+@pytest.mark.parametrize(
+    ("tool", "words"),
+    [
+        ("timeout = ", "not valid TOML"),
+        ("timeuot = 1", "unknown keys: timeuot"),
+        ("device = 'gpu'", "device = 'gpu' must be one of cpu, cuda, any"),
+        ("timeout = 0", "timeout must be a number of seconds above 0"),
+        ("timeout = true", "timeout must be a number"),
+        ("memory = 8", "memory must be a size such as '8 GiB', not 8"),
+        ("subjects = 3", "subjects must be a table"),
+        ("[tool.harness.subjects.a]\nfrom = '1'", "subjects.a takes good, bad, as-of and hold, not from"),
+        ("[tool.harness.subjects.a]\ngood = 4.5", "subjects.a.good must be a string in quotes, not 4.5"),
+        ("[tool.harness.subjects.a]\nhold = 'b'", "must be a list of requirements"),
+        ("[tool.harness.subjects.a]\nhold = ['b=1']", "'b=1' is not a requirement"),
+        ("[tool.harness.signature]", "the signature has nothing"),
+        ("[tool.harness.signature]\nexeption = 'E'", "the signature has exeption; it takes"),
+        ("[tool.harness.signature]\ncaptured = true", "the signature has captured; it takes"),
+        ("[tool.harness.signature]\nmetric = 'loss'", "needs above or below"),
+        ("[tool.harness.signature]\nabove = 3", "needs above or below"),
+        ("[tool.harness.signature]\noutput = '('", "not a regular expression"),
+        ("[tool.harness.signature]\nexception = 3", "the signature's exception can't be 3"),
+        ("[tool.harness.signature]\nmetric = 'loss'\nabove = '3'", "the signature's above can't be '3'"),
+        ("[tool.harness.subjects.a]\ngood = 'new'", "not a version"),
+    ],
+)
+def test_what_is_wrong_is_said(tool, words):
+    with pytest.raises(BadRepro) as caught:
+        read(tool)
+    assert words in caught.value.message
+    assert "\n" not in caught.value.message
+
+
+def test_metadata_must_be_there_once():
+    with pytest.raises(BadRepro, match="has no inline script metadata"):
+        parse_repro("import x\n", name="x")
+    block = "# /// script\n# dependencies = []\n# ///\n"
+    with pytest.raises(BadRepro, match="has 2 '# /// script' blocks"):
+        parse_repro(f"{block}\n{block}", name="x")
+    with pytest.raises(BadRepro, match="'a=1' is not a requirement"):
+        read(dependencies='["a=1"]')
+
+
+def test_a_command_is_split_as_a_shell_does_and_known_by_its_files():
+    repro = command_repro("pytest -k 'a or b'", content_digest="1")
+    assert repro.argv == ("pytest", "-k", "a or b")
+    assert repro.digest != command_repro("pytest -k 'a or b'", content_digest="2").digest
+    with pytest.raises(BadRepro, match="needs a command"):
+        command_repro("  ")
+    with pytest.raises(BadRepro, match="can't be split"):
+        command_repro("'")

@@ -1,0 +1,137 @@
+"""A signature knows one bug from every other failure."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.model import Device, Observation, Outcome, RaisedException, Signature, StackFrame, capture_signature
+from harness.model.signature import normalized_message
+
+FRAMES = (StackFrame("brittle/core.py", 12, "backward", "brittle"),)
+CAUSE = RaisedException("builtins.KeyError", "'weights'")
+RAISED = RaisedException(
+    "torch.OutOfMemoryError",
+    "Tried to allocate 20.00 GiB at 0x7f00 in /tmp/run1/model.py",
+    bases=("builtins.RuntimeError", "builtins.Exception"),
+    frames=FRAMES,
+    cause=CAUSE,
+)
+
+
+def seen(outcome=Outcome.RAISED, **more):
+    return Observation("key", outcome, "repro", "digest", Device.CPU, **more)
+
+
+@given(st.text())
+def test_a_normalised_message_is_normal(message):
+    once = normalized_message(message)
+    assert normalized_message(once) == once
+
+
+@given(st.integers(0, 10**9), st.integers(1, 2**48), st.text("abcxyz", min_size=1, max_size=8))
+def test_numbers_addresses_and_paths_do_not_matter(number, address, name):
+    assert normalized_message(f"at {hex(address)} in /tmp/{name}/x.py: {number} of 7") == normalized_message(
+        "at 0xbeef in /home/me/y.py: 3 of 1.5e3"
+    )
+
+
+@pytest.mark.parametrize(
+    "signature",
+    [
+        Signature(exception="OutOfMemoryError"),
+        Signature(exception="torch.OutOfMemoryError"),
+        Signature(exception="RuntimeError"),
+        Signature(exception="builtins.RuntimeError"),
+        Signature(message="Tried to allocate 3.50 GiB at 0xdead in /home/you/other.py"),
+        Signature(message="Tried to   allocate"),
+        Signature(frame="core.py:backward"),
+        Signature(exception="RuntimeError", message="allocate", frame="brittle/core.py"),
+        Signature(exception="KeyError", message="weights"),
+    ],
+)
+def test_what_matches_an_exception(signature):
+    assert signature.match(seen(exception=RAISED))
+
+
+@pytest.mark.parametrize(
+    "signature",
+    [
+        Signature(exception="MemoryError"),
+        Signature(exception="Error"),
+        Signature(exception="OutOfMemoryError", message="another message"),
+        Signature(exception="OutOfMemoryError", frame="other.py"),
+        Signature(exception="OutOfMemoryError", message="weights"),
+        Signature(hang=True),
+        Signature(crash=True),
+        Signature(exit_code=3),
+        Signature(output="never printed"),
+    ],
+)
+def test_what_does_not_match_an_exception(signature):
+    assert signature.match(seen(exception=RAISED, exit_code=1), "log") == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "found"), [(2.1, True), (2.0, False), (1.0, False), (0.9, True), (math.nan, True), (math.inf, True)]
+)
+def test_a_metric_is_bad_outside_its_bounds(value, found):
+    signature = Signature(metric="loss", above=2.0, below=1.0)
+    assert bool(signature.match(seen(Outcome.COMPLETED, metrics={"loss": value}))) is found
+
+
+def test_a_metric_that_was_not_written_can_not_be_judged_after_a_completed_run_alone():
+    signature = Signature(metric="loss", above=2.0)
+    assert signature.match(seen(Outcome.COMPLETED)) is None
+    assert signature.match(seen(Outcome.RAISED, exception=RAISED)) == ""
+
+
+def test_a_line_of_the_log_is_found_anywhere():
+    signature = Signature(output=r"^loss is nan$")
+    assert signature.match(seen(Outcome.COMPLETED), "step 1\nloss is nan\nend\n") == "printed 'loss is nan'"
+    assert signature.match(seen(Outcome.COMPLETED), "my loss is nan\n") == ""
+
+
+def test_every_given_part_must_match():
+    both = Signature(exit_code=3, output="panic")
+    assert both.match(seen(Outcome.EXITED, exit_code=3), "panic") == "exit code 3; printed 'panic'"
+    assert both.match(seen(Outcome.EXITED, exit_code=3), "calm") == ""
+    assert both.match(seen(Outcome.EXITED, exit_code=4), "panic") == ""
+
+
+def test_what_is_captured_matches_what_it_was_captured_from():
+    for observation, log in [
+        (seen(exception=RAISED), ""),
+        (seen(exception=RaisedException("builtins.AssertionError", "")), ""),
+        (
+            seen(Outcome.EXITED, exit_code=1),
+            "Traceback:\nE   ValueError: 3 (of 4) items at 0xff in /a/b/c [x]\n1 failed",
+        ),
+        (seen(Outcome.EXITED, exit_code=1), "1 failed"),
+        (seen(Outcome.TIMED_OUT), ""),
+        (seen(Outcome.CRASHED), ""),
+    ]:
+        captured = capture_signature(observation, log)
+        assert captured is not None
+        assert captured.captured
+        assert captured.match(observation, log)
+
+
+@given(st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=60))
+def test_a_captured_line_of_the_log_is_found_again_in_it(message):
+    log = f"E   ValueError: {message}\n"
+    observation = seen(Outcome.EXITED, exit_code=1)
+    assert capture_signature(observation, log).match(observation, log)
+
+
+@pytest.mark.parametrize("outcome", sorted(set(Outcome) - {Outcome.EXITED, Outcome.TIMED_OUT, Outcome.CRASHED}))
+def test_nothing_is_captured_where_nothing_can_be_recognised_again(outcome):
+    assert capture_signature(seen(outcome)) is None
+
+
+def test_a_signature_reads_like_a_sentence():
+    signature = Signature(exception="ValueError", message="x", frame="a.py", metric="loss", above=2, hang=True)
+    assert str(signature) == 'ValueError, "x", in a.py, loss above 2, a run past its time limit'

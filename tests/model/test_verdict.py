@@ -1,0 +1,63 @@
+"""A failure that does not match the signature is skip, never bad."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from harness.model import Device, Observation, Outcome, RaisedException, Signature, Verdict, judge
+
+MATCHING = {
+    Signature(exception="RuntimeError"): {"exception": RaisedException("builtins.RuntimeError", "x")},
+    Signature(metric="loss", above=1): {"metrics": {"loss": 2.0}},
+    Signature(output="broken"): {},
+    Signature(exit_code=7): {"exit_code": 7},
+}
+NEVER_JUDGED = {
+    Outcome.UNRESOLVABLE,
+    Outcome.UNINSTALLABLE,
+    Outcome.NO_DEVICE,
+    Outcome.DEVICE_FAILED,
+    Outcome.EMULATION_GAP,
+    Outcome.DECLINED,
+    Outcome.OUT_OF_MEMORY,
+}
+
+
+def seen(outcome, **more):
+    return Observation("key", outcome, "repro", "digest", Device.CPU, **more)
+
+
+@pytest.mark.parametrize(("outcome", "signature"), list(itertools.product(Outcome, MATCHING)))
+def test_no_outcome_that_does_not_match_is_bad(outcome, signature):
+    metrics = {"loss": 0.5}
+    judgement = judge(seen(outcome, metrics=metrics), signature, "all is well")
+    assert judgement.verdict is (Verdict.GOOD if outcome is Outcome.COMPLETED else Verdict.SKIP)
+    assert judgement.reason
+
+
+@pytest.mark.parametrize(("outcome", "signature"), list(itertools.product(Outcome, MATCHING)))
+def test_what_matches_is_bad_unless_the_repro_never_got_that_far(outcome, signature):
+    judgement = judge(seen(outcome, **MATCHING[signature]), signature, "it is broken")
+    assert judgement.verdict is (Verdict.SKIP if outcome in NEVER_JUDGED else Verdict.BAD)
+    assert judgement.reason
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+@pytest.mark.parametrize(
+    ("signature", "fitting"), [(Signature(hang=True), Outcome.TIMED_OUT), (Signature(crash=True), Outcome.CRASHED)]
+)
+def test_a_hang_or_a_crash_is_bad_where_it_is_the_bug(outcome, signature, fitting):
+    expected = Verdict.BAD if outcome is fitting else Verdict.GOOD if outcome is Outcome.COMPLETED else Verdict.SKIP
+    assert judge(seen(outcome), signature).verdict is expected
+
+
+def test_a_metric_that_is_missing_is_a_skip_that_says_so():
+    judgement = judge(seen(Outcome.COMPLETED), Signature(metric="loss", above=1))
+    assert (judgement.verdict, judgement.reason) == (Verdict.SKIP, "metric 'loss' was not written")
+
+
+def test_another_failure_is_called_so():
+    judgement = judge(seen(Outcome.RAISED, detail="ValueError: y"), Signature(exception="RuntimeError"))
+    assert judgement.reason == "failed differently: ValueError: y"

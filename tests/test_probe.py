@@ -1,0 +1,79 @@
+"""The way of one probe: combination, lock, environment, run, observation; and answers that need no run."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from attrs import evolve
+from conftest import MESSAGE, repro_text
+
+from harness.model import Combination, Device, Outcome
+from harness.model.repro import parse_repro
+from harness.probe import Cancelled, Probe, Prober, next_attempt
+
+
+@pytest.fixture
+def probe(interpreter):
+    def make(*requirements, tool="", body=None, **more):
+        repro = parse_repro(repro_text("brittle", tool=tool, body=body), name="step")
+        return Probe(repro, Combination(interpreter.version, requirements, **more))
+
+    return make
+
+
+def test_what_happened_is_kept_with_all_that_led_to_it(parts, probe):
+    prepared = parts.prober.prepare(probe("brittle==1.6"))
+    seen = parts.prober.execute(prepared)
+    assert (seen.outcome, seen.exception.name, seen.exception.message) == (Outcome.RAISED, "RuntimeError", MESSAGE)
+    assert seen.lock.version_of("brittle") == "1.6"
+    assert seen.requirements == ("brittle==1.6",)
+    assert seen.loaded["brittle"] == ("brittle.py",)
+    assert MESSAGE in parts.store.log(seen)
+    assert parts.store.get(prepared.key) == seen
+    assert list(parts.workspace.scratch.iterdir()) == []
+
+
+def test_what_is_known_needs_no_environment(parts, probe):
+    parts.prober.execute(parts.prober.prepare(probe("brittle==1.2")))
+    again = parts.prober.prepare(probe("brittle==1.2"))
+    assert (again.cached, again.environment) == (True, None)
+    assert parts.prober.execute(again) == again.observation
+    assert not parts.prober.prepare(next_attempt(probe("brittle==1.2"))).cached
+
+
+def test_equal_locks_are_one_question_however_they_were_asked_for(parts, probe):
+    parts.prober.execute(parts.prober.prepare(probe("brittle==1.2")))
+    assert parts.prober.prepare(probe("brittle<1.3,>1.1")).cached
+
+
+def test_what_can_not_be_resolved_is_told_and_kept(parts, probe):
+    prepared = parts.prober.prepare(probe("brittle==9.9"))
+    assert prepared.observation.outcome is Outcome.UNRESOLVABLE
+    assert prepared.observation.detail.startswith("unresolvable: Because ")
+    assert "brittle==9.9" in prepared.observation.detail
+    assert parts.store.get(prepared.key) == prepared.observation
+
+
+def test_a_missing_gpu_is_told_and_not_kept(parts, probe):
+    prepared = parts.prober.prepare(probe("brittle==1.2", device=Device.CUDA))
+    assert prepared.observation.outcome is Outcome.NO_DEVICE
+    assert parts.store.get(prepared.key) is None
+
+
+def test_a_cancelled_run_leaves_no_record(parts, probe):
+    prepared = parts.prober.prepare(probe("brittle==1.2", body="import time\ntime.sleep(600)\n"))
+    cancel = threading.Event()
+    cancel.set()
+    with pytest.raises(Cancelled):
+        parts.prober.execute(prepared, cancel=cancel)
+    assert parts.store.get(prepared.key) is None
+    assert list(parts.workspace.scratch.iterdir()) == []
+
+
+def test_cancelling_before_anything_began_ends_at_once(parts, probe):
+    cancel = threading.Event()
+    cancel.set()
+    with pytest.raises(Cancelled):
+        parts.prober.prepare(probe("brittle==1.3"), cancel=cancel)
+    assert isinstance(evolve(parts.prober, capability="9.0"), Prober)

@@ -1,0 +1,129 @@
+"""The store keeps every observation whole, and a record that can't be read counts as absent."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+
+import pytest
+from attrs import evolve
+
+from harness.errors import NoSpace
+from harness.model import Device, Lock, Observation, Outcome, Pin, RaisedException, Repro, StackFrame
+from harness.store import Store, StoredResolution, observation_key
+
+LOCK = Lock("3.11.7", "linux", [Pin("brittle", "1.2", "b.whl", "ff", 12)])
+FULL = Observation(
+    key="ab12",
+    outcome=Outcome.RAISED,
+    repro="step",
+    repro_digest="d",
+    device=Device.CPU,
+    detail="ValueError: x",
+    exception=RaisedException(
+        "builtins.ValueError",
+        "x",
+        ("builtins.Exception",),
+        (StackFrame("a.py", 3, "f", "a", "f()"),),
+        RaisedException("builtins.KeyError", "k"),
+    ),
+    exit_code=1,
+    metrics={"loss": 1.5, "worst": math.inf},
+    params={"layers": 2, "case": "small", "list": [1, None]},
+    lock=LOCK,
+    requirements=("brittle==1.2",),
+    drift=("helper 2 -> 3",),
+    machine={"name": "cpu", "cores": 2},
+    loaded={"brittle": ("brittle.py",)},
+    duration_s=1.25,
+    peak_memory=123456789,
+    started="2025-01-01T00:00:00+00:00",
+    attempt=1,
+    log="observations/ab/ab12.log.gz",
+)
+
+
+def test_an_observation_comes_back_as_it_was(tmp_path):
+    Store(tmp_path).put(FULL)
+    assert Store(tmp_path).get("ab12") == FULL
+    assert Store(tmp_path).get("ab13") is None
+
+
+def test_a_record_says_its_schema_and_leaves_no_other_file(tmp_path):
+    Store(tmp_path).put(FULL)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert [path.name for path in files] == ["ab12.json"]
+    assert json.loads(files[0].read_text())["schema"] == 1
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"schema": 1}', '{"schema": 99}', '{"schema": 1, "key": 3}'])
+def test_a_record_that_can_not_be_read_counts_as_absent(tmp_path, text):
+    store = Store(tmp_path)
+    store.put(FULL)
+    next(tmp_path.rglob("*.json")).write_text(text)
+    assert store.get("ab12") is None
+    assert list(store.observations()) == []
+    assert store.frame().empty
+
+
+@pytest.mark.parametrize("resolution", [StoredResolution(LOCK, ("x",)), StoredResolution(None, words="no such")])
+def test_a_resolution_comes_back_as_it_was(tmp_path, resolution):
+    store = Store(tmp_path)
+    store.put_resolution("key", resolution, {"requirements": ("a",)})
+    assert store.get_resolution("key") == resolution
+    assert store.get_resolution("other") is None
+    for text in ("{", "[]", "null"):
+        (tmp_path / "locks" / "key.json").write_text(text)
+        assert store.get_resolution("key") is None
+
+
+def test_a_log_is_read_if_it_is_there(tmp_path):
+    store = Store(tmp_path)
+    path = store.log_path("ab12")
+    path.write_bytes(gzip.compress(b"one\ntwo\n"))
+    assert store.log(FULL) == "one\ntwo\n"
+    path.write_bytes(gzip.compress(b"one\ntwo\n")[:12])
+    assert store.log(FULL) == ""
+    path.unlink()
+    assert store.log(FULL) == ""
+    assert store.log(evolve(FULL, log="")) == ""
+
+
+def test_observations_come_the_oldest_first_and_as_a_table(tmp_path):
+    store = Store(tmp_path)
+    late = evolve(FULL, key="aa", started="2025-02-01T00:00:00+00:00", lock=None, exception=None)
+    store.put(late)
+    store.put(FULL)
+    assert list(store.observations()) == [FULL, late]
+    table = store.frame()
+    assert list(table["key"]) == ["ab12", "aa"]
+    assert next(iter(table["version:brittle"])) == "1.2"
+    assert list(table["metric:loss"]) == [1.5, 1.5]
+    assert list(table["param:layers"]) == [2, 2]
+
+
+def test_a_folder_that_can_not_be_written_is_told(tmp_path):
+    (tmp_path / "file").write_text("")
+    store = Store(tmp_path / "file" / "results")
+    with pytest.raises(NoSpace, match="can't write to"):
+        store.put(FULL)
+    with pytest.raises(NoSpace, match="can't write to"):
+        store.log_path("ab12")
+    assert store.get("ab12") is None
+
+
+def test_whatever_can_change_the_outcome_changes_the_key():
+    repro = Repro("step", "d")
+    keys = [
+        observation_key(LOCK, repro, Device.CPU),
+        observation_key(evolve(LOCK, python="3.12.1"), repro, Device.CPU),
+        observation_key(LOCK, evolve(repro, digest="e"), Device.CPU),
+        observation_key(LOCK, evolve(repro, params={"a": 1}), Device.CPU),
+        observation_key(LOCK, repro, Device.CUDA),
+        observation_key(LOCK, repro, Device.CUDA, machine="another GPU"),
+        observation_key(LOCK, repro, Device.CPU, attempt=1),
+        observation_key(LOCK, repro, Device.CPU, mixture="m"),
+    ]
+    assert len(set(keys)) == len(keys)
+    assert observation_key(LOCK, evolve(repro, name="other", path="elsewhere"), Device.CPU) == keys[0]
