@@ -75,7 +75,7 @@ class Bisecting:
         begun = time.monotonic()
         plan = self.plan
         record = Record(plan.repro.signature)
-        near = self._anchor()
+        anchored, near = self._anchor()
         search = Bisection(
             len(plan.releases),
             good=plan.good,
@@ -86,7 +86,7 @@ class Bisecting:
         self.watcher.begin(Progress(plan, search, record))
 
         def probe_of(trial: Trial) -> Probe:
-            return plan.probe(trial.position, near, trial.attempt)
+            return plan.probe(trial.position, None if trial.position == anchored else near, trial.attempt)
 
         def told(trial: Trial, observation: Observation) -> Judgement:
             record.observations[trial] = observation
@@ -98,18 +98,21 @@ class Bisecting:
         engine.drive(search)
         return self._answer(search, record, time.monotonic() - begun)
 
-    def _anchor(self) -> Lock | None:
-        """With companions held: the plan's anchor, or the lock of the bad end or of the testable release next to it."""
+    def _anchor(self) -> tuple[int | None, Lock | None]:
+        """With companions held: the lock near which releases are tried, and the position that it is the lock of.
+
+        It is the plan's own, or that of the bad end or of the first release from there that can be resolved.
+        """
         plan = self.plan
         if plan.as_of != "none" or plan.anchor is not None:
-            return plan.anchor
+            return None, plan.anchor
         step = 1 if plan.question.find_fix else -1
         start = plan.bad if plan.bad is not None else (0 if plan.question.find_fix else len(plan.releases) - 1)
         words = ""
         for position in range(start, len(plan.releases) if step > 0 else -1, step):
             resolution = self.prober.resolve(plan.probe(position, None))
             if resolution.lock is not None:
-                return resolution.lock
+                return position, resolution.lock
             words = words or resolution.words
         raise UnknownRelease(
             plan.subject, "(all)", f"none can be resolved: {words}", hint="--with and --hold may ask too much"

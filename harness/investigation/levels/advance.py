@@ -43,35 +43,43 @@ def advanced_alone(ground: Ground, sides: Sides, texts: Texts, units: frozenset[
     partly = ground.proof(rest, ground.mixed(sides.after, alone), sides.after.verdict)
     if partly.holds:
         return Advance(partly, 2, (f"{pure.sentence}: {pure.verdict.value}, {pure.reason}",))
-    others = {name: regions - units for name, regions in texts.groups().items() if name != COSMETIC and regions - units}
+    others = _declarations_first(texts, units)
     if not others:
         return Advance(pure, 2)
 
-    def regions_of(chosen: Candidate) -> frozenset[str]:
-        return units.union(*(others[name] for name in chosen))
-
     def probe_of(chosen: Candidate) -> Probe:
-        kept = regions_of(chosen)
-        return ground.mixed(
-            sides.after, texts.mixture(texts.all - kept, f"only {places(texts.regions(kept))} as in {newer}")
-        )
+        kept = units | chosen
+        label = f"only {places(texts.regions(kept))} as in {newer}"
+        return ground.mixed(sides.after, texts.mixture(texts.all - kept, label))
 
     def requires(chosen: Candidate) -> frozenset[str]:
-        lacking = texts.lacking_advanced(regions_of(chosen))
-        return frozenset(name for name, regions in others.items() if regions & lacking)
+        return texts.lacking_advanced(units | chosen) - units
 
     reduced = evolve(ground, most=_MOST).reduce(
         sides.after.verdict,
-        tuple(others),
+        others,
         probe_of,
-        lambda chosen: f"advanced: {where} with {places(texts.regions(regions_of(chosen) - units))}",
+        lambda chosen: f"advanced: {where} with {places(texts.regions(chosen))}",
         requires,
     )
     runs = 2 + reduced.runs
     if reduced.shown is None:
         return Advance(pure, runs, (f"{where} alone does not bring it; what else it needs was not found",))
-    needs = texts.regions(regions_of(reduced.units) - units)
+    needs = texts.regions(reduced.units)
     along = places(needs)
     proof = ground.shown(f"{rest} and {along}", reduced, sides.after.verdict)
     note = f"{where} alone was {partly.verdict.value} ({partly.reason}); it takes {along} as well"
     return Advance(proof, runs, (note,), needs)
+
+
+def _declarations_first(texts: Texts, units: frozenset[str]) -> tuple[str, ...]:
+    """The other regions that change a meaning.
+
+    A change inside a function mostly needs a declaration that came with it: those of classes come first.
+    """
+    ranked: list[tuple[int, str]] = []
+    for group, regions in texts.groups().items():
+        if group != COSMETIC:
+            kind = 2 if texts.is_function(group) else 0 if group.partition("::")[2] else 1
+            ranked += [(kind, region) for region in regions - units]
+    return tuple(region for _, region in sorted(ranked))
