@@ -79,7 +79,7 @@ class Store:
         try:
             record = json.loads((self.root / "locks" / f"{key}.json").read_text(encoding="utf-8"))
             return _converter.structure(record, StoredResolution) if record.get("schema") == SCHEMA else None
-        except (OSError, ValueError, KeyError, TypeError, cattrs.BaseValidationError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, cattrs.BaseValidationError):
             return None
 
     def put_resolution(self, key: str, resolution: StoredResolution, question: Mapping[str, Any]) -> None:
@@ -103,6 +103,12 @@ class Store:
                 return file.read()
         except (OSError, EOFError):
             return ""
+
+    def write(self, name: str, text: str) -> Path:
+        """Write a text file of this folder (`name`: its relative path), whole or not at all. Raises `NoSpace`."""
+        path = self.root / name
+        self._write(path, text.removesuffix("\n"))
+        return path
 
     def observations(self) -> Iterator[Observation]:
         """Every observation, the oldest first."""

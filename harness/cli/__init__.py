@@ -13,6 +13,7 @@ from harness import __version__
 from harness.cli.bisect import bisect
 from harness.cli.housekeeping import clean, doctor
 from harness.cli.probe import probe
+from harness.cli.report import report
 from harness.cli.results import results
 from harness.errors import HarnessError, HarnessFault, Interrupted
 
@@ -36,14 +37,14 @@ class _Group(click.Group):
         try:
             return super().invoke(ctx)
         except HarnessError as error:
-            report(error)
+            tell(error)
             ctx.exit(error.exit_code)
         except KeyboardInterrupt:
-            report(Interrupted("stopped", hint="the same command goes on where it stopped"))
+            tell(Interrupted("stopped", hint="the same command goes on where it stopped"))
             ctx.exit(Interrupted.exit_code)
 
 
-def report(error: HarnessError) -> None:
+def tell(error: HarnessError) -> None:
     """Print an error and its hint on stderr."""
     console = Console(stderr=True)
     kind = "stopped" if isinstance(error, Interrupted) else "error"
@@ -61,7 +62,7 @@ def cli() -> None:
     """Find which release of which package broke a training step, and prove it."""
 
 
-for command in (bisect, probe, results, doctor, clean):
+for command in (bisect, probe, report, results, doctor, clean):
     cli.add_command(command)
 
 

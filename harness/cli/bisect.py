@@ -11,6 +11,7 @@ import click
 from attrs import evolve
 from rich.console import Console
 
+from harness.cli.report import keep_and_report
 from harness.cli.repro_options import chosen_repro
 from harness.cli.wiring import open_workshop, shared_options
 from harness.investigation import Answer, Level, Question, Watcher, investigate, make_plan
@@ -127,8 +128,15 @@ def bisect(
             answer = answered(PlainView(console))
     finally:
         pool.close()
+    reports = keep_and_report(workshop.store, plan, answer, pass_env)
     if as_json:
         click.echo(json.dumps(answer.as_json(), indent=1))
     else:
         print_answer(Console(soft_wrap=True), answer, str(results_folder))
+        for path in reports:
+            click.echo(f"  report: {_short(path)}")
     sys.exit(answer.status.exit_code)
+
+
+def _short(path: Path) -> Path:
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

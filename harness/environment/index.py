@@ -60,9 +60,19 @@ class Index:
             return None
         return next((r for r in self.releases(project) if r.version == _public(wanted)), None)
 
-    def projects_without_dates(self) -> frozenset[str]:
-        """Projects of which a find-links folder has wheels: these carry no upload time."""
-        return frozenset(normalized_name(wheel.name.split("-")[0]) for wheel in _wheels(self.settings.find_links))
+    def projects_without_dates(self, kept: Iterable[str] = ()) -> frozenset[str]:
+        """Projects whose files may carry no upload time: those of find-links folders.
+
+        Of the projects in `kept`, of which one version is preferred, also those that an index in a folder has: uv would
+        look for that version there first, find no time, and take another.
+        """
+        linked = {normalized_name(wheel.name.split("-")[0]) for wheel in _wheels(self.settings.find_links)}
+        folders = [
+            Path(unquote(urlsplit(url).path))
+            for url in _index_urls(self.settings, self.environ)
+            if url.startswith("file:")
+        ]
+        return frozenset(linked) | {name for name in kept if any((folder / name).is_dir() for folder in folders)}
 
     def _remote(self, name: str) -> list[Release]:
         urls = _index_urls(self.settings, self.environ)

@@ -106,17 +106,25 @@ class Resolver:
         with tempfile.TemporaryDirectory(prefix="harness-resolve-") as folder:
             here = Path(folder)
             (here / "requirements.in").write_text("\n".join(combination.requirements) + "\n", encoding="utf-8")
-            constraints = [*combination.holds, *self._dated_constraints(combination)]
+            undated = self._undated(combination, near)
+            constraints = [*combination.holds, *self._dated_constraints(combination, undated)]
             (here / "constraints.txt").write_text("\n".join(constraints) + "\n", encoding="utf-8")
             output = here / "pylock.toml"
             if near is not None:
                 output.write_text(as_preferences(near), encoding="utf-8")
-            answer = self.uv.call(*self._arguments(attempt), cwd=here, cancel=cancel)
+            answer = self.uv.call(*self._arguments(attempt, undated), cwd=here, cancel=cancel)
             if answer.returncode != 0:
                 return Unresolvable(spoken_by_uv(answer.words))
             return read_lock(output, self.interpreter)
 
-    def _arguments(self, attempt: _Attempt) -> list[str | Path]:
+    def _undated(self, combination: Combination, near: Lock | None) -> frozenset[str]:
+        """Projects that uv's cap by date can't be left to."""
+        if combination.as_of is None:
+            return frozenset()
+        kept = {pin.name for pin in near.pins} if near is not None else set()
+        return self.index.projects_without_dates(kept)
+
+    def _arguments(self, attempt: _Attempt, undated: frozenset[str]) -> list[str | Path]:
         combination = attempt.combination
         arguments: list[str | Path] = [
             "--quiet",
@@ -133,25 +141,23 @@ class Resolver:
         if combination.as_of is not None:
             arguments += ["--exclude-newer", combination.as_of.isoformat()]
             dates = {project: date.isoformat() for project, date in attempt.later.items()}
-            dates |= dict.fromkeys(self.index.projects_without_dates() | _dateless(combination.holds), "false")
+            dates |= dict.fromkeys(undated | _dateless(combination.holds), "false")
             for project, date in sorted(dates.items()):
                 arguments += ["--exclude-newer-package", f"{project}={date}"]
         for project in combination.prereleases:
             arguments += ["--prerelease-package", f"{project}=allow"]
         return arguments
 
-    def _dated_constraints(self, combination: Combination) -> Iterator[str]:
-        """Caps by date for projects that are exempt from uv's own cap because a folder has undated wheels of them."""
-        if combination.as_of is None:
-            return
+    def _dated_constraints(self, combination: Combination, undated: frozenset[str]) -> Iterator[str]:
+        """Caps by date for projects that are exempt from uv's own."""
         held = {_name(hold) for hold in combination.holds}
-        for project in sorted(self.index.projects_without_dates() - held):
+        for project in sorted(undated - held):
             try:
                 releases = self.index.releases(project)
             except UnknownProject:
                 continue
             for release in releases:
-                if release.uploaded is not None and release.uploaded > combination.as_of:
+                if combination.as_of and release.uploaded and release.uploaded > combination.as_of:
                     yield f"{project}!={release.version}"
 
     def _upload(self, hold: str) -> datetime | None:

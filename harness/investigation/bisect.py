@@ -12,7 +12,7 @@ from harness.engine import Engine, Watcher
 from harness.errors import UnknownRelease
 from harness.investigation.answer import Answer, Status, Step
 from harness.investigation.wording import advice_for, sentence_for
-from harness.model import Judgement, Observation, Outcome, Signature, Verdict, capture_signature, judge
+from harness.model import Change, Judgement, Observation, Outcome, Signature, Verdict, capture_signature, judge
 from harness.search import Bisection, BisectionStatus, Trial
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class Bisecting:
             python=plan.interpreter.version,
             as_of=plan.as_of,
             left_out=_between(plan, reached),
-            lock_changes=locks[0].diff(locks[1]) if len(locks) == 2 else (),
+            lock_changes=_largest_first(locks[0].diff(locks[1])) if len(locks) == 2 else (),
             drift={
                 name[trial.position]: observation.drift
                 for trial, observation in record.observations.items()
@@ -211,3 +211,7 @@ def _between(plan: Plan, reached: list[str]) -> dict[str, str]:
     if not tried:
         return {}
     return {row.release: row.reason for row in plan.left_out if min(tried) <= Version(row.release) <= max(tried)}
+
+
+def _largest_first(changes: tuple[Change, ...]) -> tuple[Change, ...]:
+    return tuple(sorted(changes, key=lambda change: (change.step, change.name)))

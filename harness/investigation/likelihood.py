@@ -17,16 +17,16 @@ _NEVER = 10**9
 
 
 def ranked_packages(changes: Mapping[str, Change], sides: Sides, plan: Plan) -> tuple[str, ...]:
-    """Packages of the traceback first, the innermost before the others; then those that the repro asks for."""
+    """The largest steps first; among equals those of the traceback, the innermost first, then what is asked for."""
     frames = _packages_of_frames(sides)
     asked = [
         normalized_name(text.split("=")[0].split("<")[0].split(">")[0].strip()) for text in plan.repro.dependencies
     ]
     order = [*frames, *(name for name in asked if name != plan.subject), plan.subject]
 
-    def rank(name: str) -> tuple[int, int, str]:
+    def rank(name: str) -> tuple[int, int, int, str]:
         loaded = name in sides.after.observation.loaded
-        return (order.index(name) if name in order else _NEVER, 0 if loaded else 1, name)
+        return (changes[name].step, order.index(name) if name in order else _NEVER, 0 if loaded else 1, name)
 
     return tuple(sorted(changes, key=rank))
 

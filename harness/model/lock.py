@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from attrs import field, frozen
+from packaging.version import InvalidVersion, Version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+
+_SMALLEST_STEP = 9
 
 
 @frozen(order=True)
@@ -33,6 +38,21 @@ class Change:
     name: str
     before: str | None
     after: str | None
+
+    @property
+    def step(self) -> int:
+        """The first part of the version that differs: 0 for a major step, 1 for a minor one; 0 where one side lacks it.
+
+        A version that is not of PEP 440 counts as the smallest step.
+        """
+        if self.before is None or self.after is None:
+            return 0
+        try:
+            before, after = (Version(text).release for text in (self.before, self.after))
+        except InvalidVersion:
+            return _SMALLEST_STEP
+        parts = zip_longest(before, after, fillvalue=0)
+        return next((i for i, (old, new) in enumerate(parts) if old != new), _SMALLEST_STEP)
 
     def __str__(self) -> str:
         return f"{self.name} {self.before or '(absent)'} -> {self.after or '(absent)'}"

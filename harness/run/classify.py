@@ -76,6 +76,8 @@ _RULES = (
             r"Found no NVIDIA driver|CUDA driver version is insufficient|Torch not compiled with CUDA enabled"
             r"|no CUDA-capable device|No CUDA GPUs are available|invalid device context|libcuda\.so"
             r"|Cannot initialize CUDA without|compiled without CUDA support|not linked with support for cuda"
+            r"|Cannot access accelerator device when none is available|requires a CUDA or other accelerator backend"
+            r"|but found some tensors to not be on a GPU|cannot be accessed from Triton"
             r"|from the 'CUDA' backend|0 active drivers|CUDA driver initialization failed|CUDA error:"
         ),
     ),

@@ -26,7 +26,8 @@ def print_answer(console: Console, answer: Answer, results: str) -> None:
     if answer.signature is not None:
         console.print(f"  recognised by: {answer.signature}", markup=False, highlight=False)
     if answer.lock_changes:
-        changes = sorted(answer.lock_changes, key=lambda change: change.name != answer.subject)
+        culprits = {change.name for change in answer.culprit.packages} if answer.culprit else set()
+        changes = sorted(answer.lock_changes, key=lambda change: change.name not in culprits)
         shown = ", ".join(str(change) for change in changes[:_SHOWN_CHANGES])
         more = f" and {len(changes) - _SHOWN_CHANGES} more" if len(changes) > _SHOWN_CHANGES else ""
         console.print(f"  installed differently: {shown}{more}", markup=False, highlight=False)
@@ -41,7 +42,9 @@ def print_answer(console: Console, answer: Answer, results: str) -> None:
         console.print("  see it again:")
         for observation in answer.sides:
             console.print(f"    {again(observation)}", markup=False, highlight=False, soft_wrap=True)
-    counted = f"{answer.probes} run now, {sum(step.cached for step in answer.steps)} known already"
+    counted = f"{answer.probes} releases run now, {sum(step.cached for step in answer.steps)} known already"
+    if answer.culprit is not None:
+        counted += f"; {answer.culprit_probes} runs to find the culprit"
     console.print(
         Text(
             f"  {counted}, {duration(answer.wall_s)}; seen on {answer.device}; records in {results}",

@@ -1,0 +1,111 @@
+"""`harness report`: an answer that was found, as Markdown, HTML or JSON for others to read."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.cli.wiring import results_option
+from harness.environment import PipSettings, Workspace, read_pip_settings
+from harness.errors import NoSpace
+from harness.model import Observation, Verdict
+from harness.report import (
+    RENDERERS,
+    Archive,
+    KeptAnswer,
+    ReportContent,
+    kept_answer,
+    make_content,
+    private_here,
+    repositories_in,
+)
+from harness.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.investigation import Answer, Plan
+
+_AT_THE_END = {"markdown": "md", "html": "html"}
+
+
+@click.command()
+@click.argument("id", required=False)
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(list(RENDERERS)),
+    default="markdown",
+    show_default=True,
+    help="markdown for an issue, html to look at, json for programs.",
+)
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write there instead of to stdout.")
+@results_option
+def report(id: str | None, style: str, output: Path | None, results_folder: Path) -> None:  # noqa: A002
+    """Write the report of an answer: the newest, or the one whose ID begins so.
+
+    \b
+    harness report
+    harness report --format html --output report.html
+    """
+    store = Store(results_folder.absolute())
+    text = RENDERERS[style](_content(store, Archive(store).get(id)))
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise NoSpace(f"can't write {output}: {error.strerror}") from error
+
+
+def keep_and_report(store: Store, plan: Plan, answer: Answer, pass_env: tuple[str, ...] = ()) -> tuple[Path, ...]:
+    """Keep an answer and write its reports below the results folder; their paths. Raises `NoSpace`."""
+    kept = kept_answer(plan, answer, datetime.now(UTC).isoformat(), pass_env)
+    Archive(store).put(kept)
+    content = _content(store, kept)
+    return tuple(
+        store.write(f"reports/{kept.id}.{suffix}", RENDERERS[style](content)) for style, suffix in _AT_THE_END.items()
+    )
+
+
+def _content(store: Store, kept: KeptAnswer) -> ReportContent:
+    """What the records of this machine add to a kept answer, without what is private here."""
+    workspace = Workspace.default()
+    answer = kept.answer
+    failing = next((step.observation for step in reversed(answer.steps) if step.verdict is Verdict.BAD), None)
+    pins = {pin.name for side in answer.sides if side.lock is not None for pin in side.lock.pins}
+    settings = read_pip_settings()
+    return make_content(
+        kept,
+        logs={side.key: store.log(side) for side in answer.sides},
+        failing=store.get(failing) if failing else None,
+        repositories=_repositories(workspace, answer.sides),
+        private=private_here(
+            os.environ,
+            {
+                workspace.root / "scratch": "<scratch>",
+                workspace.root: "<cache>",
+                store.root: "<results>",
+                Path.cwd(): "<folder>",
+            },
+            addresses=_addresses(settings),
+            pass_env=kept.pass_env,
+            spared=pins | {answer.subject},
+        ),
+    )
+
+
+def _addresses(settings: PipSettings) -> list[str]:
+    return [address for address in (settings.index_url, *settings.extra_index_urls, *settings.find_links) if address]
+
+
+def _repositories(workspace: Workspace, sides: Sequence[Observation]) -> dict[str, str]:
+    """From the metadata of the newer side's environment, if it is still there."""
+    if not sides or (lock := sides[-1].lock) is None:
+        return {}
+    return repositories_in(workspace.root / "environments" / lock.id, [pin.name for pin in lock.pins])

@@ -1,0 +1,27 @@
+"""From an answer to a report that others can read, check and repeat: Markdown, HTML, JSON."""
+
+from harness.report.archive import Archive, KeptAnswer, KeptRelease, kept_answer
+from harness.report.building import make_content
+from harness.report.content import ReportContent
+from harness.report.links import repositories_in
+from harness.report.redact import Private, redact, redacted
+from harness.report.render import RENDERERS, render_html, render_json, render_markdown
+from harness.report.surroundings import private_here
+
+__all__ = [
+    "RENDERERS",
+    "Archive",
+    "KeptAnswer",
+    "KeptRelease",
+    "Private",
+    "ReportContent",
+    "kept_answer",
+    "make_content",
+    "private_here",
+    "redact",
+    "redacted",
+    "render_html",
+    "render_json",
+    "render_markdown",
+    "repositories_in",
+]

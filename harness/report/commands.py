@@ -1,0 +1,78 @@
+"""The commands that show one side with nothing but uv and the repro."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from harness.model import normalized_name
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from harness.model import Lock, Observation, Repro, Signature
+
+
+def asked_for(requirements: Iterable[str]) -> set[str]:
+    """The normalised names of requirements."""
+    names = set()
+    for text in requirements:
+        try:
+            names.add(normalized_name(Requirement(text).name))
+        except InvalidRequirement:
+            continue
+    return names
+
+
+def side_command(
+    observation: Observation,
+    lock: Lock,
+    pinned: Collection[str],
+    held: Collection[str],
+    repro: Repro,
+    signature: Signature | None,
+) -> str:
+    """One command line for a shell.
+
+    The pins are those of the lock for the names in `pinned`; all else is chosen as of the day of the run. Names in
+    `held` may be newer than the date that was asked for, so they have the day of the run itself. A version's
+    local part (+cpu) is left out, since other indexes do not have it. The script is started through `python`: then uv
+    does not read its inline metadata, which would install the newest releases beside the pinned ones.
+    """
+    words = _uv_run(lock)
+    for pin in lock.pins:
+        if pin.name in pinned:
+            words += ["--with", f"{pin.name}=={pin.version.partition('+')[0]}"]
+    if day := newest_day(observation):
+        words += ["--exclude-newer", day]
+    if observation.as_of and observation.started:
+        for name in sorted({pin.name for pin in lock.pins} & set(held) & set(pinned)):
+            words += ["--exclude-newer-package", f"{name}={_zulu(observation.started)}"]
+    line = shlex.join([*words, *_started(repro)])
+    return f"HARNESS_METRICS=metrics.json {line}" if signature is not None and signature.metric else line
+
+
+def exact_command(lock: Lock, lock_file: str, repro: Repro) -> str:
+    """The same with exactly the files of a lock, whose requirement lines are in `lock_file`."""
+    return shlex.join([*_uv_run(lock), "--with-requirements", lock_file, *_started(repro)])
+
+
+def newest_day(observation: Observation) -> str:
+    """Up to when packages were uploaded that this run could get: the date asked for, else the time of the run."""
+    return _zulu(observation.as_of or observation.started)
+
+
+def _zulu(time: str) -> str:
+    return time.replace("+00:00", "Z")
+
+
+def _uv_run(lock: Lock) -> list[str]:
+    return ["uv", "run", "--no-project", "--python", ".".join(lock.python.split(".")[:2])]
+
+
+def _started(repro: Repro) -> list[str]:
+    settings = ["env", f"HARNESS_PARAMS={json.dumps(repro.params)}"] if repro.params else []
+    return [*settings, *(repro.argv or ("python", f"{repro.name}.py"))]

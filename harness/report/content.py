@@ -1,0 +1,139 @@
+"""What a report says, as one frozen value: every format is this value written down, and decides nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import field, frozen
+
+
+@frozen
+class VersionRow:
+    """One distribution on both sides; "" where a side lacks it. `role` says why it matters."""
+
+    package: str
+    before: str
+    after: str
+    role: str = ""
+
+
+@frozen
+class Hunk:
+    """One changed region of the culprit: where it is, and its unified diff."""
+
+    file: str
+    place: str
+    diff: str
+
+
+@frozen
+class ProofRow:
+    """One run of a counterfactual."""
+
+    level: str
+    sentence: str
+    expected: str
+    seen: str
+    reason: str
+    observation: str
+    holds: bool
+
+
+@frozen
+class LevelRow:
+    """One level of the way down; `state` is proved, shown one way, or suspect."""
+
+    level: str
+    found: str
+    state: str
+    candidates: int
+    runs: int
+    unresolved: int
+    notes: tuple[str, ...] = ()
+
+
+@frozen
+class Cell:
+    """One release in the picture of the range; `state` is good, bad, skip, untried, excluded or left-out."""
+
+    release: str
+    letter: str
+    state: str
+    title: str
+
+
+@frozen
+class StepRow:
+    """One release that was judged. `took` is a duration in words, or that it was known already."""
+
+    number: int
+    release: str
+    verdict: str
+    reason: str
+    took: str
+    observation: str
+
+
+@frozen
+class Side:
+    """One side of the change.
+
+    `command` shows it with uv and the repro alone; `lock` has requirement lines with hashes, and `exact_command`
+    runs it with just these, once they are saved as `lock_file`; `log` is the end of what the run printed; `versions`
+    maps each installed distribution to its version.
+    """
+
+    verdict: str
+    title: str
+    reason: str
+    observation: str
+    command: str
+    exact_command: str
+    lock_file: str
+    lock: str
+    log: str
+    metrics: dict[str, float]
+    versions: dict[str, str]
+    frames: tuple[dict[str, Any], ...] = ()
+
+
+@frozen
+class ReportContent:
+    """All of a report. Texts are plain, not escaped for any format; empty parts are left out of it.
+
+    `sentence` is the answer and `certainty` how sure it is; `recipient` is filled where the culprit is not what the
+    user named; `before` and `after` are the headings of the two sides in version order; `facts` are label and text;
+    `left_out` and `links` are release and reason, label and address; `not_tried` says how far the answer reaches;
+    `record` is the JSON format.
+    """
+
+    id: str
+    title: str
+    sentence: str
+    certainty: str
+    recipient: str = ""
+    facts: tuple[tuple[str, str], ...] = ()
+    before: str = "before"
+    after: str = "after"
+    versions: tuple[VersionRow, ...] = ()
+    hunks: tuple[Hunk, ...] = ()
+    files: tuple[str, ...] = ()
+    proofs: tuple[ProofRow, ...] = ()
+    levels: tuple[LevelRow, ...] = ()
+    traceback_title: str = ""
+    traceback: str = ""
+    cells: tuple[Cell, ...] = ()
+    picture: str = ""
+    steps: tuple[StepRow, ...] = ()
+    left_out: tuple[tuple[str, str], ...] = ()
+    lock_changes: tuple[str, ...] = ()
+    drift: tuple[str, ...] = ()
+    sides: tuple[Side, ...] = ()
+    how_to: tuple[str, ...] = ()
+    repro_name: str = ""
+    repro_file: str = ""
+    repro_source: str = ""
+    links: tuple[tuple[str, str], ...] = ()
+    not_tried: tuple[str, ...] = ()
+    footer: str = ""
+    record: dict[str, Any] = field(factory=dict, repr=False)

@@ -1,0 +1,72 @@
+"""What is private on this machine: its user and host, its folders, its secrets and its indexes' addresses."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import os
+import platform
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from harness.report.redact import Private
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|ACCESS_?KEY|AUTH", re.IGNORECASE)
+_INDEX_NAME = re.compile(r"^(?:UV|PIP)_(?:.*INDEX.*|FIND_LINKS)$")
+_SHORTEST_SECRET = 8
+# Accounts and hosts that everybody has: their names tell nothing, and texts are full of the same words.
+_COMMON = frozenset(
+    {"root", "user", "users", "admin", "ubuntu", "debian", "fedora", "runner", "docker", "nobody", "home", "test"}
+    | {"tests", "localhost", "localdomain", "local", "python", "build", "git", "app", "main", "host", "server"}
+    | {"default", "work", "base", "node"}
+)
+
+
+def private_here(
+    environ: Mapping[str, str],
+    folders: Mapping[Path, str],
+    *,
+    addresses: Iterable[str] = (),
+    pass_env: Iterable[str] = (),
+    spared: Iterable[str] = (),
+) -> Private:
+    """What is private in this process's surroundings.
+
+    `folders` maps further folders to the words that replace them; `addresses` are those of configured indexes;
+    `pass_env` names variables whose values the repro saw; `spared` are words that are never taken for the name of a
+    user or a host, since the report is about them.
+    """
+    found: dict[str, str] = {}
+    home = Path(environ.get("HOME") or Path.home())
+    for folder, label in {home: "<home>", **folders}.items():
+        for path in {str(folder.absolute()), os.path.realpath(folder)}:
+            if len(path) > 1:
+                found[path] = label
+    given = [value for name, value in environ.items() if _INDEX_NAME.match(name)]
+    for address in [part for value in (*given, *addresses) for part in re.split(r"[\s,]+", value)]:
+        split = urlsplit(address)
+        if split.netloc:
+            found[f"{split.scheme}://{split.netloc}"] = "<index>"
+            found[split.netloc] = "<index>"
+        elif split.path.startswith("/") and len(split.path) > 1:
+            found[split.path] = "<index>"
+    passed = set(pass_env)
+    for name, value in environ.items():
+        if (name in passed or _SECRET_NAME.search(name)) and len(value) >= _SHORTEST_SECRET:
+            found[value] = "<secret>"
+    common = _COMMON | {word.lower() for word in spared}
+    names = [name for name in _names(environ) if len(name) > 2 and name.lower() not in common]
+    return Private(found, tuple(sorted(set(names), key=len, reverse=True)))
+
+
+def _names(environ: Mapping[str, str]) -> list[str]:
+    names = [environ.get(variable, "") for variable in ("USER", "LOGNAME", "USERNAME", "HOSTNAME")]
+    with contextlib.suppress(OSError, KeyError, ImportError):  # no such account, as in some containers
+        names.append(getpass.getuser())
+    names.append(platform.node())
+    return [*names, *(name.split(".")[0] for name in names)]
