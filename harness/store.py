@@ -10,7 +10,6 @@ import contextlib
 import gzip
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from attrs import frozen
 from harness.environment.uv import is_out_of_space
 from harness.errors import NoSpace
 from harness.model import Device, Lock, Observation, Repro
+from harness.whole import write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -132,11 +132,8 @@ class Store:
             return None
 
     def _write(self, path: Path, text: str) -> None:
-        partial = path.with_name(f".{path.name}.{os.getpid()}.part")
         with self._disk():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            partial.write_text(text + "\n", encoding="utf-8")
-            partial.replace(path)
+            write_whole(path, text + "\n")
 
     @contextlib.contextmanager
     def _disk(self) -> Iterator[None]:

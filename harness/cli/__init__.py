@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import tempfile
+import traceback
 from typing import Any
 
 import click
@@ -42,6 +44,19 @@ class _Group(click.Group):
         except KeyboardInterrupt:
             tell(Interrupted("stopped", hint="the same command goes on where it stopped"))
             ctx.exit(Interrupted.exit_code)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:  # noqa: BLE001 - the one place where what nobody foresaw ends
+            tell(HarnessFault(f"{type(error).__name__}: {error}", hint=f"details are in {_kept_traceback()}"))
+            ctx.exit(HarnessFault.exit_code)
+
+
+def _kept_traceback() -> str:
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="harness-fault-", suffix=".txt", delete=False, encoding="utf-8"
+    ) as file:
+        traceback.print_exc(file=file)
+    return file.name
 
 
 def tell(error: HarnessError) -> None:

@@ -17,10 +17,13 @@ from harness.report import (
     RENDERERS,
     Archive,
     KeptAnswer,
+    Private,
     ReportContent,
     kept_answer,
     make_content,
+    passed_secrets,
     private_here,
+    redacted,
     repositories_in,
 )
 from harness.store import Store
@@ -66,6 +69,7 @@ def report(id: str | None, style: str, output: Path | None, results_folder: Path
 def keep_and_report(store: Store, plan: Plan, answer: Answer, pass_env: tuple[str, ...] = ()) -> tuple[Path, ...]:
     """Keep an answer and write its reports below the results folder; their paths. Raises `NoSpace`."""
     kept = kept_answer(plan, answer, datetime.now(UTC).isoformat(), pass_env)
+    kept = redacted(kept, Private(passed_secrets(os.environ, pass_env)))
     Archive(store).put(kept)
     content = _content(store, kept)
     return tuple(
@@ -80,10 +84,12 @@ def _content(store: Store, kept: KeptAnswer) -> ReportContent:
     failing = next((step.observation for step in reversed(answer.steps) if step.verdict is Verdict.BAD), None)
     pins = {pin.name for side in answer.sides if side.lock is not None for pin in side.lock.pins}
     settings = read_pip_settings()
+    # What a run printed can hold a secret that it was given, and that nobody can tell from here any more.
+    is_known = all(name in os.environ for name in kept.pass_env)
     return make_content(
         kept,
-        logs={side.key: store.log(side) for side in answer.sides},
-        failing=store.get(failing) if failing else None,
+        logs={side.key: store.log(side) for side in answer.sides if is_known},
+        failing=store.get(failing) if failing and is_known else None,
         repositories=_repositories(workspace, answer.sides),
         private=private_here(
             os.environ,

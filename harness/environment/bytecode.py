@@ -12,6 +12,7 @@ import csv
 import hashlib
 import os
 import shutil
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -112,7 +113,7 @@ def _rows(record: Path) -> Iterator[str]:
 
 def _link(source: Path, target: Path) -> None:
     """Link over whatever is there, so that a reader sees the old file or the new one, whole."""
-    partial = target.with_name(f"{target.name}.{os.getpid()}.part")
+    partial = target.with_name(f"{target.name}.{os.getpid()}-{threading.get_ident()}.part")
     try:
         os.link(source, partial)
     except FileExistsError:

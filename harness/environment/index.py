@@ -20,6 +20,7 @@ from pypi_simple.html import RepositoryPage
 from harness.environment.pip_settings import PipSettings
 from harness.errors import NoNetwork, UnknownProject
 from harness.model import Release, normalized_name
+from harness.whole import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -246,6 +247,4 @@ def _write_cache(path: Path, releases: Iterable[Release]) -> None:
         }
         for r in releases
     ]
-    partial = path.with_name(f"{path.name}.{os.getpid()}.part")
-    partial.write_text(json.dumps(rows), encoding="utf-8")
-    partial.replace(path)
+    write_whole(path, json.dumps(rows))

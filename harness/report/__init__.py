@@ -6,7 +6,7 @@ from harness.report.content import ReportContent
 from harness.report.links import repositories_in
 from harness.report.redact import Private, redact, redacted
 from harness.report.render import RENDERERS, render_html, render_json, render_markdown
-from harness.report.surroundings import private_here
+from harness.report.surroundings import passed_secrets, private_here
 
 __all__ = [
     "RENDERERS",
@@ -17,6 +17,7 @@ __all__ = [
     "ReportContent",
     "kept_answer",
     "make_content",
+    "passed_secrets",
     "private_here",
     "redact",
     "redacted",

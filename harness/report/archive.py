@@ -36,8 +36,8 @@ class KeptAnswer:
     """An answer with the question that it answers.
 
     `releases` are those that could be tried, in version order; `requirements` and `holds` what was asked for beside
-    the subject; `kept` is an ISO 8601 time in UTC; `pass_env` names variables of the environment that the repro saw, and
-    whose values no report may show.
+    the subject; `kept` is an ISO 8601 time in UTC; `pass_env` names variables of the environment that the repro saw,
+    and whose values no report may show.
     """
 
     id: str

@@ -26,6 +26,7 @@ from harness.report.phrases import (
     facts_of,
     how_to_see_it,
     not_tried,
+    package_kind,
     recipient_of,
     state_of,
     title_of,
@@ -71,6 +72,9 @@ def make_content(
         before=sides[0].title if sides else "before",
         after=sides[1].title if len(sides) == 2 else "after",
         versions=_versions(kept),
+        lines_title="What made the difference"
+        if answer.culprit and answer.culprit.finest.is_proved
+        else "Suspect, not proved both ways",
         hunks=tuple(_hunks(answer)),
         files=answer.culprit.finest.files if answer.culprit else (),
         proofs=tuple(_proofs(answer)),
@@ -132,7 +136,7 @@ def _versions(kept: KeptAnswer) -> tuple[VersionRow, ...]:
     asked = _asked(kept)
     roles = dict.fromkeys(sorted(changed)[:_SHOWN_CHANGES], "changed")
     roles |= {name: "asked for, changed" if name in changed else "asked for" for name in sorted(asked)}
-    kind = "culprit" if answer.culprit and answer.culprit.finest.is_proved else "suspect"
+    kind = package_kind(answer)
     roles |= dict.fromkeys(sorted(culprits), kind)
     roles[answer.subject] = f"named, {kind}" if answer.subject in culprits else "named"
     order = sorted(roles, key=lambda name: (name != answer.subject, name not in culprits, name not in asked, name))

@@ -116,6 +116,7 @@ class ReportContent:
     before: str = "before"
     after: str = "after"
     versions: tuple[VersionRow, ...] = ()
+    lines_title: str = ""
     hunks: tuple[Hunk, ...] = ()
     files: tuple[str, ...] = ()
     proofs: tuple[ProofRow, ...] = ()

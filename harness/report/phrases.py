@@ -35,6 +35,12 @@ def state_of(finding: Finding) -> str:
     return "shown one way only" if finding.is_shown_one_way else "not proved"
 
 
+def package_kind(answer: Answer) -> str:
+    """What the packages of the change may be called: a culprit is proved at some level."""
+    proved = answer.culprit is not None and any(finding.is_proved for finding in answer.culprit.findings)
+    return "culprit" if proved else "suspect"
+
+
 def title_of(answer: Answer) -> str:
     """A title for an issue."""
     match answer.status:
@@ -52,7 +58,7 @@ def recipient_of(answer: Answer) -> str:
         return ""
     names = " and ".join(dict.fromkeys(change.name for change in answer.culprit.packages))
     moved = ", ".join(str(change) for change in answer.culprit.packages)
-    kind = "culprit" if answer.culprit.finest.is_proved else "suspect"
+    kind = package_kind(answer)
     return (
         f"This is for the maintainers of {names}, not of {answer.subject}: the {kind} is {moved}. "
         f"{answer.subject} {answer.first_bad or answer.first_good} is where users meet it."

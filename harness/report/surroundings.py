@@ -55,13 +55,17 @@ def private_here(
             found[split.netloc] = "<index>"
         elif split.path.startswith("/") and len(split.path) > 1:
             found[split.path] = "<index>"
-    passed = set(pass_env)
-    for name, value in environ.items():
-        if (name in passed or _SECRET_NAME.search(name)) and len(value) >= _SHORTEST_SECRET:
-            found[value] = "<secret>"
+    telling = {name for name in environ if _SECRET_NAME.search(name)}
+    found |= passed_secrets(environ, telling | set(pass_env))
     common = _COMMON | {word.lower() for word in spared}
     names = [name for name in _names(environ) if len(name) > 2 and name.lower() not in common]
     return Private(found, tuple(sorted(set(names), key=len, reverse=True)))
+
+
+def passed_secrets(environ: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
+    """The values of these variables and what takes their place; short ones (0, true) are no secrets."""
+    values = [environ.get(name, "") for name in names]
+    return {value: "<secret>" for value in values if len(value) >= _SHORTEST_SECRET}
 
 
 def _names(environ: Mapping[str, str]) -> list[str]:

@@ -1,0 +1,119 @@
+"""`harness report`: what a bisection found, written for others; and the commands in it do what they say."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+
+import pytest
+from conftest import MESSAGE
+from uv import find_uv_bin
+
+from harness.cli import cli
+
+
+@pytest.fixture
+def bisected(harness, write_repro):
+    write_repro("brittle")
+    return harness("bisect", "brittle", "--good", "1.4", "--bad", "1.7")
+
+
+def test_a_bisection_ends_with_both_reports(harness, bisected):
+    paths = re.findall(r"report: (\S+)", bisected.stdout)
+    assert [path.rpartition(".")[2] for path in paths] == ["md", "html"]
+    assert all((harness.folder / path).stat().st_size > 1000 for path in paths)
+    assert all(path.startswith("results/reports/") for path in paths)
+
+
+def test_json_of_a_bisection_stays_alone_on_stdout(harness, write_repro):
+    write_repro("brittle")
+    answer = harness("bisect", "brittle", "--good", "1.4", "--bad", "1.7", "--json").json
+    assert answer["first_bad"] == "1.6"
+    assert len(list((harness.folder / "results" / "reports").iterdir())) == 2
+
+
+def test_the_newest_answer_is_shown_as_markdown(harness, bisected):
+    ended = harness("report")
+    assert ended.code == 0
+    assert ended.stdout.startswith("**brittle 1.6 broke it: 1.5 is good, 1.6 is bad.")
+    assert f"RuntimeError: {MESSAGE}" in ended.stdout
+    written = next((harness.folder / "results" / "reports").glob("*.md"))
+    assert written.read_text(encoding="utf-8") == ended.stdout
+
+
+def test_the_answer_can_be_named_by_the_begin_of_its_id(harness, bisected, write_repro):
+    first = harness("report", "--format", "json").json["id"]
+    write_repro("stale")
+    harness("bisect", "stale", "--depth", "release")
+    assert harness("report", "--format", "json").json["subject"] == "stale"
+    assert harness("report", first[:6], "--format", "json").json["subject"] == "brittle"
+
+
+def test_it_writes_to_a_file(harness, bisected):
+    ended = harness("report", "--format", "html", "--output", "out.html")
+    assert (ended.code, ended.stdout) == (0, "")
+    assert (harness.folder / "out.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_without_an_answer_it_says_what_makes_one(harness):
+    ended = harness("report")
+    assert ended.code == 2
+    assert "no answers in" in ended.stderr
+    assert "harness bisect" in ended.stderr
+
+
+def test_an_unknown_id_lists_those_that_are_there(harness, bisected):
+    ended = harness("report", "zzz")
+    assert ended.code == 2
+    assert "brittle with brittle_step" in ended.stderr
+
+
+def test_a_file_that_cannot_be_written_is_said_so(harness, bisected):
+    ended = harness("report", "--output", "nowhere/out.md")
+    assert ended.code == 6
+    assert "nowhere/out.md" in ended.stderr
+
+
+def test_no_report_has_this_machine_in_it(harness, bisected, house):
+    for style in ("markdown", "html", "json"):
+        text = harness("report", "--format", style, HOME=str(harness.folder)).stdout
+        assert str(harness.folder) not in text
+        assert str(house.root) not in text
+        assert harness.environ["HARNESS_CACHE_DIR"] not in text
+
+
+@pytest.mark.parametrize("style", ["markdown", "html", "json"])
+def test_a_variable_that_was_let_through_stays_secret(harness, write_repro, style):
+    body = "import os, brittle\nprint('got', os.environ['PLACE'])\nassert brittle.LOSS < 2, os.environ['PLACE']\n"
+    write_repro("brittle", body=body, tool="")
+    harness("bisect", "brittle", "--good", "1.5", "--bad", "1.6", "--pass-env", "PLACE", PLACE="an unlucky place")
+    assert "an unlucky place" not in harness("report", "--format", style).stdout
+    assert "an unlucky place" not in harness("report", "--format", style, PLACE="an unlucky place").stdout
+    written = (harness.folder / "results" / "reports").iterdir()
+    assert not [path for path in written if "an unlucky place" in path.read_text(encoding="utf-8")]
+
+
+def test_the_two_commands_show_the_two_sides(harness, bisected, tmp_path):
+    """Run as a reader would, in a folder with nothing but the repro out of the report."""
+    text = harness("report").stdout
+    commands = re.findall(r"```sh\n(uv run .*--with .*)\n```", text)
+    source = re.search(r"```python\n(.*?)\n```", text, re.DOTALL)[1]
+    folder = tmp_path / "reader"
+    folder.mkdir()
+    (folder / "brittle_step.py").write_text(source + "\n", encoding="utf-8")
+    environ = {**os.environ, **harness.environ}
+    ended = [
+        subprocess.run([find_uv_bin(), *words], cwd=folder, env=environ, capture_output=True, text=True)
+        for _, *words in map(shlex.split, commands)
+    ]
+    assert [run.returncode for run in ended] == [0, 1]
+    assert MESSAGE in ended[1].stderr
+    assert json.loads(harness("report", "--format", "json").stdout)["first_bad"] == "1.6"
+
+
+def test_it_is_a_command_with_help(harness):
+    assert "report" in cli.commands
+    assert "--format" in harness("report", "--help").stdout

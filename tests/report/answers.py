@@ -1,0 +1,117 @@
+"""Answers as a search gives them, made by hand for the tests of reports."""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from harness.investigation import Answer, Culprit, Finding, Level, Proof, Region, Status, Step
+from harness.model import (
+    Change,
+    Device,
+    Lock,
+    Observation,
+    Outcome,
+    Pin,
+    RaisedException,
+    Repro,
+    Signature,
+    StackFrame,
+    Verdict,
+)
+from harness.report import KeptAnswer, KeptRelease
+
+SOURCE = '# /// script\n# dependencies = ["shop", "till"]\n# ///\nimport shop\n\nshop.sell()\n'
+DIFF = "@@ -10,3 +10,3 @@\n def sell():\n-    return price(1)\n+    return price()\n"
+
+
+def lock_of(**versions: str) -> Lock:
+    """A lock of these distributions."""
+    pins = tuple(Pin(name, version, f"{name}-{version}.whl", "ab" * 32) for name, version in versions.items())
+    return Lock("3.11.7", "linux-x86_64", pins)
+
+
+GOOD_LOCK = lock_of(shop="1.1", till="3.0", coin="0.9", tail="7")
+BAD_LOCK = lock_of(shop="1.2", till="3.0", coin="1.0", tail="7")
+
+
+def frames_of(depth: int = 3) -> tuple[StackFrame, ...]:
+    """From the repro through a foreign package into the culprit's, and out again."""
+    inner = tuple(StackFrame(f"tail/{n}.py", n + 1, f"step{n}", "tail", f"call({n})") for n in range(depth))
+    return (
+        StackFrame("sale.py", 6, "<module>", "", "shop.sell()"),
+        *inner,
+        StackFrame("shop/money.py", 11, "sell", "shop", "return price()"),
+        StackFrame("tail/end.py", 9, "stop", "tail", "raise ValueError"),
+    )
+
+
+GOOD_RUN = Observation(
+    key="good0000000000000000",
+    outcome=Outcome.COMPLETED,
+    repro="sale",
+    repro_digest="d",
+    device=Device.CPU,
+    lock=GOOD_LOCK,
+    requirements=("shop==1.1", "till"),
+    started="2026-01-02T03:04:05+00:00",
+    metrics={"loss": 1.5},
+    log="good.log.gz",
+)
+BAD_RUN = evolve(
+    GOOD_RUN,
+    key="bad00000000000000000",
+    outcome=Outcome.RAISED,
+    lock=BAD_LOCK,
+    requirements=("shop==1.2", "till"),
+    exception=RaisedException("builtins.ValueError", "no price\nnot even a small one", frames=frames_of()),
+    metrics={},
+)
+REVERTED = Proof("the bad environment with only sell reverted", Verdict.GOOD, Verdict.GOOD, "ran to its end", GOOD_RUN)
+ADVANCED = Proof("the good environment with only sell advanced", Verdict.BAD, Verdict.BAD, "ValueError", BAD_RUN)
+UNPROVED = Proof("the good environment with only sell advanced", Verdict.BAD, Verdict.SKIP, "does not import")
+
+
+SHOP = Change("shop", "1.1", "1.2")
+
+
+def found(*proofs: Proof, package: Change = SHOP) -> Culprit:
+    """A culprit down to its region."""
+    region = Region("shop/money.py", (10, 11), (10, 11), "sell", DIFF)
+    level = Finding(Level.REGION, (package,), ("shop/money.py",), (region,), proofs, candidates=4, runs=3, unresolved=1)
+    return Culprit((Finding(Level.PACKAGE, (package,), proofs=(REVERTED, ADVANCED)), level))
+
+
+ANSWER = Answer(
+    subject="shop",
+    repro="sale",
+    status=Status.FOUND,
+    sentence="shop 1.2 broke it: 1.1 is good, 1.2 is bad.",
+    signature=Signature(exception="ValueError"),
+    steps=(
+        Step("1.4", Verdict.BAD, "ValueError: no price", "o4", cached=False, seconds=2.5),
+        Step("1.0", Verdict.GOOD, "ran to its end", "o0", cached=True, seconds=0.0),
+        Step("1.2", Verdict.BAD, "ValueError: no price", BAD_RUN.key, cached=False, seconds=2.0),
+        Step("1.1", Verdict.GOOD, "ran to its end", GOOD_RUN.key, cached=False, seconds=2.0),
+        Step("1.3", Verdict.SKIP, "failed differently: a|b `c`", "o3", cached=False, seconds=1.0),
+    ),
+    last_good="1.1",
+    first_bad="1.2",
+    suspects=("1.2",),
+    python="3.11.7",
+    left_out={"1.3.1": "yanked: it burns"},
+    lock_changes=GOOD_LOCK.diff(BAD_LOCK),
+    drift={"1.1": ("coin 1.0 -> 0.9 (not held)",)},
+    sides=(GOOD_RUN, BAD_RUN),
+    culprit=found(REVERTED, ADVANCED),
+    probes=4,
+)
+REPRO = Repro(name="sale", digest="d", source=SOURCE, dependencies=("shop", "till"), summary="Sells a thing.")
+RELEASES = tuple(KeptRelease(f"1.{minor}", f"2025-0{minor + 1}-01") for minor in (0, 1, 2, 3, 4, 5))
+KEPT = KeptAnswer(
+    "ab12cd34ef", ANSWER, REPRO, "2026-01-02T03:05:00+00:00", RELEASES, requirements=("till",), holds=("coin<2",)
+)
+
+
+def kept(**changes: object) -> KeptAnswer:
+    """The kept answer with parts of its answer exchanged."""
+    return evolve(KEPT, answer=evolve(ANSWER, **changes))

@@ -1,0 +1,124 @@
+"""What a report says of an answer: sides, versions, certainty, for whom it is, and what was not tried."""
+
+from __future__ import annotations
+
+from answers import ADVANCED, ANSWER, BAD_LOCK, BAD_RUN, GOOD_RUN, KEPT, REVERTED, UNPROVED, found, kept
+from attrs import evolve
+
+from harness.investigation import Status
+from harness.model import Change, Signature
+from harness.report import make_content
+
+
+def test_the_versions_that_matter_come_subject_first():
+    rows = make_content(KEPT).versions
+    assert [(row.package, row.before, row.after) for row in rows] == [
+        ("shop", "1.1", "1.2"),
+        ("coin", "0.9", "1.0"),
+        ("till", "3.0", "3.0"),
+    ]
+    assert rows[0].role == "named, culprit"
+    assert rows[1].role == "asked for, changed"
+
+
+def test_the_sides_stand_in_version_order():
+    content = make_content(KEPT)
+    assert (content.before, content.after) == ("shop 1.1 (good)", "shop 1.2 (bad)")
+    assert [side.verdict for side in content.sides] == ["good", "bad"]
+
+
+def test_a_fix_has_its_bad_side_first_and_that_ones_traceback():
+    fixed = kept(
+        status=Status.FIXED,
+        last_good=None,
+        first_bad=None,
+        last_bad="1.2",
+        first_good="1.3",
+        sides=(BAD_RUN, evolve(GOOD_RUN, lock=evolve(BAD_LOCK))),
+    )
+    content = make_content(fixed)
+    assert [side.verdict for side in content.sides] == ["bad", "good"]
+    assert content.traceback.endswith("ValueError: no price\nnot even a small one")
+
+
+def test_what_is_proved_both_ways_is_called_so():
+    assert make_content(KEPT).certainty == "proved both ways, down to the region"
+    assert make_content(KEPT).recipient == ""
+
+
+def test_what_is_shown_one_way_is_a_suspect_and_the_level_above_is_named():
+    content = make_content(kept(culprit=found(REVERTED, UNPROVED)))
+    assert content.certainty == "proved both ways down to the package; the region is a suspect, shown one way only"
+    assert content.versions[0].role == "named, culprit"
+    assert content.lines_title == "Suspect, not proved both ways"
+    assert content.proofs[-1].seen == "not run"
+    assert f"Not shown: {UNPROVED.sentence} (does not import)." in content.not_tried
+
+
+def test_a_package_that_no_level_proves_is_only_a_suspect():
+    unproved = found(UNPROVED, package=Change("coin", "0.9", "1.0"))
+    content = make_content(kept(culprit=evolve(unproved, findings=unproved.findings[-1:])))
+    assert "the suspect is coin 0.9 -> 1.0" in content.recipient
+    assert content.certainty.endswith("the region is a suspect, not proved")
+
+
+def test_where_the_culprit_is_another_package_it_says_whose_it_is():
+    content = make_content(kept(culprit=found(REVERTED, ADVANCED, package=Change("coin", "0.9", "1.0"))))
+    assert content.recipient == (
+        "This is for the maintainers of coin, not of shop: the culprit is coin 0.9 -> 1.0. "
+        "shop 1.2 is where users meet it."
+    )
+    assert [row.package for row in content.versions[:2]] == ["shop", "coin"]
+
+
+def test_every_release_of_the_range_has_a_cell():
+    content = make_content(KEPT)
+    assert [(cell.release, cell.letter) for cell in content.cells] == [
+        ("1.0", "G"),
+        ("1.1", "G"),
+        ("1.2", "B"),
+        ("1.3", "S"),
+        ("1.3.1", "x"),
+        ("1.4", "B"),
+    ]
+    assert content.cells[3].title == "1.3, 2025-04-01: skip (failed differently: a|b `c`)"
+
+
+def test_a_release_that_was_not_run_is_a_question_only_while_it_may_matter():
+    steps = tuple(step for step in ANSWER.steps if step.release not in ("1.2", "1.3"))
+    assert make_content(kept(steps=steps, suspects=("1.2", "1.4"))).picture == "GG?-xB"
+
+
+def test_an_answer_without_sides_shows_the_newest_failure():
+    nothing = kept(status=Status.NOT_A_REGRESSION, sides=(), culprit=None, lock_changes=(), first_bad=None)
+    content = make_content(nothing, failing=BAD_RUN)
+    assert content.sides == ()
+    assert content.traceback_title == "shop 1.2"
+    assert content.certainty == "certain for the releases that were run"
+
+
+def test_a_link_is_made_only_where_the_repository_is_known():
+    assert make_content(KEPT).links == ()
+    content = make_content(KEPT, repositories={"shop": "https://github.com/mall/shop", "coin": "https://github.com/b/c"})
+    assert content.links == (("shop 1.1 to 1.2", "https://github.com/mall/shop/compare/v1.1...v1.2"),)
+
+
+def test_the_device_and_its_limits_are_told():
+    assert "Nothing was run on a GPU: bugs of kernels and drivers can't show here." in make_content(KEPT).not_tried
+    emulated = make_content(kept(device="emulated"))
+    assert "Nothing was run on a GPU: a stand-in on the CPU answered for CUDA." in emulated.not_tried
+    assert any(f"harness probe --again {GOOD_RUN.key}" in line for line in emulated.how_to)
+
+
+def test_an_end_of_each_log_is_kept():
+    log = "\n".join(f"line {n}" for n in range(500)) + "\n"
+    side = make_content(KEPT, logs={GOOD_RUN.key: log}).sides[0]
+    assert side.log.splitlines()[0] == "... 300 lines before these"
+    assert side.log.splitlines()[-1] == "line 499"
+    assert len(side.log.splitlines()) == 201
+
+
+def test_an_answer_about_a_number_says_where_it_is_written():
+    content = make_content(kept(signature=Signature(metric="loss", above=2.0)))
+    assert all(side.command.startswith("HARNESS_METRICS=metrics.json uv run") for side in content.sides)
+    assert "The number to look at is loss in metrics.json." in content.how_to

@@ -1,0 +1,149 @@
+"""Nothing private leaves, in whatever text of a report it was, and ordinary source is left as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from answers import ANSWER, BAD_RUN, GOOD_RUN, KEPT, found, kept
+from attrs import evolve
+
+from harness.investigation import Proof, Step
+from harness.model import Change, RaisedException, StackFrame, Verdict
+from harness.report import RENDERERS, Private, make_content, private_here, redact
+
+HOME = "/srv/people/jane.doe"
+TOKENS = {
+    "hub": "hf_" + "aB3dE6gH9jK2mN5pQ8sT",
+    "forge": "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2",
+    "cloud": "AKIA" + "IOSFODNN7EXAMPLE",
+    "plain": "token=" + "q7w8e9r0t1y2u3i4",
+    "header": "Authorization: Bearer " + "z9y8x7w6v5u4t3s2",
+    "word": '"password": "' + 'c0rrecth0rsebattery"',
+    "address": "https://jane:pa55@mirror.corp.example/simple/shop/",
+    "variable": "a value of no known form",
+}
+SECRETS = [
+    "aB3dE6gH9jK2mN5pQ8sT",
+    "a1B2c3D4e5F6g7H8i9J0k1L2",
+    "IOSFODNN7EXAMPLE",
+    "q7w8e9r0t1y2u3i4",
+    "z9y8x7w6v5u4t3s2",
+    "c0rrecth0rsebattery",
+    "pa55",
+    "mirror.corp.example",
+    "a value of no known form",
+    "jane.doe",
+    "jane",
+    "workhorse",
+    "/srv/people",
+    "/var/tmp/probes",
+    "/home/other",
+    "/opt/envs",
+]
+PLANT = " ; ".join(
+    [
+        *TOKENS.values(),
+        f"{HOME}/thing.py",
+        "/home/other/x",
+        "/var/tmp/probes/run-1/work",
+        "/opt/envs/e1/lib/python3.11/site-packages/shop/money.py",
+        "jane.doe@workhorse",
+    ]
+)
+HERE = {"HOME": HOME, "USER": "jane.doe", "HOSTNAME": "workhorse.corp.example", "MY_TOKEN": TOKENS["variable"]}
+
+
+@pytest.fixture
+def private():
+    return private_here(HERE, {Path("/var/tmp/probes"): "<scratch>"}, addresses=["https://mirror.corp.example/simple"])
+
+
+def planted():
+    """An answer with something private in every text of it."""
+    frame = StackFrame(f"{HOME}/lib.py", 1, "jane", "shop", PLANT)
+    raised = RaisedException("builtins.ValueError", PLANT, frames=(frame,))
+    bad = evolve(BAD_RUN, exception=evolve(raised, cause=raised), detail=PLANT, machine={"name": "workhorse"})
+    proof = Proof(PLANT, Verdict.BAD, Verdict.SKIP, PLANT)
+    culprit = found(proof)
+    region = evolve(culprit.finest.regions[0], diff=f"@@\n+{PLANT}\n")
+    finest = evolve(culprit.finest, regions=(region,), notes=(PLANT,))
+    answer = evolve(
+        ANSWER,
+        sentence=PLANT,
+        steps=(*ANSWER.steps, Step("1.5", Verdict.SKIP, PLANT, "o5", cached=False, seconds=1.0)),
+        left_out={"1.3.1": PLANT},
+        drift={"1.1": (PLANT,)},
+        sides=(evolve(GOOD_RUN, detail=PLANT), bad),
+        culprit=evolve(culprit, findings=(finest,)),
+    )
+    repro = evolve(KEPT.repro, source=f"{KEPT.repro.source}\n# {PLANT}\n", summary=PLANT, params={"path": PLANT})
+    return evolve(KEPT, answer=answer, repro=repro, holds=(PLANT,))
+
+
+@pytest.mark.parametrize("style", RENDERERS)
+def test_what_is_planted_everywhere_is_found_nowhere(style, private):
+    logs = {GOOD_RUN.key: PLANT, BAD_RUN.key: f"{PLANT}\n{PLANT}"}
+    text = RENDERERS[style](make_content(planted(), logs=logs, private=private))
+    assert [secret for secret in SECRETS if secret in text] == []
+    assert "secret" in text
+
+
+@pytest.mark.parametrize("style", RENDERERS)
+def test_a_report_without_redaction_would_show_it(style):
+    """The plant is in every format, so that the test above can fail."""
+    text = RENDERERS[style](make_content(planted(), logs={GOOD_RUN.key: PLANT}))
+    assert "workhorse" in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tokenizer(text, pad_token=tokenizer.eos_token)",
+        "from huggingface_hub import hf_hub_download",
+        "token: Optional[str] = None",
+        "the root cause is in the root module of transformers/root/home.py",
+        "shop==1.2 --hash=sha256:" + "0a1b" * 16,
+        "https://github.com/a/b/compare/v1...v2",
+        "user@example.com wrote to @decorator",
+    ],
+)
+def test_ordinary_text_is_left_alone(text, private):
+    assert redact(text, private) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("in /a/b/lib/python3.11/site-packages/x.py", "in <site-packages>/x.py"),
+        ('File "/usr/lib/python3.12/json/__init__.py"', 'File "<python>/json/__init__.py"'),
+        ("/root/x and /rootfs/x", "<home>/x and /rootfs/x"),
+        (r"C:\Users\Jane\x", r"<home>\x"),
+        ("hf_abcde…", "<secret>…"),
+        ("-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----", "<secret>"),
+    ],
+)
+def test_forms_that_tell_by_themselves(text, shown):
+    assert redact(text).endswith(shown)
+
+
+def test_the_longer_folder_counts_before_the_one_it_is_in():
+    private = Private({"/data": "<cache>", "/data/scratch": "<scratch>"})
+    assert redact("/data/scratch/x /data/y /database", private) == "<scratch>/x <cache>/y /database"
+
+
+def test_common_names_and_those_of_packages_are_not_taken_for_a_user():
+    private = private_here({"HOME": "/h", "USER": "root", "HOSTNAME": "shop"}, {}, spared=["shop"])
+    assert not {"root", "shop"} & set(private.names)
+
+
+def test_variables_that_were_passed_on_are_secret_whatever_their_name():
+    private = private_here({"HOME": "/h", "PLACE": "a-long-value"}, {}, pass_env=["PLACE"])
+    assert redact("at a-long-value", private) == "at <secret>"
+
+
+def test_the_value_of_a_mapping_and_its_key_are_redacted():
+    changed = kept(left_out={"1.3.1": "/root/x"}, lock_changes=(Change("/root/y", None, "1"),))
+    content = make_content(changed)
+    assert content.left_out == (("1.3.1", "<home>/x"),)
+    assert content.lock_changes == ("<home>/y (absent) -> 1",)
