@@ -6,7 +6,7 @@ import threading
 
 import pytest
 from attrs import evolve
-from conftest import MESSAGE, repro_text
+from support import MESSAGE, repro_text
 
 from harness.model import Combination, Device, Outcome
 from harness.model.repro import parse_repro

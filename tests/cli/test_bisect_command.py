@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from conftest import FAULTS, MESSAGE
+from support import FAULTS, MESSAGE
 
 KEYS = {"schema", "subject", "status", "suspects", "signature", "steps", "probes", "wall_s"}
 STEP_KEYS = {"release", "verdict", "reason", "observation", "cached", "seconds"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 
-from conftest import SIGNED, processes_below
+from support import SIGNED, processes_below
 
 GATED = """
 import os, time, brittle

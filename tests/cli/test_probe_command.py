@@ -7,7 +7,7 @@ import sys
 import venv
 
 import pytest
-from conftest import MESSAGE
+from support import MESSAGE
 
 
 def observed(harness, *arguments):

@@ -9,7 +9,7 @@ import shlex
 import subprocess
 
 import pytest
-from conftest import MESSAGE
+from support import MESSAGE
 from uv import find_uv_bin
 
 from harness.cli import cli

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from attrs import evolve
-from conftest import repro_text
+from support import repro_text
 
 from harness.environment import Environment, Uninstallable
 from harness.environment.build import site_packages

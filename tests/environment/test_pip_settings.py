@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from conftest import make_parts
+from support import make_parts
 from wheelhouse import Wheelhouse
 
 from harness.environment import PipSettings, read_pip_settings

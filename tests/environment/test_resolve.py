@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 from attrs import evolve
-from conftest import make_parts
+from support import make_parts
 from wheelhouse import Wheelhouse
 
 from harness.environment import PipSettings, Resolution, Unresolvable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from conftest import repro_text
+from support import repro_text
 
 from harness.environment import Index, PipSettings
 from harness.errors import UnknownRelease, UserMistake

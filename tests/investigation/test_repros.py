@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import repro_text
+from support import repro_text
 
 from harness.errors import BadRepro
 from harness.investigation import find_repro, list_repros

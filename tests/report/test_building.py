@@ -99,7 +99,9 @@ def test_an_answer_without_sides_shows_the_newest_failure():
 
 def test_a_link_is_made_only_where_the_repository_is_known():
     assert make_content(KEPT).links == ()
-    content = make_content(KEPT, repositories={"shop": "https://github.com/mall/shop", "coin": "https://github.com/b/c"})
+    content = make_content(
+        KEPT, repositories={"shop": "https://github.com/mall/shop", "coin": "https://github.com/b/c"}
+    )
     assert content.links == (("shop 1.1 to 1.2", "https://github.com/mall/shop/compare/v1.1...v1.2"),)
 
 

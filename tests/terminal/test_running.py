@@ -6,8 +6,8 @@ import io
 
 import pytest
 from attrs import frozen
-from conftest import repro_text
 from rich.console import Console
+from support import repro_text
 
 from harness.environment import Index, PipSettings
 from harness.investigation import Question, make_plan

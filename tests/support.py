@@ -1,0 +1,251 @@
+"""Shared by all tests: a house of tiny wheels, one cache for uv, one for environments, and a way to run the command."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from attrs import frozen
+from click.testing import CliRunner
+from wheelhouse import Wheelhouse
+
+from harness.cli import cli
+from harness.environment import Builder, Index, PipSettings, Resolver, Uv, Workspace, find_interpreter
+from harness.probe import Prober
+from harness.store import Store
+
+ROOT = Path(__file__).parent.parent
+MESSAGE = "the step is broken"
+
+
+def step_source(number: int, *, broken: bool, start: str = "") -> str:
+    """A module whose step works or not; `start` is run when it is imported."""
+    body = f"raise RuntimeError({MESSAGE!r})" if broken else "return NUMBER"
+    return f"{start}\nNUMBER = {number}\nLOSS = {2.5 if broken else 1.0}\n\ndef step():\n    {body}\n"
+
+
+def fill(house: Wheelhouse, name: str, states: str, *, first: int = 0, **more: Any) -> None:
+    """Add releases 1.0, 1.1, ... of a project, month by month; each letter of `states` is G(ood) or B(roken)."""
+    for i, state in enumerate(states, first):
+        month = f"{2023 + i // 12}-{i % 12 + 1:02}-01T12:00:00Z"
+        source = step_source(i, broken=state == "B")
+        house.add(name, f"1.{i}", files={f"{name}.py": source}, **{"uploaded": month, **more})
+
+
+FAULTS = {
+    "odderror": "",
+    "noimport": "import a_module_that_is_missing",
+    "greedy": "hog = bytearray(1_500_000_000)\nfor i in range(0, len(hog), 4096): hog[i] = 1",
+    "sleepy": "import time; time.sleep(600)",
+    "spoilt": "",
+    "unmet": "",
+}
+
+
+def _fill_faulty(house: Wheelhouse, name: str, start: str, states: str) -> None:
+    """Releases 1.0 ... of which the one with the letter X has the fault."""
+    for i, state in enumerate(states):
+        source = step_source(i, broken=state == "B", start=start if state == "X" else "")
+        if state == "X" and name.startswith("odderror"):
+            source = source.replace("return NUMBER", "raise ValueError('another thing is wrong')")
+        house.add(
+            name,
+            f"1.{i}",
+            files={f"{name}.py": source},
+            requires=("a-project-that-is-nowhere",) if state == "X" and name.startswith("unmet") else (),
+            spoilt=state == "X" and name.startswith("spoilt"),
+        )
+
+
+@pytest.fixture(scope="session")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Wheelhouse:
+    """All the projects that tests probe.
+
+    `brittle` breaks in 1.6 and is mended in 1.10; `stale` is broken in every release; `early` breaks in a
+    pre-release; `mixed` has releases that can't be tried; `helper` has releases that come after each other.
+    """
+    house = Wheelhouse(tmp_path_factory.mktemp("house"))
+    fill(house, "brittle", "GGGGGGBBBBGGG")
+    fill(house, "stale", "BBBB")
+    for version, broken in {"1.0": False, "1.1": False, "1.2rc1": True, "1.2": True}.items():
+        house.add("early", version, files={"early.py": step_source(0, broken=broken)})
+    good = {"mixed.py": step_source(0, broken=False)}
+    house.add("mixed", "1.0", files=good)
+    house.add("mixed", "1.1", files=good, yanked="it deletes files")
+    house.add("mixed", "1.2", files=good, requires_python=">=3.99")
+    house.add("mixed", "1.3", files=good, tag="cp311-cp311-win_amd64")
+    house.add_sdist("mixed", "1.4")
+    house.add("mixed", "1.5rc1", files=good)
+    house.add("mixed", "1.6", files={"mixed.py": step_source(6, broken=True)})
+    house.add("helper", "1.0", files={"helper.py": "NUMBER = 1\n"}, uploaded="2023-01-15T12:00:00Z")
+    house.add("helper", "2.0", files={"helper.py": "NUMBER = 2\n"}, uploaded="2023-03-15T12:00:00Z")
+    house.add("helper", "3.0", files={"helper.py": "NUMBER = 3\n"}, uploaded="2023-05-15T12:00:00Z")
+    for name, start in FAULTS.items():
+        _fill_faulty(house, name, start, "GGGXGBB")
+        _fill_faulty(house, f"{name}_hiding", start, "GGXBB")
+    return house
+
+
+@pytest.fixture(scope="session")
+def uv_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One cache of uv for all tests."""
+    return tmp_path_factory.mktemp("uv")
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One cache of the harness for the tests that don't look into it."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@frozen
+class Ended:
+    """How a command ended."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def json(self) -> Any:
+        """All of stdout as one JSON document."""
+        assert self.stdout, f"nothing on stdout; stderr: {self.stderr}"
+        return json.loads(self.stdout)
+
+
+@frozen
+class Harness:
+    """The command line, run in this process by a call, in one of its own by `start`."""
+
+    folder: Path
+    environ: dict[str, str]
+
+    def __call__(self, *arguments: str | Path, **environ: str | None) -> Ended:
+        """Run a command to its end; keywords are environment variables."""
+        told = {**dict.fromkeys(_SETTINGS, None), **self.environ, **environ}
+        ended = CliRunner().invoke(
+            cli, [str(a) for a in arguments], env=told, catch_exceptions=False, prog_name="harness"
+        )
+        return Ended(ended.exit_code, ended.stdout, ended.stderr)
+
+    def start(self, *arguments: str | Path, **environ: str) -> subprocess.Popen[str]:
+        """Start a command as a process of its own."""
+        kept = {key: value for key, value in os.environ.items() if key not in _SETTINGS}
+        return subprocess.Popen(
+            [sys.executable, "-m", "harness", *map(str, arguments)],
+            env={**kept, "PYTHONPATH": str(ROOT), **self.environ, **environ},
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def with_environ(self, **environ: str) -> Harness:
+        """The same with other settings."""
+        return Harness(self.folder, {**self.environ, **environ})
+
+
+_SETTINGS = [name for name in os.environ if name.startswith(("UV_", "PIP_", "HARNESS_"))]
+
+
+@pytest.fixture
+def harness(tmp_path: Path, house: Wheelhouse, uv_cache: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Harness:
+    """The command in an empty working directory, with the house as its only index."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return Harness(
+        folder,
+        {
+            **house.environ,
+            "UV_CACHE_DIR": str(uv_cache),
+            "HARNESS_CACHE_DIR": str(cache),
+            "PIP_CONFIG_FILE": os.devnull,
+        },
+    )
+
+
+def repro_text(project: str, *, tool: str = "", body: str | None = None, dependencies: str | None = None) -> str:
+    """A repro that takes the step of a project; `tool` is what stands under [tool.harness]."""
+    metadata = f"dependencies = {dependencies or json.dumps([project])}\n[tool.harness]\n{textwrap.dedent(tool)}"
+    block = "".join(f"# {line}".rstrip() + "\n" for line in metadata.splitlines())
+    told = body if body is not None else f"import {project}\n\n{project}.step()\n"
+    return f'"""Takes the step of {project}."""\n\n# /// script\n{block}# ///\n\n{textwrap.dedent(told)}'
+
+
+SIGNED = f"""
+[signature]
+exception = "RuntimeError"
+message = "{MESSAGE}"
+""".replace("[signature]", "[tool.harness.signature]")
+
+
+@pytest.fixture
+def write_repro(harness: Harness):
+    """Write a repro below `repros/` of the working directory; it is named after its project."""
+
+    def write(project: str, *, name: str = "", **parts: Any) -> Path:
+        path = harness.folder / "repros" / f"{name or project + '_step'}.py"
+        path.parent.mkdir(exist_ok=True)
+        told = {"tool": SIGNED, **parts}
+        if f"subjects.{project}" not in told["tool"]:
+            told["tool"] += f"\n[tool.harness.subjects.{project}]\n"
+        path.write_text(repro_text(project, **told), encoding="utf-8")
+        return path
+
+    return write
+
+
+@frozen
+class Parts:
+    """The parts of the way of a probe, below the command line."""
+
+    store: Store
+    index: Index
+    resolver: Resolver
+    builder: Builder
+    workspace: Workspace
+    prober: Prober
+
+
+@pytest.fixture(scope="session")
+def interpreter(uv_cache: Path):
+    """The interpreter that a probe gets by default."""
+    return find_interpreter(None, Uv(PipSettings(), extra_environment={"UV_CACHE_DIR": str(uv_cache)}))
+
+
+@pytest.fixture
+def parts(tmp_path: Path, house: Wheelhouse, uv_cache: Path, interpreter) -> Parts:
+    """Store, index, resolver, builder and prober with a cache of their own."""
+    return make_parts(tmp_path, PipSettings(index_url=house.url), uv_cache, interpreter)
+
+
+def make_parts(folder: Path, settings: PipSettings, uv_cache: Path, interpreter) -> Parts:
+    """The parts of a way of a probe, with all that they keep below a folder."""
+    uv = Uv(settings, extra_environment={"UV_CACHE_DIR": str(uv_cache)})
+    workspace = Workspace(folder / "cache")
+    index = Index(settings, workspace.index, environ={})
+    store = Store(folder / "results")
+    resolver = Resolver(uv, index, interpreter)
+    builder = Builder(uv, interpreter, workspace)
+    return Parts(store, index, resolver, builder, workspace, Prober(store, resolver, builder, workspace))
+
+
+def processes_below(folder: Path) -> list[psutil.Process]:
+    """Processes that have a path below a folder in their command line."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            words = process.cmdline()
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+        if any(str(folder) in word for word in words) and process.status() != psutil.STATUS_ZOMBIE:
+            found.append(process)
+    return found
