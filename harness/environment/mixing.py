@@ -62,7 +62,7 @@ class Mixer:
             _copy(below(base_pycache, packages), compiled, exchanged)
             _share_the_rest(base_pycache, pycache, base, folder)
             for path, content in mixture.files.items():
-                _exchange(inside / path, content)
+                _exchange(inside, path, content)
                 source = compiled / path
                 for stale in source.parent.glob(f"{source.stem}.*.pyc") if source.parent.is_dir() else ():
                     stale.unlink()
@@ -102,12 +102,19 @@ def _share_the_rest(base_pycache: Path, pycache: Path, base: Path, folder: Path)
     below(pycache, folder).mkdir(parents=True, exist_ok=True)
 
 
-def _exchange(path: Path, content: bytes | None) -> None:
+def _exchange(inside: Path, path: str, content: bytes | None) -> None:
     """Replace, never write into: the file may be shared with every other environment."""
-    path.unlink(missing_ok=True)
+    place = inside / path
+    place.unlink(missing_ok=True)
     if content is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content)
+        return
+    # An empty folder would still be found: as a namespace package, or as the metadata of a distribution.
+    folder = place.parent
+    while folder != inside and folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
+        folder = folder.parent
 
 
 def _not_python(mixture: Mixture, python: str) -> str:

@@ -38,21 +38,23 @@ def as_preferences(lock: Lock) -> str:
 
 def _pin(package: dict[str, object], tags: Sequence[Tag]) -> Pin:
     """The one file of a locked package that the installer will take: the wheel with the best tag, else the source."""
-    wheels = package.get("wheels") or ()
-    best = (
-        min(wheels, key=lambda wheel: _rank(_file_name(wheel), tags), default=None)
-        if isinstance(wheels, list)
-        else None
-    )
+    listed = package.get("wheels")
+    wheels = listed if isinstance(listed, list) else []
+    best = min(wheels, key=lambda wheel: _rank(_file_name(wheel), tags), default=None)
     chosen = best or package.get("sdist") or package.get("archive") or {}
-    hashes = chosen.get("hashes", {}) if isinstance(chosen, dict) else {}
     return Pin(
         name=normalized_name(str(package["name"])),
         version=str(package.get("version", "")),
         wheel=_file_name(chosen) if chosen else "",
-        sha256=str(hashes.get("sha256", "")),
+        sha256=_digest(chosen),
         size=chosen.get("size") if isinstance(chosen, dict) else None,
+        siblings=tuple(_digest(wheel) for wheel in wheels if wheel is not best and _digest(wheel)),
     )
+
+
+def _digest(file: object) -> str:
+    hashes = file.get("hashes", {}) if isinstance(file, dict) else {}
+    return str(hashes.get("sha256", ""))
 
 
 def _file_name(file: object) -> str:

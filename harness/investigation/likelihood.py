@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from packaging.requirements import Requirement
+
 from harness.investigation.plan import Plan
 from harness.investigation.regions import defined_names, used_names
 from harness.investigation.sides import METADATA, PackageFiles, Sides
@@ -19,9 +21,7 @@ _NEVER = 10**9
 def ranked_packages(changes: Mapping[str, Change], sides: Sides, plan: Plan) -> tuple[str, ...]:
     """The largest steps first; among equals those of the traceback, the innermost first, then what is asked for."""
     frames = _packages_of_frames(sides)
-    asked = [
-        normalized_name(text.split("=")[0].split("<")[0].split(">")[0].strip()) for text in plan.repro.dependencies
-    ]
+    asked = [normalized_name(Requirement(text).name) for text in plan.repro.dependencies]
     order = [*frames, *(name for name in asked if name != plan.subject), plan.subject]
 
     def rank(name: str) -> tuple[int, int, int, str]:
@@ -45,7 +45,7 @@ def ranked_files(
     wanted = used_names(plan.repro.source)
 
     def is_used(unit: str) -> bool:
-        return unit == METADATA or unit in used
+        return unit.startswith(METADATA) or not used.isdisjoint(units[unit])
 
     def rank(unit: str) -> tuple[int, int, int, str]:
         content = after.read(unit) if unit.endswith(".py") else None

@@ -7,10 +7,11 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from harness.environment.build import site_packages
 from harness.investigation.culprit import Proof
+from harness.investigation.renames import renamed
 from harness.model import Mixture, Observation, Verdict, normalized_name
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from harness.environment import Environment
     from harness.model import Lock
 
-METADATA = "metadata"  # the one unit that stands for all of a distribution's own metadata
+METADATA = "metadata of "  # with its name, the one unit that stands for all of a distribution's own metadata
 
 
 @frozen
@@ -59,7 +60,7 @@ class PackageFiles:
         wanted = set(distributions)
         digests = {}
         for record in packages.glob("*.dist-info/RECORD"):
-            if normalized_name(record.parent.name.split("-")[0]) in wanted:
+            if _distribution(record.parent.name) in wanted:
                 digests.update(_recorded(record))
         return cls(packages, digests)
 
@@ -69,15 +70,37 @@ class PackageFiles:
 
 
 def differing(before: PackageFiles, after: PackageFiles) -> dict[str, tuple[str, ...]]:
-    """Units of difference: a path for each file that differs, added and removed ones too; all metadata is one unit."""
+    """Units of difference by name, with the files of each; added and removed files are units too.
+
+    A renamed file is one unit, named by its newer path, and so is all metadata of a distribution.
+    """
     paths = sorted(
         path
         for path in before.digests.keys() | after.digests.keys()
         if before.digests.get(path) != after.digests.get(path)
     )
-    units: dict[str, tuple[str, ...]] = {path: (path,) for path in paths if not _is_metadata(path)}
-    metadata = tuple(path for path in paths if _is_metadata(path))
-    return {**units, METADATA: metadata} if metadata else units
+    files = [path for path in paths if not _is_metadata(path)]
+    moved = renamed(
+        {path: content for path in files if path not in after.digests and (content := before.read(path)) is not None},
+        {path: content for path in files if path not in before.digests and (content := after.read(path)) is not None},
+    )
+    units: dict[str, tuple[str, ...]] = {path: (path,) for path in files if path not in moved.values()}
+    units |= {newer: (older, newer) for newer, older in moved.items()}
+    for path in paths:
+        if _is_metadata(path):
+            name = METADATA + _distribution(path.split("/", 1)[0])
+            units[name] = (*units.get(name, ()), path)
+    return units
+
+
+def exchanged(lock: Lock, other: Lock, names: Iterable[str]) -> Lock:
+    """A lock with these distributions (normalised names) as in another one; what that one lacks is left out.
+
+    Nothing is asked of the resolver: requirements may be unmet.
+    """
+    chosen = set(names)
+    kept = [pin for pin in lock.pins if pin.name not in chosen]
+    return evolve(lock, pins=(*kept, *(pin for pin in other.pins if pin.name in chosen)))
 
 
 def mixture_of(paths: Iterable[str], source: PackageFiles, label: str) -> Mixture:
@@ -89,13 +112,17 @@ def _recorded(record: Path) -> dict[str, str]:
     found = {}
     with record.open(encoding="utf-8", newline="") as file:
         for path, digest, *_ in csv.reader(file):
-            # Scripts lie outside; RECORD itself follows from the rest.
-            if path.startswith("..") or path.endswith(("/RECORD", "/INSTALLER", "/REQUESTED", ".pyc")):
+            if path.startswith("..") or path.endswith(".pyc"):  # scripts lie outside
                 continue
             here = record.parent.parent / path
             if here.is_file():
                 found[path] = digest or hashlib.sha256(here.read_bytes()).hexdigest()
     return found
+
+
+def _distribution(folder: str) -> str:
+    """The distribution that a .dist-info folder belongs to."""
+    return normalized_name(folder.split("-")[0])
 
 
 def _is_metadata(path: str) -> bool:

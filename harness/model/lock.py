@@ -21,7 +21,8 @@ class Pin:
     """One installed distribution: normalised name, version, the wheel's file name and its SHA-256.
 
     `sha256` and `wheel` are empty for what was found in an environment that the harness did not build.
-    `size` is in bytes, None if the index does not say.
+    `size` is in bytes, None if the index does not say. `siblings` are the SHA-256 of the other files of this version
+    that the interpreter accepts too: of a few projects the installer's taste differs from the order of the tags.
     """
 
     name: str
@@ -29,6 +30,12 @@ class Pin:
     wheel: str = ""
     sha256: str = ""
     size: int | None = field(default=None, eq=False, order=False)
+    siblings: tuple[str, ...] = field(default=(), eq=False, order=False)
+
+    @property
+    def digests(self) -> tuple[str, ...]:
+        """Every SHA-256 that the installed file may have, the expected one first; empty if none is known."""
+        return (self.sha256, *self.siblings) if self.sha256 else ()
 
 
 @frozen
@@ -93,6 +100,6 @@ class Lock:
     def as_requirements(self) -> str:
         """Requirement lines with hashes, as pip and uv install them; names no index."""
         return "".join(
-            f"{pin.name}=={pin.version}" + (f" --hash=sha256:{pin.sha256}" if pin.sha256 else "") + "\n"
+            " ".join([f"{pin.name}=={pin.version}", *(f"--hash=sha256:{digest}" for digest in pin.digests)]) + "\n"
             for pin in self.pins
         )

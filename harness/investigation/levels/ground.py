@@ -13,7 +13,7 @@ from harness.environment import Environment, Index
 from harness.investigation.culprit import Proof, Region
 from harness.investigation.plan import Plan
 from harness.investigation.reduction import Candidate, LevelWatcher, Reduced, Reduction
-from harness.investigation.sides import Side
+from harness.investigation.sides import Side, Sides
 from harness.lanes import Lanes
 from harness.model import (
     Change,
@@ -52,35 +52,49 @@ class Ground:
     most: int = 48
     tally: Tally = field(factory=Tally)
 
-    def moved(self, lock: Lock, changes: Iterable[Change], as_of: str | None) -> Probe:
-        """A probe near a lock with some distributions at their newer versions; what they need moves along."""
+    def moved(self, sides: Sides, changes: Iterable[Change]) -> Probe:
+        """A probe near the older lock with some distributions at their newer versions; what they need moves along.
+
+        The subject moves no further than to the newer side.
+        """
         pins = {change.name: change.after for change in changes}
-        bare = [
+        subject = self.plan.subject
+        older, newer = sides.before.lock.version_of(subject), sides.after.lock.version_of(subject)
+        between = f"{subject}>={_public(older)},<={_public(newer)}" if older and newer else subject
+        others = [
             text
-            for text in (*self.plan.requirements, self.plan.subject)
+            for text in (*self.plan.requirements, between)
             if normalized_name(Requirement(text).name) not in pins
         ]
+        as_of = sides.after.observation.as_of
         combination = Combination(
             python=self.plan.interpreter.version,
-            requirements=(*bare, *(f"{name}=={version}" for name, version in pins.items() if version is not None)),
+            requirements=(*others, *(f"{name}=={version}" for name, version in pins.items() if version is not None)),
             holds=self.plan.holds,
             as_of=datetime.fromisoformat(as_of) if as_of else None,
-            near=lock.id,
+            near=sides.before.lock.id,
             device=self.plan.device,
             prereleases=tuple(name for name, version in pins.items() if version and _is_prerelease(version)),
             from_source=self.plan.question.from_source,
         )
-        return Probe(self.plan.repro, combination, lock)
+        return Probe(self.plan.repro, combination, sides.before.lock)
+
+    def installed(self, side: Side, lock: Lock) -> Probe:
+        """A probe of a lock made from that of a side; the resolver is not asked."""
+        return self._known(side, lock, None, trace=False)
 
     def mixed(self, side: Side, mixture: Mixture | None, *, trace: bool = False) -> Probe:
         """A probe in the environment of one side, some of its files exchanged."""
+        return self._known(side, side.lock, mixture, trace=trace)
+
+    def _known(self, side: Side, lock: Lock, mixture: Mixture | None, *, trace: bool) -> Probe:
         combination = Combination(
             python=self.plan.interpreter.version,
             requirements=side.observation.requirements,
             as_of=datetime.fromisoformat(side.observation.as_of) if side.observation.as_of else None,
             device=self.plan.device,
         )
-        return Probe(self.plan.repro, combination, mixture=mixture, trace=trace, lock=side.lock)
+        return Probe(self.plan.repro, combination, mixture=mixture, trace=trace, lock=lock)
 
     def reduce(
         self,
@@ -176,6 +190,11 @@ def _place(region: Region) -> str:
 def versions(packages: Iterable[Change], *, newer: bool) -> str:
     """The packages at one side."""
     return listed(f"{change.name} {(change.after if newer else change.before) or '(absent)'}" for change in packages)
+
+
+def _public(version: str) -> str:
+    """Without the local label, which names a build and can't stand in a range."""
+    return version.partition("+")[0]
 
 
 def _is_prerelease(version: str) -> bool:
