@@ -19,6 +19,7 @@ from harness.environment import (
     find_interpreter,
     foreign_lock,
 )
+from harness.environment.cleaning import discard
 from harness.model import Combination, Device, Lock, Mixture, Observation, Outcome, Repro
 from harness.run.process import Cancelled
 from harness.run.runner import Job, run_repro
@@ -159,6 +160,8 @@ class Prober:
             cancel=cancel,
         )
         self.builder.after_run(environment)
+        if environment.is_mixture and environment.folder is not None:
+            discard(environment.folder, self.workspace)
         observation = Observation(
             key=prepared.key,
             outcome=ran.outcome,

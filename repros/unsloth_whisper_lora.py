@@ -5,6 +5,7 @@
 # [tool.harness]
 # device = "cuda"
 # timeout = 600
+# reported = "unsloth_zoo/gradient_checkpointing.py, line 598, in backward"
 #
 # [tool.harness.subjects.unsloth-zoo]
 # good = "2025.6.5"

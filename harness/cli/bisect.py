@@ -99,7 +99,7 @@ def bisect(
         device=device,
         confirm=confirm,
         from_source=from_source,
-        typed=("--repro", shlex.quote(repro)) if repro else ("--run", shlex.quote(run)) if run else (),
+        typed=_typed(repro, run, params),
     )
     workshop = open_workshop(
         results_folder,
@@ -140,3 +140,10 @@ def bisect(
 
 def _short(path: Path) -> Path:
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+def _typed(repro: str | None, run: str | None, params: tuple[str, ...]) -> tuple[str, ...]:
+    """The words that name the repro, to be typed again."""
+    words = ["--repro", repro] if repro else ["--run", run] if run else []
+    words += [word for param in params for word in ("--param", param)]
+    return tuple(map(shlex.quote, words))

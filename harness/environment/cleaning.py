@@ -35,20 +35,26 @@ def kept_folders(workspace: Workspace) -> list[Kept]:
 
 def remove(kept: Kept, workspace: Workspace) -> bool:
     """Remove an environment and its bytecode tree, unless it is being built; whether it was removed."""
-    lock_id = kept.path.name.split("-")[0]
+    is_finished = kept.path.parent == workspace.environments
+    name = kept.path.name if is_finished else kept.path.name.rpartition("-")[0]
     try:
-        with FileLock(workspace.locks / f"{lock_id}.lock", timeout=0):
+        with FileLock(workspace.locks / f"{name}.lock", timeout=0):
             # Renamed first: a half-removed folder must not be taken for an environment.
-            doomed = workspace.building / f"{lock_id}-removed"
-            if kept.path.parent == workspace.environments:
+            doomed = workspace.building / f"{name}-removed"
+            if is_finished:
                 kept.path.rename(doomed)
+                shutil.rmtree(workspace.pycache / name, ignore_errors=True)
             else:
                 doomed = kept.path
             shutil.rmtree(doomed, ignore_errors=True)
-            shutil.rmtree(workspace.pycache / lock_id, ignore_errors=True)
     except Timeout:
         return False
     return True
+
+
+def discard(folder: Path, workspace: Workspace) -> None:
+    """Remove one finished environment that is cheap to make again (a mixture)."""
+    remove(Kept(folder, 0, 0.0), workspace)
 
 
 def _own_bytes(folder: Path) -> int:

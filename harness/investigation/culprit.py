@@ -64,8 +64,8 @@ class Finding:
     `packages` are the distributions that moved, `files` and `regions` what of them made the difference. `proofs`
     are the counterfactuals: the culprit reverted on the newer side, and advanced alone on the older one. `candidates`
     counts what could have been it, `runs` the probes of this level, `unresolved` the mixtures among them that could
-    not be judged; `is_minimal` says that nothing smaller was enough; `needs` are the regions that
-    had to be advanced along to bring the difference; `notes` tell what was weaker than wished.
+    not be judged; `is_minimal` says that nothing smaller was enough; `needs` are the regions and `needed_files` the
+    files that had to be advanced along to bring the difference; `notes` tell what was weaker than wished.
     """
 
     level: Level
@@ -78,6 +78,7 @@ class Finding:
     unresolved: int = 0
     is_minimal: bool = True
     needs: tuple[Region, ...] = ()
+    needed_files: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _CONTEXT_LINES = 3
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 @frozen(slots=False)
@@ -31,15 +32,15 @@ class FileDifference:
 
     @classmethod
     def between(cls, path: str, before: str, after: str) -> FileDifference:
-        """Compare by lines."""
-        matcher = difflib.SequenceMatcher(None, before.splitlines(), after.splitlines(), autojunk=False)
+        """Compare by lines, with their ends."""
+        matcher = difflib.SequenceMatcher(None, lines_of(before), lines_of(after), autojunk=False)
         blocks = tuple((a, b, c, d) for tag, a, b, c, d in matcher.get_opcodes() if tag != "equal")
         return cls(path, before, after, blocks)
 
     def mixed(self, old: Iterable[int]) -> str:
         """The newer text with these regions (by number) as they were in the older one."""
         reverted = set(old)
-        before, after = self.before.splitlines(keepends=True), self.after.splitlines(keepends=True)
+        before, after = lines_of(self.before), lines_of(self.after)
         lines: list[str] = []
         reached = 0
         for number, (a, b, c, d) in enumerate(self.blocks):
@@ -63,8 +64,7 @@ class FileDifference:
     def function_of(self, number: int) -> str:
         """The qualified name of the function or class around a region, "" at module level."""
         a, b, c, d = self.blocks[number]
-        newer = _enclosing(self.after, c + 1, max(d, c + 1))
-        return newer or (_enclosing(self.before, a + 1, max(b, a + 1)) if b > a and d == c else "")
+        return _enclosing(self.after, c, d) if d > c else _enclosing(self.before, a, b)
 
     def is_function(self, name: str) -> bool:
         """Whether a qualified name is a function in either text."""
@@ -101,15 +101,15 @@ class FileDifference:
     def lacking(self, old: Iterable[int]) -> frozenset[int]:
         """Further regions to revert for the names: those that bring a missing definition, else all its users."""
         old = frozenset(old)
-        before, after = self.before.splitlines(), self.after.splitlines()
+        before, after = lines_of(self.before), lines_of(self.after)
         needed: set[int] = set()
         for name in self.flaws(old):
             defining = re.compile(
                 rf"\b(?:def|class)\s+{name}\b|^\s*{name}\s*[:=]|\bimport\b.*\b{name}\b|^\s*{name},?$", re.M
             )
             using = re.compile(rf"\b{name}\b")
-            bring = {i for i, (a, b, _, _) in enumerate(self.blocks) if defining.search("\n".join(before[a:b]))} - old
-            keep = {i for i, (_, _, c, d) in enumerate(self.blocks) if using.search("\n".join(after[c:d]))} - old
+            bring = {i for i, (a, b, _, _) in enumerate(self.blocks) if defining.search("".join(before[a:b]))} - old
+            keep = {i for i, (_, _, c, d) in enumerate(self.blocks) if using.search("".join(after[c:d]))} - old
             needed |= bring or keep
         return frozenset(needed)
 
@@ -119,7 +119,7 @@ class FileDifference:
 
     def _diff(self, number: int) -> str:
         a, b, c, d = self.blocks[number]
-        before, after = self.before.splitlines(), self.after.splitlines()
+        before, after = ([line.rstrip("\r\n") for line in lines_of(text)] for text in (self.before, self.after))
         first, last = max(0, c - _CONTEXT_LINES), min(len(after), d + _CONTEXT_LINES)
         head = f"@@ -{a + 1 - (c - first)},{b - a + (c - first) + (last - d)} +{first + 1},{last - first} @@"
         lines = [f" {line}" for line in after[first:c]]
@@ -178,8 +178,16 @@ def undefined_names(source: str) -> frozenset[str]:
     return frozenset(str(message.message_args[0]) for message in found if isinstance(message, messages.UndefinedName))
 
 
+def lines_of(source: str) -> list[str]:
+    """The lines of a text with their ends, cut as Python's own parser cuts them: form feeds are no ends."""
+    return _LINE.findall(source)
+
+
 def _enclosing(source: str, first: int, last: int) -> str:
-    around = [row for row in _definitions(source) if row[0] <= first and last <= row[1]]
+    """The innermost definition around some lines, from `first` up to and without `last`; empty lines don't count."""
+    filled = [number for number, line in enumerate(lines_of(source)[first:last], first + 1) if line.strip()]
+    top, bottom = (filled[0], filled[-1]) if filled else (first + 1, last)
+    around = [row for row in _definitions(source) if row[0] <= top and bottom <= row[1]]
     return max(around, key=lambda row: row[0])[2] if around else ""
 
 

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from harness.search import BisectionResult
 
 
+_FEW = 3
+
+
 def sentence_for(answer: Answer, result: BisectionResult, name: Mapping[int, str]) -> str:
     """One sentence that answers the question, with what is uncertain in it."""
     subject = answer.subject
@@ -54,6 +57,8 @@ def advice_for(answer: Answer, plan: Plan) -> str:
             return f"If an older release failed: {base} --bad VERSION; to see which one mended it, add --find-fix"
         case Status.NOT_A_REGRESSION if plan.good is not None:
             return f"To look further back than {plan.releases[plan.good].version}: {base} --good VERSION"
+        case Status.NOT_A_REGRESSION if plan.bad is None or plan.bad == len(plan.releases) - 1:
+            return ""
         case Status.NOT_A_REGRESSION:
             return f"If a later release fixed it: {base} --find-fix --bad {answer.steps[0].release}"
         case Status.FOUND:
@@ -93,18 +98,19 @@ def _positions(steps: list[Step], name: Mapping[int, str]) -> list[int]:
 def culprit_sentence(answer: Answer, culprit: Culprit) -> str:
     """What of the change made the difference, and how sure that is."""
     finest = culprit.finest
-    packages = _and(f"{c.name} {c.after or '(removed)'}" for c in culprit.packages)
+    packages = _few(f"{c.name} {c.after or '(removed)'}" for c in culprit.packages)
     verb = "fix" if answer.status is Status.FIXED else "cause"
     elsewhere = not any(change.name == answer.subject for change in culprit.packages)
     where = ""
     if finest.regions:
-        where = f", in {_and(finest.files)}, at {_and(_place(region) for region in finest.regions)}"
+        at = _few(_place(region, finest.files) for region in finest.regions)
+        where = f", in {finest.files[0]}, at {at}" if len(finest.files) == 1 else f", at {at}"
     elif finest.files:
-        where = f", in {_and(finest.files)}"
+        where = f", in {_few(finest.files)}"
     if finest.is_proved:
         sure = "reverting that alone undoes it, adding that alone brings it"
-        if finest.needs:
-            needed = _and(_place(region) for region in finest.needs)
+        if finest.needs or finest.needed_files:
+            needed = _few([*(_place(region, finest.files) for region in finest.needs), *finest.needed_files])
             sure = f"reverting that alone undoes it, adding it brings it together with {needed}"
         lead = f"The {verb} is {packages}"
     elif finest.is_shown_one_way:
@@ -117,12 +123,17 @@ def culprit_sentence(answer: Answer, culprit: Culprit) -> str:
     return f"{lead}{where}: {sure}.{met}"
 
 
-def _place(region: Region) -> str:
+def _place(region: Region, files: tuple[str, ...]) -> str:
+    """The lines of a region and what they stand in; its file too, where that is not the only one spoken of."""
     lines = region.after if region.after[1] >= region.after[0] else region.before
     at = f"lines {lines[0]}-{lines[1]}" if lines[1] > lines[0] else f"line {lines[0]}"
-    return f"{at} of {region.function}" if region.function else at
+    at = f"{at} of {region.function}" if region.function else at
+    return at if files == (region.file,) else f"{at} in {region.file}"
 
 
-def _and(items: Iterable[str]) -> str:
+def _few(items: Iterable[str]) -> str:
+    """Up to three items by name; of more the first two, and how many more."""
     names = list(items)
+    if len(names) > _FEW:
+        names = [*names[: _FEW - 1], f"{len(names) - _FEW + 1} more"]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

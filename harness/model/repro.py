@@ -59,7 +59,8 @@ class Repro:
     """A script to run (`source`), or a command (`argv`), and what is known of it.
 
     `digest` identifies its content; `subjects` maps project names to bounds, the default first; `timeout`
-    is in seconds of wall clock, `memory` in bytes (None: the machine's limit).
+    is in seconds of wall clock, `memory` in bytes (None: the machine's limit). `reported` says where the bug showed in
+    the report that the repro began from.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Repro:
     cases: dict[str, Case] = field(factory=dict)
     params: dict[str, Any] = field(factory=dict)
     summary: str = ""
+    reported: str = ""
 
     def with_params(self, params: dict[str, Any]) -> Repro:
         """The repro with these parameters; a parameter `case` brings that case's bounds and signature.
@@ -116,7 +118,7 @@ def parse_repro(source: str, *, name: str, path: str = "") -> Repro:
     except tomllib.TOMLDecodeError as error:
         raise BadRepro(f"{where}: its script metadata is not valid TOML: {error}") from error
     table = _table(metadata.get("tool", {}), "harness", where)
-    known = {"device", "timeout", "memory", "subjects", "signature", "cases", "params"}
+    known = {"device", "timeout", "memory", "subjects", "signature", "cases", "params", "reported"}
     if unknown := sorted(set(table) - known):
         raise BadRepro(
             f"{where}: [tool.harness] has unknown keys: {', '.join(unknown)}; it knows {', '.join(sorted(known))}"
@@ -146,6 +148,7 @@ def parse_repro(source: str, *, name: str, path: str = "") -> Repro:
         },
         params=dict(_table(table, "params", where)),
         summary=_summary(source),
+        reported=_text(table.get("reported"), "reported", where) or "",
     )
 
 

@@ -226,7 +226,7 @@ def _trace(kept: KeptAnswer, observation: Observation) -> str:
     if observation.exception is None:
         return ""
     culprits = {change.name for change in kept.answer.culprit.packages} if kept.answer.culprit else set()
-    names = culprits or {kept.answer.subject}
+    names = culprits | {kept.answer.subject}
     return plain(trimmed_traceback(observation.exception, names, f"{kept.repro.name}.py"))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.investigation import Answer, Finding, Status
-from harness.model import Device, Observation
+from harness.model import Device, Observation, normalized_name
 
 if TYPE_CHECKING:
     from harness.report.archive import KeptAnswer
@@ -71,6 +71,8 @@ def facts_of(kept: KeptAnswer) -> list[tuple[str, str]]:
     lock = next((side.lock for side in answer.sides if side.lock is not None), None)
     told = [
         ("Recognised by", str(answer.signature) if answer.signature else ""),
+        ("Fails in", _failing_frame(kept)),
+        ("Reported in", kept.repro.reported),
         ("Repro", f"{kept.repro.name}: {kept.repro.summary}" if kept.repro.summary else kept.repro.name),
         ("Parameters", ", ".join(f"{name} = {value!r}" for name, value in kept.repro.params.items())),
         ("Device", _device(answer)),
@@ -80,6 +82,16 @@ def facts_of(kept: KeptAnswer) -> list[tuple[str, str]]:
         ("Companions", _companions(answer.as_of)),
     ]
     return [(label, text) for label, text in told if text]
+
+
+def _failing_frame(kept: KeptAnswer) -> str:
+    """The innermost frame of the packages that the answer is about."""
+    about = {kept.answer.subject}
+    if kept.answer.culprit is not None:
+        about |= {change.name for change in kept.answer.culprit.packages}
+    raised = next((side.exception for side in kept.answer.sides if side.exception is not None), None)
+    frames = [frame for frame in raised.frames if normalized_name(frame.package) in about] if raised else []
+    return f"{frames[-1].file}, line {frames[-1].line}, in {frames[-1].function}" if frames else ""
 
 
 def _companions(as_of: str) -> str:

@@ -20,16 +20,19 @@ if TYPE_CHECKING:
 
     Bisect = Callable[..., dict[str, Any]]
 
+WHISPER = ("--repro", "whisper_lora_checkpointing")
+
 # Runs beyond a plain bisection that a good search may need: the two ends.
 _SPARE = 2
 
 
 @pytest.fixture
 def bisect(tmp_path: Path) -> Bisect:
-    """The answer of `harness bisect` down to the release, by its own JSON."""
+    """The answer of `harness bisect` by its own JSON, down to the release unless said otherwise."""
 
     def run(*words: str, expected: int = 0) -> dict[str, Any]:
-        command = [sys.executable, "-m", "harness", "bisect", "--depth", "release", *words, "--json"]
+        depth = () if "--depth" in words else ("--depth", "release")
+        command = [sys.executable, "-m", "harness", "bisect", *depth, *words, "--json"]
         command += ["--results", str(tmp_path / "results")]
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
         assert ended.returncode == expected, ended.stderr + ended.stdout
@@ -50,6 +53,41 @@ def test_quick_bisection_around_the_change(bisect: Bisect) -> None:
     assert (answer["last_good"], answer["first_bad"]) == ("4.52.4", "4.53.0")
     assert answer["suspects"] == ["4.53.0"]
     assert [change["name"] for change in answer["lock_changes"]] == ["transformers"]
+
+
+def test_quick_unsloth_on_the_stand_in_for_cuda(bisect: Bisect) -> None:
+    """One good and one bad run of unsloth without a GPU, each with the companions of its own day."""
+    answer = bisect("unsloth-zoo", "--device", "emulated")
+    assert (answer["last_good"], answer["first_bad"]) == ("2025.6.5", "2025.6.6")
+    first = answer["lock_changes"][0]
+    assert (first["name"], first["before"], first["after"]) == ("transformers", "4.52.4", "4.53.0")
+
+
+def test_the_lines_that_broke_it(bisect: Bisect) -> None:
+    """One call in the decoder, shown both ways, in at most 40 runs in all."""
+    answer = bisect("transformers", "--depth", "region")
+    finest = answer["culprit"][-1]
+    assert (finest["level"], finest["proved"]) == ("region", True)
+    assert finest["files"] == ["transformers/models/whisper/modeling_whisper.py"]
+    assert [region["function"] for region in finest["regions"]] == ["WhisperDecoder.forward"]
+    assert finest["regions"][0]["before"] == [1173, 1200]
+    assert answer["probes"] + answer["culprit_probes"] <= 40
+
+
+def test_the_lines_behind_unsloth(bisect: Bisect) -> None:
+    """Users met it with unsloth-zoo 2025.6.6; the cause is the same call in transformers."""
+    answer = bisect("unsloth-zoo", "--device", "emulated", "--depth", "region")
+    finest = answer["culprit"][-1]
+    assert finest["packages"] == ["transformers 4.52.4 -> 4.53.0"]
+    assert [region["function"] for region in finest["regions"]] == ["WhisperDecoder.forward"]
+    assert finest["proved"]
+
+
+def test_the_release_of_unsloth_that_works_around_it(bisect: Bisect) -> None:
+    """With transformers and peft held, 2025.11.4 rewrites the decoder so that it works."""
+    held = ("--hold", "transformers==4.56.2", "--hold", "peft==0.17.1")
+    answer = bisect("unsloth-zoo", "--find-fix", "--bad", "2025.11.3", "--good", "2025.12.8", *held)
+    assert (answer["last_bad"], answer["first_good"]) == ("2025.11.3", "2025.11.4")
 
 
 def test_the_release_that_broke_it(bisect: Bisect) -> None:
@@ -74,11 +112,12 @@ def test_the_pre_release_that_mended_it(bisect: Bisect) -> None:
 
 def test_peft_did_not_break_it(bisect: Bisect) -> None:
     """With transformers held at a broken release every peft fails, so peft is not to blame."""
-    answer = bisect("peft", "--good", "0.15.2", "--bad", "0.18.1", expected=1)
+    answer = bisect("peft", *WHISPER, "--good", "0.15.2", "--bad", "0.18.1", expected=1)
     assert answer["status"] == "not-a-regression"
 
 
 def test_peft_with_a_transformers_that_works(bisect: Bisect) -> None:
     """With transformers held at the last good release there is no failure to find."""
-    answer = bisect("peft", "--good", "0.15.2", "--bad", "0.18.1", "--hold", "transformers==4.52.4", expected=1)
+    held = ("--hold", "transformers==4.52.4")
+    answer = bisect("peft", *WHISPER, "--good", "0.15.2", "--bad", "0.18.1", *held, expected=1)
     assert answer["status"] == "no-failure"

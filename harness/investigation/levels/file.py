@@ -1,82 +1,133 @@
 """The file level: which files of the culprit make the difference.
 
-In the newer environment a part of the culprit's files is put back to the older release. Added, removed and compiled
-files count; all metadata of a distribution counts as one.
+In the newer environment a part of the culprit's files is put back to the older release. Added, removed, renamed and
+compiled files count; all metadata of a distribution counts as one. What is found is then advanced in the older
+environment; where that does not bring the difference, what it takes besides is looked for.
 """
 
 from __future__ import annotations
 
-from harness.investigation.culprit import Finding, Level
-from harness.investigation.levels.ground import Ground, listed, versions
+from collections.abc import Iterable
+
+from attrs import evolve, frozen
+
+from harness.investigation.culprit import Finding, Level, Proof
+from harness.investigation.levels.exchange import Exchange
+from harness.investigation.levels.ground import Ground, listed
 from harness.investigation.likelihood import ranked_files
-from harness.investigation.reduction import Candidate
-from harness.investigation.sides import PackageFiles, Sides, differing, mixture_of
-from harness.probe import Probe
+from harness.investigation.mentions import lacked
+from harness.investigation.reduction import Candidate, Reduced
+from harness.investigation.sides import Sides
+from harness.model import Verdict
 
 _REST = "files that the run did not use"
+_MOST = 16
+_FEW = 3  # so many are looked into; more are only told
+
+
+@frozen
+class _Advance:
+    """The proof that could be had, which units it took besides, whether these belong to the culprit, and the search."""
+
+    proof: Proof
+    besides: Candidate = frozenset()
+    belong: bool = False
+    search: Reduced | None = None
+    notes: tuple[str, ...] = ()
 
 
 def find_files(ground: Ground, sides: Sides, package: Finding) -> Finding | None:
     """The files that make the difference; None where the sides can't be taken apart or no file differs."""
-    content = both_contents(ground, sides, package)
-    if content is None:
+    exchange = Exchange.of(ground, sides, package)
+    if exchange is None or not exchange.units:
         return None
-    before, after = content
-    units = differing(before, after)
-    if not units:
-        return None
+    count = len(exchange.units)
     names = listed(change.name for change in package.packages)
-    ground.watcher.level(Level.FILE, f"{len(units)} files of {names} differ: which of them make the difference?")
-    ranked, unused = ranked_files(
-        units, sides, ground.plan, after, ground.traced(sides.after) if len(units) > 1 else {}
-    )
-    lumps = {unit: (unit,) for unit in ranked} | ({_REST: unused} if unused else {})
-
-    def paths(chosen: Candidate) -> list[str]:
-        return [path for lump in chosen for unit in lumps[lump] for path in units[unit]]
-
-    older = versions(package.packages, newer=False)
-
-    def probe_of(chosen: Candidate) -> Probe:
-        return ground.mixed(sides.after, mixture_of(paths(chosen), before, f"{listed(sorted(chosen))} as in {older}"))
-
-    reduced = ground.reduce(
-        sides.before.verdict, tuple(lumps), probe_of, lambda chosen: f"reverted: {listed(sorted(chosen))}"
-    )
-    files = tuple(sorted(unit for lump in reduced.units for unit in lumps[lump]))
-    label = f"{listed(files)} as in {versions(package.packages, newer=True)}"
-    alone = ground.mixed(sides.before, mixture_of(paths(reduced.units), after, label))
-    proofs = (
-        ground.shown(
-            f"the {sides.after.verdict.value} environment with only {listed(files)} reverted",
-            reduced,
-            sides.before.verdict,
-        )
-        if reduced.shown
-        else sides.before.as_proof(f"the {sides.after.verdict.value} environment with {listed(files)} reverted"),
-        ground.proof(
-            f"the {sides.before.verdict.value} environment with only {listed(files)} advanced",
-            alone,
-            sides.after.verdict,
-        ),
-    )
+    ground.watcher.level(Level.FILE, f"{count} files of {names} differ: which of them make the difference?")
+    called = ground.traced(sides.after) if count > 1 else {}
+    used, unused = ranked_files(exchange.units, sides, ground.plan, exchange.after, called)
+    back = _reverted(exchange, used, unused)
+    found = back[-1].units
+    advance = _advanced(exchange, found, tuple(unit for unit in (*used, *unused) if unit not in found))
+    if advance.belong:
+        found |= advance.besides
+    searches = (*back, *([advance.search] if advance.search is not None else []))
     return Finding(
         Level.FILE,
         package.packages,
-        files=files,
-        proofs=proofs,
-        candidates=len(units),
-        runs=reduced.runs + 1,
-        unresolved=reduced.unresolved,
-        is_minimal=reduced.is_minimal,
-        notes=ground.notes(reduced),
+        files=exchange.named(found),
+        proofs=(exchange.proof_back(found), advance.proof),
+        candidates=count,
+        runs=sum(search.runs for search in searches) + 2,
+        unresolved=sum(search.unresolved for search in searches),
+        is_minimal=back[-1].is_minimal and (advance.search is None or advance.search.is_minimal),
+        needed_files=() if advance.belong else exchange.named(advance.besides),
+        notes=(*ground.notes(back[-1]), *advance.notes),
     )
 
 
-def both_contents(ground: Ground, sides: Sides, package: Finding) -> tuple[PackageFiles, PackageFiles] | None:
-    """The files of the culprit's packages before and after."""
-    names = [change.name for change in package.packages]
-    before, after = ground.environment(sides.before), ground.environment(sides.after)
-    if before is None or after is None:
-        return None
-    return PackageFiles.of(before, names), PackageFiles.of(after, names)
+def _reverted(exchange: Exchange, used: tuple[str, ...], unused: tuple[str, ...]) -> tuple[Reduced, ...]:
+    """The fewest units whose reversal undoes the difference; those that the run did not use are one unit at first."""
+    ground, flipped = exchange.ground, exchange.sides.before.verdict
+    lumps = {unit: frozenset({unit}) for unit in used} | ({_REST: frozenset(unused)} if unused else {})
+
+    def reduce(units: dict[str, Candidate]) -> Reduced:
+        return ground.reduce(
+            flipped,
+            tuple(units),
+            lambda chosen: exchange.reverted(frozenset().union(*(units[name] for name in chosen))),
+            lambda chosen: f"reverted: {listed(sorted(chosen))}",
+        )
+
+    coarse = reduce(lumps)
+    found = frozenset().union(*(lumps[name] for name in coarse.units))
+    if _REST not in coarse.units:
+        return (coarse,)
+    if len(unused) == 1:
+        return (evolve(coarse, units=found),)
+    return coarse, reduce({unit: frozenset({unit}) for unit in (*used, *unused) if unit in found})
+
+
+def _advanced(exchange: Exchange, found: Candidate, others: tuple[str, ...]) -> _Advance:
+    """The counterfactual the other way, with what else it takes.
+
+    Where the older environment runs with these units and is as before, others make the difference together with them:
+    all are the culprit. Where it can't be run, that may be for files that these import: new ones are of the culprit,
+    changed ones are only told.
+    """
+    alone = exchange.proof_forth(found)
+    expected = exchange.sides.after.verdict
+    if alone.holds or not others:
+        return _Advance(alone)
+    ran = alone.verdict is not Verdict.SKIP
+    if not ran:
+        texts = [path for unit in found for path in exchange.units[unit]]
+        near = lacked(texts, exchange.paths(others), exchange.before.read, exchange.after.read)
+        others = tuple(unit for unit in others if not near.isdisjoint(exchange.units[unit]))
+        if not others:
+            return _Advance(alone)
+        proof = exchange.proof_forth(found.union(others))
+        if not proof.holds:
+            return _Advance(alone)
+        if len(others) > _FEW:
+            return _Advance(proof, frozenset(others), notes=(_takes(found, alone, others),))
+    search = evolve(exchange.ground, most=_MOST).reduce(
+        expected,
+        others,
+        lambda chosen: exchange.advanced(found | chosen),
+        lambda chosen: f"advanced: {listed(sorted(found | chosen))}",
+    )
+    besides = search.units
+    proof = exchange.proof_forth(found | besides)
+    if search.gave_up or not proof.holds:
+        note = f"{listed(sorted(found))} alone does not bring it; what else it takes was not found"
+        return _Advance(alone, search=search, notes=(note,))
+    takes = _takes(found, alone, besides)
+    belong = ran or all(map(exchange.is_added, besides))
+    return _Advance(proof, besides, belong, search, (takes, *exchange.ground.notes(search)))
+
+
+def _takes(found: Candidate, alone: Proof, besides: Iterable[str]) -> str:
+    return (
+        f"{listed(sorted(found))} alone: {alone.verdict.value}, {alone.reason}; it takes {listed(sorted(besides))} too"
+    )

@@ -62,9 +62,7 @@ class Ground:
         older, newer = sides.before.lock.version_of(subject), sides.after.lock.version_of(subject)
         between = f"{subject}>={_public(older)},<={_public(newer)}" if older and newer else subject
         others = [
-            text
-            for text in (*self.plan.requirements, between)
-            if normalized_name(Requirement(text).name) not in pins
+            text for text in (*self.plan.requirements, between) if normalized_name(Requirement(text).name) not in pins
         ]
         as_of = sides.after.observation.as_of
         combination = Combination(

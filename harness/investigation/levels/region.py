@@ -10,19 +10,19 @@ from attrs import evolve
 
 from harness.investigation.culprit import Finding, Level
 from harness.investigation.levels.advance import advanced_alone
-from harness.investigation.levels.file import both_contents
+from harness.investigation.levels.exchange import both_contents
 from harness.investigation.levels.ground import Ground, listed, places, versions
 from harness.investigation.levels.texts import COSMETIC, Texts
 from harness.investigation.likelihood import ranked_groups
 from harness.investigation.reduction import Candidate, Reduced
-from harness.investigation.sides import METADATA, Sides
+from harness.investigation.sides import Sides
 from harness.probe import Probe
 
 
 def find_regions(ground: Ground, sides: Sides, found: Finding) -> Finding | None:
     """The regions that make the difference; None where the files can't be cut into regions."""
     content = both_contents(ground, sides, found)
-    if content is None or METADATA in found.files:
+    if content is None:
         return None
     texts = Texts.of(found.files, *content)
     if texts is None:

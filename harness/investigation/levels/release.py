@@ -1,15 +1,41 @@
-"""The release level of a culprit that is not the subject: which of its own releases, all else held."""
+"""The release level of a culprit that is not the subject: which of its own releases, all else held.
+
+All else is held in place, whatever its requirements say; only what a release of the culprit itself needs moves along.
+"""
 
 from __future__ import annotations
 
-from attrs import evolve
+from attrs import evolve, fields, frozen
+from packaging.requirements import Requirement
+from packaging.version import Version
 
+from harness.errors import UnknownProject, UnknownRelease
 from harness.investigation.bisect import Bisecting, BisectWatcher
 from harness.investigation.culprit import Finding
 from harness.investigation.levels.ground import Ground
-from harness.investigation.plan import releases_between
-from harness.investigation.sides import Side, Sides
-from harness.model import Verdict
+from harness.investigation.plan import Plan, releases_between
+from harness.investigation.sides import Side, Sides, exchanged
+from harness.model import Lock, Verdict, normalized_name
+from harness.probe import Probe, Prober
+
+
+@frozen(kw_only=True)
+class _InPlace(Plan):
+    """A plan in which each release is put into one lock."""
+
+    base: Lock
+    prober: Prober
+    asked: tuple[str, ...]
+
+    def probe(self, position: int, near: Lock | None, attempt: int = 0) -> Probe:  # noqa: ARG002 - always near `base`
+        """The probe of one release: what it alone resolves to near the lock, in the lock."""
+        alone = super().probe(position, self.base, attempt)
+        lock = self.prober.resolve(alone).lock
+        if lock is None:
+            return alone
+        moved = [change.name for change in self.base.diff(lock) if change.after is not None]
+        combination = evolve(alone.combination, requirements=(*self.asked, *alone.combination.requirements), near=None)
+        return evolve(alone, combination=combination, near=None, lock=exchanged(self.base, lock, moved))
 
 
 def narrow_release(ground: Ground, sides: Sides, package: Finding, watcher: BisectWatcher) -> tuple[Finding, Sides]:
@@ -21,11 +47,17 @@ def narrow_release(ground: Ground, sides: Sides, package: Finding, watcher: Bise
     change = package.packages[0]
     if len(package.packages) != 1 or change.before is None or change.after is None:
         return package, sides
-    releases = releases_between(ground.index, plan, change.name, change.before, change.after)
+    lower, upper = sorted((change.before, change.after), key=Version)
+    try:
+        releases = releases_between(ground.index, plan, change.name, lower, upper)
+    except (UnknownProject, UnknownRelease) as unknown:
+        return evolve(package, notes=(*package.notes, f"not bisected over its own releases: {unknown}")), sides
     if len(releases) <= 2:
         return package, sides
-    question = evolve(plan.question, subject=change.name, find_fix=sides.before.verdict is Verdict.BAD, confirm=0)
-    ends = {sides.before.verdict: 0, sides.after.verdict: len(releases) - 1}
+    is_upgrade = lower == change.before
+    oldest, newest = (sides.before, sides.after) if is_upgrade else (sides.after, sides.before)
+    question = evolve(plan.question, subject=change.name, find_fix=oldest.verdict is Verdict.BAD, confirm=0)
+    ends = {oldest.verdict: 0, newest.verdict: len(releases) - 1}
     narrower = evolve(
         plan,
         question=question,
@@ -35,23 +67,29 @@ def narrow_release(ground: Ground, sides: Sides, package: Finding, watcher: Bise
         bad=ends[Verdict.BAD],
         left_out=(),
         as_of=sides.after.observation.as_of or "none",
-        requirements=(*plan.requirements, plan.subject),
+        requirements=(),
+        holds=tuple(hold for hold in plan.holds if normalized_name(Requirement(hold).name) != change.name),
         anchor=sides.before.lock,
         choices=(),
     )
-    answer = Bisecting(narrower, ground.prober, ground.lanes, watcher).run()
+    in_place = _InPlace(
+        **{name.name: getattr(narrower, name.name) for name in fields(Plan)},
+        base=sides.before.lock,
+        prober=ground.prober,
+        asked=(*plan.requirements, plan.subject),
+    )
+    answer = Bisecting(in_place, ground.prober, ground.lanes, watcher).run()
     ground.tally.ran_now += answer.probes
     if len(answer.sides) != 2 or any(side.lock is None for side in answer.sides):
         return evolve(package, notes=(*package.notes, answer.sentence)), sides
-    before, after = answer.sides
+    before, after = answer.sides if is_upgrade else reversed(answer.sides)
     if before.lock is None or after.lock is None:
         return package, sides
-    moved = tuple(c for c in before.lock.diff(after.lock))
     narrowed = Sides(Side(before.lock, sides.before.verdict, before), Side(after.lock, sides.after.verdict, after))
     note = () if len(answer.suspects) == 1 else (answer.sentence,)
     finding = evolve(
         package,
-        packages=moved,
+        packages=before.lock.diff(after.lock),
         proofs=(
             narrowed.before.as_proof(f"everything else held, {change.name} {before.lock.version_of(change.name)}"),
             narrowed.after.as_proof(f"everything else held, {change.name} {after.lock.version_of(change.name)}"),

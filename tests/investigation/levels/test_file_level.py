@@ -1,0 +1,262 @@
+"""The file level: two files together, added, removed, renamed, binary ones, data, metadata, what can't be run."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+from planted import BROKEN, Raw, levels, proved
+
+RUN = "from shop import core\n\ndef run():\n    core.work()\n"
+NOISE_BEFORE = {f"shop/noise{n}.py": f"VALUE = {n}\n" for n in range(4)}
+NOISE_AFTER = {f"shop/noise{n}.py": f"VALUE = {n + 100}\n" for n in range(4)}
+NOISY = "from shop import noise0, noise1, noise2, noise3\n"
+
+
+@pytest.mark.parametrize("how", ["and", "or"])
+def test_two_files_together_of_one_package(plant, how):
+    core = f"{NOISY}from shop import left, right\n\ndef work():\n    if left.NEW {how} right.NEW:\n        {BROKEN}\n"
+    releases = []
+    for new, noise in ((False, NOISE_BEFORE), (True, NOISE_AFTER)):
+        sides = {f"shop/{name}.py": f"NEW = {new}\n" for name in ("left", "right")}
+        releases.append({"shop/__init__.py": RUN, "shop/core.py": core, **sides, **noise})
+    plant.shops(*releases)
+    found = levels(plant.answer())
+    assert found["file"]["files"] == ["shop/left.py", "shop/right.py"]
+    assert proved(found["file"])
+    assert found["file"]["candidates"] == 7
+    assert plant.answer()["culprit_probes"] == 0
+
+
+SCAN = """
+import importlib, pkgutil
+from shop import plugins
+
+def run():
+    for module in pkgutil.iter_modules(plugins.__path__):
+        importlib.import_module(f"shop.plugins.{module.name}").work()
+"""
+
+
+def test_an_added_file_that_a_scan_picks_up(plant):
+    files = {
+        "shop/__init__.py": SCAN,
+        "shop/plugins/__init__.py": "",
+        "shop/plugins/calm.py": "def work():\n    pass\n",
+    }
+    plant.shops(
+        {**files, **NOISE_BEFORE},
+        {**files, **NOISE_AFTER, "shop/plugins/wild.py": f"def work():\n    {BROKEN}\n"},
+    )
+    answer = plant.answer()
+    assert answer["culprit"][-1]["level"] == "file"
+    assert answer["culprit"][-1]["files"] == ["shop/plugins/wild.py"]
+    assert proved(answer["culprit"][-1])
+
+
+def test_an_added_file_that_a_changed_one_imports(plant):
+    before = "def run():\n    return 1\n"
+    after = "from shop.fresh import start\n\ndef run():\n    return start()\n"
+    fresh = f"def start():\n    {BROKEN}\n"
+    plant.shops(
+        {"shop/__init__.py": before, **NOISE_BEFORE},
+        {"shop/__init__.py": after, "shop/fresh.py": fresh, **NOISE_AFTER},
+    )
+    answer = plant.answer()
+    assert answer["culprit"][-1]["files"] == ["shop/__init__.py", "shop/fresh.py"]
+    assert proved(answer["culprit"][-1])
+    assert "shop/__init__.py alone: skip" in " ".join(answer["culprit"][-1]["notes"])
+
+
+def test_a_removed_file(plant):
+    code = f"def run():\n    try:\n        from shop import compat\n    except ImportError:\n        {BROKEN}\n"
+    plant.shops(
+        {"shop/__init__.py": code, "shop/compat.py": "", **NOISE_BEFORE}, {"shop/__init__.py": code, **NOISE_AFTER}
+    )
+    found = plant.answer()["culprit"][-1]
+    assert (found["level"], found["files"]) == ("file", ["shop/compat.py"])
+    assert proved(found)
+
+
+def test_a_renamed_file(plant):
+    """The module of the highest name wins, so the new name alone makes the difference."""
+    scan = (
+        "import importlib, pkgutil\n\ndef run():\n"
+        "    last = max(module.name for module in pkgutil.iter_modules(__path__))\n"
+        "    importlib.import_module(f'shop.{last}').work()\n"
+    )
+    files = {"shop/__init__.py": scan, "shop/middle.py": "def work():\n    return 1\n"}
+    wild = f"def work():\n    {BROKEN}\n"
+    plant.shops(
+        {**files, "shop/early.py": wild, "shop/data.txt": "old\n"},
+        {**files, "shop/wild.py": wild, "shop/data.txt": "new\n"},
+    )
+    found = plant.answer()["culprit"][-1]
+    assert (found["level"], found["files"]) == ("file", ["shop/early.py", "shop/wild.py"])
+    assert proved(found)
+    assert found["candidates"] == 3
+
+
+READ = f"""
+from pathlib import Path
+
+def run():
+    data = Path(__file__).with_name("%s").read_bytes()
+    if %s:
+        {BROKEN}
+"""
+
+
+def test_a_file_of_constants(plant):
+    code = READ % ("limits.json", "b'9' in data")
+    plant.shops(
+        {"shop/__init__.py": code, "shop/limits.json": '{\n "low": 1,\n "high": 5\n}\n', **NOISE_BEFORE},
+        {"shop/__init__.py": code, "shop/limits.json": '{\n "low": 2,\n "high": 9\n}\n', **NOISE_AFTER},
+    )
+    found = levels(plant.answer())
+    assert found["file"]["files"] == ["shop/limits.json"]
+    assert proved(found["file"])
+    assert found["region"]["files"] == ["shop/limits.json"]
+
+
+def test_a_binary_file(plant):
+    code = READ % ("table.bin", "data[0] == 255")
+    plant.shops(
+        {"shop/__init__.py": code, "shop/table.bin": Raw(b"\x80\x00\x01"), **NOISE_BEFORE},
+        {"shop/__init__.py": code, "shop/table.bin": Raw(b"\xff\x00\x01"), **NOISE_AFTER},
+    )
+    found = plant.answer()["culprit"][-1]
+    assert (found["level"], found["files"]) == ("file", ["shop/table.bin"])
+    assert proved(found)
+
+
+def test_a_binary_file_and_another_that_the_run_never_opened(plant):
+    """What the run only lists is not known to be used: such files are one candidate, then looked into."""
+    code = (
+        f"from pathlib import Path\n\ndef run():\n    if any(Path(__file__).parent.glob('*.bin')):\n        {BROKEN}\n"
+    )
+    unused = {f"shop/extra{n}.txt": "new\n" for n in range(3)}
+    plant.shops({"shop/__init__.py": code}, {"shop/__init__.py": code, **unused, "shop/x.bin": Raw(b"\xff\xfe")})
+    found = plant.answer()["culprit"][-1]
+    assert found["files"] == ["shop/x.bin"]
+    assert proved(found)
+
+
+@pytest.mark.parametrize("read", ["version", "entry_points"])
+def test_a_change_of_metadata_only(plant, read):
+    asked = {
+        "version": "metadata.version('shop') == '1.1'",
+        "entry_points": "any(point.value == 'shop:new' for point in metadata.entry_points(group='shop.work'))",
+    }[read]
+    code = {"shop.py": f"from importlib import metadata\n\ndef run():\n    if {asked}:\n        {BROKEN}\n"}
+    points = [
+        {f"shop-1.{n}.dist-info/entry_points.txt": f"[shop.work]\nx = shop:{v}\n"} for n, v in ((0, "old"), (1, "new"))
+    ]
+    plant.shops({**code, **points[0]}, {**code, **points[1]})
+    answer = plant.answer()
+    found = answer["culprit"][-1]
+    assert (found["level"], found["files"]) == ("file", ["metadata of shop"])
+    assert proved(found)
+    assert answer["sentence"].endswith(
+        "in metadata of shop: reverting that alone undoes it, adding that alone brings it."
+    )
+
+
+def test_where_the_other_way_can_not_be_run_it_is_a_suspect(plant):
+    """The culprit asks for a name of its neighbour that only the newer release has, in a way that no text tells."""
+    core = "import importlib\nhelp = getattr(importlib.import_module('sh' + 'op.util'), '%s')\n\ndef work():\n    %s\n"
+    plant.shops(
+        {"shop/__init__.py": RUN, "shop/core.py": core % ("one", "help()"), "shop/util.py": "def one():\n    pass\n"},
+        {
+            "shop/__init__.py": RUN,
+            "shop/core.py": core % ("two", BROKEN),
+            "shop/util.py": "def two():\n    pass\n\ndef one():\n    pass\n",
+        },
+    )
+    answer = plant.answer("--good", "1.0", "--bad", "1.1", "--depth", "file")
+    found = answer["culprit"][-1]
+    assert (found["level"], found["files"], found["proved"]) == ("file", ["shop/core.py"], False)
+    assert [proof["verdict"] for proof in found["proofs"]] == ["good", "skip"]
+    assert "AttributeError" in found["proofs"][1]["reason"]
+    assert "The suspect is shop 1.1" in answer["sentence"]
+
+
+def test_a_changed_file_that_the_culprit_imports_is_told_and_not_blamed(plant):
+    util = "def one():\n    return 1\n"
+    plant.shops(
+        {"shop/__init__.py": RUN, "shop/core.py": "def work():\n    return 1\n", "shop/util.py": util},
+        {
+            "shop/__init__.py": RUN,
+            "shop/core.py": f"from shop.util import two\n\ndef work():\n    two()\n    {BROKEN}\n",
+            "shop/util.py": f"{util}\ndef two():\n    return 2\n",
+        },
+    )
+    answer = plant.answer("--good", "1.0", "--bad", "1.1", "--depth", "file")
+    found = answer["culprit"][-1]
+    assert (found["files"], found["proved"]) == (["shop/core.py"], True)
+    assert answer["sentence"].endswith("adding it brings it together with shop/util.py.")
+
+
+def test_a_mixture_that_fails_differently_is_never_named(plant):
+    """Reverting a part of what belongs together raises something else, or nothing that the signature knows."""
+    protocol = "def check(word):\n    if word != {!r}:\n        raise ValueError('another thing is wrong')\n"
+    core = f"from shop.other import check\n{NOISY}\ndef work():\n    check({{!r}})\n    {{}}\n"
+    plant.shops(
+        {
+            "shop/__init__.py": RUN,
+            "shop/core.py": core.format("old", "pass"),
+            "shop/other.py": protocol.format("old"),
+            **NOISE_BEFORE,
+        },
+        {
+            "shop/__init__.py": RUN,
+            "shop/core.py": core.format("new", BROKEN),
+            "shop/other.py": protocol.format("new"),
+            **NOISE_AFTER,
+        },
+    )
+    found = levels(plant.answer("--good", "1.0", "--bad", "1.1", "--depth", "file"))["file"]
+    assert found["files"] == ["shop/core.py", "shop/other.py"]
+    assert proved(found)
+    assert found["unresolved"] >= 2
+    assert "could not be run without" in " ".join(found["notes"])
+
+
+def test_a_fix_has_its_culprit_too(plant):
+    core = f"{NOISY}\ndef work():\n    {{}}\n"
+    plant.shops(
+        {"shop/__init__.py": RUN, "shop/core.py": core.format(BROKEN), **NOISE_BEFORE},
+        {"shop/__init__.py": RUN, "shop/core.py": core.format("return 1"), **NOISE_AFTER},
+    )
+    answer = plant.answer("--find-fix", "--bad", "1.0")
+    found = levels(answer)
+    assert answer["status"] == "fixed"
+    assert found["file"]["files"] == ["shop/core.py"]
+    assert [proof["verdict"] for proof in found["file"]["proofs"]] == ["bad", "good"]
+    assert proved(found["region"])
+    assert "The fix is shop 1.1, in shop/core.py" in answer["sentence"]
+
+
+def test_finished_environments_are_not_touched_by_mixtures(plant):
+    """Mixtures share files with them, and with the cache of the installer."""
+    plant.shops(
+        {"shop/__init__.py": RUN, "shop/core.py": "def work():\n    return 1\n", **NOISE_BEFORE},
+        {"shop/__init__.py": RUN, "shop/core.py": f"def work():\n    {BROKEN}\n", **NOISE_AFTER},
+    )
+
+    def digests():
+        return {
+            str(path): hashlib.sha256(path.read_bytes()).hexdigest()
+            for environment in plant.environments.iterdir()
+            if "-" not in environment.name
+            for path in (environment / "lib").rglob("*")
+            if path.is_file()
+        }
+
+    plant.answer("--good", "1.0", "--bad", "1.1", "--depth", "release")
+    untouched = digests()
+    plant.answer()
+    mixtures = [path for path in plant.environments.iterdir() if "-" in path.name]
+    assert mixtures
+    assert untouched
+    assert digests() == untouched

@@ -1,0 +1,159 @@
+"""The region level: one of twelve regions though most mixtures do not import, two together, and the other way."""
+
+from __future__ import annotations
+
+from planted import BROKEN, levels, proved
+
+
+def _module(*, new: bool, bug: bool) -> str:
+    """A module with 12 changed regions: an import and its use, a renamed helper and its users, and more."""
+    helper, clock = ("renewed", "monotonic") if new else ("helper", "time")
+    number = 2 if new else 1
+    return f'''"""A module, text {number}."""
+
+from time import {clock}
+
+LIMIT = {number}
+
+
+def {helper}(value):
+    return value + LIMIT
+
+
+def first(value):
+    return {helper}(value)
+
+
+def second(value):
+    started = {clock}()
+    return value, started
+
+
+class Counter:
+    step = {number}
+
+    def up(self, value):
+        return value + self.step
+
+    def down(self, value):
+        return value - {number}
+
+
+def third(value):
+    return {helper}(value) - {number}
+
+
+def fourth(value):
+    {BROKEN if bug else f"return value + {number}"}
+
+
+def fifth(value):
+    return [value] * {number}
+
+
+def run():
+    counter = Counter()
+    value = first(counter.up(counter.down(1)))
+    second(value)
+    fifth(third(value))
+    fourth(value)
+    return {helper}(value)
+'''
+
+
+def test_one_of_twelve_regions_though_many_mixtures_do_not_import(plant):
+    plant.shops(
+        {"shop.py": _module(new=False, bug=False)},
+        {"shop.py": _module(new=True, bug=True)},
+    )
+    answer = plant.answer()
+    found = levels(answer)["region"]
+    assert found["candidates"] >= 12
+    assert [region["function"] for region in found["regions"]] == ["fourth"]
+    assert BROKEN in found["regions"][0]["diff"]
+    assert proved(found)
+    assert found["runs"] <= 8
+    assert "shop.py, at line 36 of fourth: reverting that alone undoes it" in answer["sentence"]
+    assert plant.answer()["culprit_probes"] == 0
+
+
+SAMPLE = f"""
+def left():
+    return {{left}}
+
+
+def middle():
+    return {{number}}
+
+
+def right():
+    return {{right}}
+
+
+def run():
+    middle()
+    if {{condition}}:
+        {BROKEN}
+"""
+
+
+def _sample(condition: str, *, new: bool) -> dict[str, str]:
+    return {"shop.py": SAMPLE.format(left=new, right=new, number=int(new), condition=condition)}
+
+
+def test_two_regions_that_must_both_be_put_back(plant):
+    condition = "left() or right()"
+    plant.shops(_sample(condition, new=False), _sample(condition, new=True))
+    found = levels(plant.answer())["region"]
+    assert [region["function"] for region in found["regions"]] == ["left", "right"]
+    assert proved(found)
+
+
+def test_of_two_regions_that_break_it_only_together_the_last_called_is_named_and_the_other_told(plant):
+    condition = "left() and right()"
+    plant.shops(_sample(condition, new=False), _sample(condition, new=True))
+    answer = plant.answer()
+    found = levels(answer)["region"]
+    assert [region["function"] for region in found["regions"]] == ["right"]
+    assert proved(found)
+    assert answer["sentence"].endswith("adding it brings it together with line 3 of left.")
+
+
+def test_an_import_and_its_use_are_put_back_together(plant):
+    """The use alone, put back, asks for a name that nothing imports any more."""
+    old = "from json import dumps\n\n\ndef unused():\n    return 1\n\n\ndef run():\n    return dumps([1])\n"
+    new = f"from json import loads\n\n\ndef unused():\n    return 2\n\n\ndef run():\n    {BROKEN}\n    loads('[1]')\n"
+    plant.shops({"shop.py": old}, {"shop.py": new})
+    found = levels(plant.answer())["region"]
+    assert [region["function"] for region in found["regions"]] == ["", "run"]
+    assert proved(found)
+
+
+def test_regions_of_two_files_that_belong_together(plant):
+    core = "from shop import left, right\n\ndef run():\n    if left.work() or right.work():\n        " + BROKEN + "\n"
+    releases = [
+        {
+            "shop/__init__.py": core,
+            **{
+                f"shop/{name}.py": f"def other():\n    return {number}\n\n\ndef work():\n    return {number}\n"
+                for name in ("left", "right")
+            },
+        }
+        for number in (0, 1)
+    ]
+    plant.shops(*releases)
+    answer = plant.answer()
+    found = levels(answer)["region"]
+    assert [(region["file"], region["function"]) for region in found["regions"]] == [
+        ("shop/left.py", "work"),
+        ("shop/right.py", "work"),
+    ]
+    assert proved(found)
+    assert "line 6 of work in shop/left.py and line 6 of work in shop/right.py" in answer["sentence"]
+
+
+def test_three_lanes_name_the_same_region(plant):
+    plant.shops({"shop.py": _module(new=False, bug=False)}, {"shop.py": _module(new=True, bug=True)})
+    found = levels(plant.answer("--good", "1.0", "--bad", "1.1", "--lanes", "3"))["region"]
+    assert [region["function"] for region in found["regions"]] == ["fourth"]
+    assert proved(found)

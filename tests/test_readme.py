@@ -1,0 +1,54 @@
+"""The README shows every command and every option of bisect, and its command lines are ones that parse."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from harness.cli import cli
+
+README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+SHOWN = [
+    line.removeprefix("$ ").split(" #")[0].split(" && ")[-1].strip()
+    for block in re.findall(r"```console\n(.*?)```", README, re.S)
+    for line in block.splitlines()
+    if line.startswith("$ ") and "harness " in line
+]
+
+
+@pytest.mark.parametrize("name", sorted(cli.commands))
+def test_every_command_is_shown_and_has_help(name: str) -> None:
+    assert f"harness {name}" in README
+    answer = CliRunner().invoke(cli, [name, "--help"])
+    assert answer.exit_code == 0
+    assert len(answer.output.splitlines()) > 5
+
+
+def options_of(name: str) -> list[str]:
+    return [option for p in cli.commands[name].params if isinstance(p, click.Option) for option in p.opts[:1]]
+
+
+@pytest.mark.parametrize("option", [option for option in options_of("bisect") if option != "--results"])
+def test_every_option_of_bisect_is_explained(option: str) -> None:
+    assert f"`{option}" in README
+
+
+@pytest.mark.parametrize("line", SHOWN)
+def test_every_command_line_that_is_shown_parses(line: str) -> None:
+    _, name, *words = shlex.split(line)
+    cli.commands[name].make_context(name, words)
+
+
+def test_the_readme_shows_command_lines() -> None:
+    assert len(SHOWN) >= 10
+
+
+def test_the_two_commands_at_the_top_are_the_first_block() -> None:
+    first = README.split("```console\n")[1].split("```")[0].splitlines()
+    assert first[0].startswith("$ python -m pip install . && harness bisect transformers")
+    assert first[1].startswith("$ python -m pip install '.[test]' && python -m pytest")
