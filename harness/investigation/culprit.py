@@ -83,8 +83,8 @@ class Finding:
 
     @property
     def is_proved(self) -> bool:
-        """Shown both ways; else it is a suspect."""
-        return bool(self.proofs) and all(proof.holds for proof in self.proofs)
+        """Shown both ways, and nothing smaller was enough; else it is a suspect."""
+        return bool(self.proofs) and self.is_minimal and all(proof.holds for proof in self.proofs)
 
     @property
     def is_shown_one_way(self) -> bool:

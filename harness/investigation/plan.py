@@ -140,6 +140,9 @@ def _ends(question: Question, bounds: Bounds, choices: list[str]) -> tuple[str |
             bad = bounds.bad
             if bad is not None:
                 choices.append(f"bad end: {bad} (by the repro; --bad changes it)")
+        if good is None and bounds.good is not None and bad is not None and _version(bounds.good) > _version(bad):
+            good = bounds.good
+            choices.append(f"good end: {good} (by the repro; --good changes it)")
         return good, bad
     if good is None and bounds.good is not None and (bad is None or _version(bounds.good) < _version(bad)):
         good = bounds.good

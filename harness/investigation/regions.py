@@ -94,9 +94,12 @@ class FileDifference:
         """Names that are used and nowhere defined once these regions are reverted, though both texts define them."""
         if not self.path.endswith(".py"):
             return frozenset()
-        mixed = self.mixed(old)
-        lost = (defined_names(self.before) | defined_names(self.after)) - defined_names(mixed)
-        return (undefined_names(mixed) - self._usual) | (lost & own_attributes(mixed))
+        return self._missing(self.mixed(old)) - self._usual
+
+    def _missing(self, text: str) -> frozenset[str]:
+        """Names that a text uses and does not define, and attributes of its own that only the other text defines."""
+        lost = (defined_names(self.before) | defined_names(self.after)) - defined_names(text)
+        return undefined_names(text) | (lost & own_attributes(text))
 
     def lacking(self, old: Iterable[int]) -> frozenset[int]:
         """Further regions to revert for the names: those that bring a missing definition, else all its users."""
@@ -115,7 +118,7 @@ class FileDifference:
 
     @functools.cached_property
     def _usual(self) -> frozenset[str]:
-        return undefined_names(self.before) | undefined_names(self.after)
+        return self._missing(self.before) | self._missing(self.after)
 
     def _diff(self, number: int) -> str:
         a, b, c, d = self.blocks[number]

@@ -47,13 +47,15 @@ def advanced_alone(ground: Ground, sides: Sides, texts: Texts, units: frozenset[
     if not others:
         return Advance(pure, 2)
 
+    candidates = frozenset(others)
+
     def probe_of(chosen: Candidate) -> Probe:
         kept = units | chosen
         label = f"only {places(texts.regions(kept))} as in {newer}"
         return ground.mixed(sides.after, texts.mixture(texts.all - kept, label))
 
     def requires(chosen: Candidate) -> frozenset[str]:
-        return texts.lacking_advanced(units | chosen) - units
+        return texts.lacking_advanced(units | chosen) & candidates
 
     reduced = evolve(ground, most=_MOST).reduce(
         sides.after.verdict,
