@@ -6,18 +6,16 @@ import hashlib
 import json
 import os
 import time
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-import requests
 from attrs import field, frozen
 from packaging.version import InvalidVersion, Version
-from pypi_simple import ACCEPT_ANY, PYPI_SIMPLE_ENDPOINT, DistributionPackage, ProjectPage
-from pypi_simple.html import RepositoryPage
 
 from harness.environment.pip_settings import PipSettings
+from harness.environment.versions import parsed_version, public_version
 from harness.errors import NoNetwork, UnknownProject
 from harness.model import Release, normalized_name
 from harness.whole import write_whole
@@ -59,7 +57,7 @@ class Index:
             wanted = Version(version)
         except InvalidVersion:
             return None
-        return next((r for r in self.releases(project) if r.version == _public(wanted)), None)
+        return next((r for r in self.releases(project) if r.version == public_version(wanted)), None)
 
     def projects_without_dates(self, kept: Iterable[str] = ()) -> frozenset[str]:
         """Projects whose files may carry no upload time: those of find-links folders.
@@ -80,9 +78,11 @@ class Index:
         cached = self.cache / f"{hashlib.sha256('|'.join([*urls, name]).encode()).hexdigest()[:24]}.json"
         if (kept := _read_cache(cached, max_age=_FRESH_S)) is not None:
             return kept
+        from harness.environment.index_page import Unreachable, read_page
+
         try:
-            found = [release for url in urls for release in _page(url, name)]
-        except requests.RequestException as error:
+            found = [release for url in urls for release in read_page(url, name)]
+        except Unreachable as error:
             if (kept := _read_cache(cached, max_age=float("inf"))) is not None:
                 return kept
             raise NoNetwork(
@@ -94,82 +94,23 @@ class Index:
 
 
 def _index_urls(settings: PipSettings, environ: Mapping[str, str]) -> list[str]:
+    """Every index that is asked; "" is the default that the index client has built in."""
     if settings.no_index or environ.get("UV_NO_INDEX"):
         return []
-    main = environ.get("UV_DEFAULT_INDEX") or environ.get("UV_INDEX_URL") or settings.index_url or PYPI_SIMPLE_ENDPOINT
+    main = environ.get("UV_DEFAULT_INDEX") or environ.get("UV_INDEX_URL") or settings.index_url or ""
     extra = [*environ.get("UV_INDEX", "").split(), *environ.get("UV_EXTRA_INDEX_URL", "").split()]
     named = [
         url.split("=", 1)[-1] if "=" in url.split("://")[0] else url
         for url in [main, *extra, *settings.extra_index_urls]
     ]
-    return list(dict.fromkeys(url.rstrip("/") + "/" for url in named))
-
-
-def _page(index_url: str, name: str) -> list[Release]:
-    """The releases on one page of a simple index (PEP 503, 691, 700)."""
-    url = f"{index_url}{name}/"
-    if url.startswith("file:"):
-        page = Path(unquote(urlsplit(url).path)) / "index.html"
-        if not page.is_file():
-            return []
-        return _from_html(page.read_text(encoding="utf-8"), url, name)
-    response = requests.get(url, headers={"Accept": ACCEPT_ANY}, timeout=60)
-    if response.status_code == requests.codes.not_found:
-        return []
-    response.raise_for_status()
-    if "html" in response.headers.get("content-type", ""):
-        return _from_html(response.text, url, name)
-    page_data = ProjectPage.from_response(response, name)
-    found = [_release(name, package, package.upload_time) for package in page_data.packages]
-    listed = [Release(name, version) for text in page_data.versions or () if (version := _version(text))]
-    return [release for release in found if release is not None] + listed
-
-
-def _from_html(text: str, url: str, name: str) -> list[Release]:
-    found = []
-    for link in RepositoryPage.from_html(text, base_url=url).links:
-        stamp = link.get_str_attrib("data-upload-time")
-        uploaded = datetime.fromisoformat(stamp) if stamp else None
-        release = _release(name, DistributionPackage.from_link(link, name), uploaded)
-        if release is not None:
-            found.append(release)
-    return found
-
-
-def _release(name: str, package: DistributionPackage, uploaded: datetime | None) -> Release | None:
-    version = _version(package.version)
-    if version is None or package.package_type not in ("wheel", "sdist"):
-        return None
-    is_wheel = package.package_type == "wheel"
-    return Release(
-        project=name,
-        version=version,
-        uploaded=uploaded.astimezone(UTC) if uploaded else None,
-        yanked=(package.yanked_reason or "") if package.is_yanked else None,
-        requires_python=package.requires_python,
-        wheels=(package.filename,) if is_wheel else (),
-        has_sdist=not is_wheel,
-        size=package.size if is_wheel else None,
-    )
-
-
-def _version(text: str | None) -> Version | None:
-    try:
-        return Version(text) if text else None
-    except InvalidVersion:  # older than PEP 440; installers ignore them too
-        return None
-
-
-def _public(version: Version) -> Version:
-    """Without a local label; as a value, so that 1.0 and 1.0.0 are one release (PEP 440)."""
-    return Version(version.public)
+    return list(dict.fromkeys(url.rstrip("/") + "/" if url else "" for url in named))
 
 
 def _merged(name: str, files: Iterable[Release]) -> tuple[Release, ...]:
     """One release out of what is known of each of its files. A local label ("2.8.0+cpu") is the same release."""
     by_version: dict[Version, list[Release]] = {}
     for file in files:
-        by_version.setdefault(_public(file.version), []).append(file)
+        by_version.setdefault(public_version(file.version), []).append(file)
     return tuple(
         sorted(
             (
@@ -206,7 +147,7 @@ def _local_wheels(name: str, find_links: Iterable[str]) -> list[Release]:
     found = []
     for path in _wheels(find_links):
         project, version = path.name.split("-")[:2]
-        if normalized_name(project) == name and (parsed := _version(version)):
+        if normalized_name(project) == name and (parsed := parsed_version(version)):
             found.append(Release(name, parsed, wheels=(path.name,), size=path.stat().st_size))
     return found
 
