@@ -125,7 +125,10 @@ class Prober:
         if isinstance(built, Environment) and probe.mixture is not None:
             built = Mixer(self.workspace).build(built, probe.mixture)
         if isinstance(built, Uninstallable):
-            failed = self._unrun(probe, key, Outcome.UNINSTALLABLE, built.words, lock, begun)
+            # What is said of a mixture is ours, not the installer's: it is cheap to say again.
+            failed = self._unrun(
+                probe, key, Outcome.UNINSTALLABLE, built.words, lock, begun, keep=probe.mixture is None
+            )
             return Prepared(probe, key, observation=failed)
         return Prepared(probe, key, environment=built, drift=drift, setup_s=time.monotonic() - begun)
 
