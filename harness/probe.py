@@ -21,6 +21,7 @@ from harness.environment import (
 )
 from harness.environment.cleaning import discard
 from harness.model import Combination, Device, Lock, Mixture, Observation, Outcome, Repro
+from harness.run.devices import unavailable
 from harness.run.process import Cancelled
 from harness.run.runner import Job, run_repro
 from harness.store import StoredResolution, observation_key
@@ -116,10 +117,8 @@ class Prober:
         key = self._key(probe, lock)
         if (kept := self.store.get(key)) is not None:
             return Prepared(probe, key, observation=kept, cached=True)
-        if probe.combination.device is Device.CUDA and not self.gpus:
-            missing = self._unrun(
-                probe, key, Outcome.NO_DEVICE, "no CUDA device on this machine", lock, begun, keep=False
-            )
+        if (why := unavailable(probe.combination.device, self.gpus)) is not None:
+            missing = self._unrun(probe, key, Outcome.NO_DEVICE, why, lock, begun, keep=False)
             return Prepared(probe, key, observation=missing)
         built = self.builder.build(lock, cancel=cancel)
         if isinstance(built, Environment) and probe.mixture is not None:

@@ -1,8 +1,7 @@
 """Holds one process tree under limits and ends it whole, also when the harness dies by kill -9.
 
-Run as `python -I -S guard.py`, standard library only. It reads one JSON line, the order, from stdin and
-watches stdin from then on: end of file means that the harness is gone, a byte means that it cancels. One
-JSON line on stdout says how the tree ended.
+Run as `python -I -S guard.py`, standard library only. It reads one JSON line, the order, from stdin and watches stdin
+from then on: end of file means that the harness is gone, a byte that it cancels. Its JSON line on stdout tells the end.
 """
 
 # Importing pathlib or typing would cost as much time as all else here.
