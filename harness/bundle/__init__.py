@@ -1,0 +1,1 @@
+"""Probes to carry: a folder that runs on a machine without network, and its observations taken back."""
