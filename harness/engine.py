@@ -1,7 +1,8 @@
 """The one loop: a search asks, lanes run, verdicts are told. It knows neither packages nor searches' insides.
 
 While a lane runs, the candidates that a search foresees are resolved and installed beside it, so that the next run
-starts at once. A candidate that can't be resolved is told as a skip before anything of it runs.
+starts at once. A candidate that can't be resolved is told as a skip before anything of it runs, and of several that
+come to the same key (the same repro in the same lock) one is run and answers for the others.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import threading
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from harness.errors import HarnessError, HarnessFault, Interrupted
 from harness.run.process import Cancelled
@@ -69,6 +70,19 @@ class _Work(Generic[C]):
     running: Future[Observation] | None = None
 
     @property
+    def prepared(self) -> Prepared | None:
+        """What is ready to run or answered, None as long as it is not."""
+        done = self.preparing is not None and self.preparing.done() and not self.preparing.cancelled()
+        if not done or self.preparing is None or self.preparing.exception() is not None:
+            return None
+        return self.preparing.result()
+
+    def answer(self, prepared: Prepared) -> None:
+        """Take an answer that came another way."""
+        self.preparing = Future()
+        self.preparing.set_result(prepared)
+
+    @property
     def future(self) -> Future[Prepared] | Future[Observation] | None:
         return self.running or self.preparing
 
@@ -91,10 +105,11 @@ class Engine(Generic[C]):
         """
         at_once = width or self.lanes.count
         works: dict[C, _Work[C]] = {}
+        ended: dict[str, Observation] = {}
         desk = ThreadPoolExecutor(_BUILDERS, thread_name_prefix="prepare")
         try:
             while not search.done and not until():
-                asked = search.ask(at_once)
+                asked = search.ask(at_once + _waiting(works))
                 if not asked:
                     raise HarnessFault("the search is not done and asks for nothing")
                 foreseen = search.foresee(_AHEAD)
@@ -102,13 +117,14 @@ class Engine(Generic[C]):
                 for candidate in (*asked, *foreseen):
                     if candidate not in works:
                         works[candidate] = self._start(candidate, desk, announce=candidate in asked)
+                self._answer_twins(works, ended)
                 self._fill_lanes(works, asked, at_once)
                 futures: list[Future[Any]] = [
                     work.future for work in works.values() if work.future is not None and not _is_idle(work)
                 ]
                 if futures:
                     wait(futures, timeout=_TICK_S, return_when=FIRST_COMPLETED)
-                self._collect(search, works, asked)
+                self._collect(search, works, asked, ended)
         except KeyboardInterrupt as error:
             raise Interrupted(
                 "stopped; every finished run is kept", hint="the same command goes on where it stopped"
@@ -129,23 +145,38 @@ class Engine(Generic[C]):
             self.watcher.preparing(candidate)
         return work
 
+    def _answer_twins(self, works: dict[C, _Work[C]], ended: dict[str, Observation]) -> None:
+        """What was prepared before its twin ended is answered by it."""
+        for work in works.values():
+            prepared = work.prepared
+            if work.running is None and prepared is not None and prepared.observation is None:
+                observation = ended.get(prepared.key)
+                if observation is not None:
+                    work.answer(evolve(prepared, observation=observation, cached=True))
+
     def _fill_lanes(self, works: dict[C, _Work[C]], asked: tuple[C, ...], at_once: int) -> None:
-        busy = sum(work.running is not None for work in works.values())
+        keys = _running_keys(works)
         for candidate in asked:
             work = works[candidate]
-            if busy >= at_once or work.running is not None or work.preparing is None or not work.preparing.done():
+            prepared = work.prepared
+            if len(keys) >= at_once or work.running is not None or prepared is None:
                 continue
-            if work.preparing.exception() is None and work.preparing.result().observation is None:
-                work.running = self.lanes.submit(self.prober.execute, work.preparing.result(), cancel=work.cancel)
+            if prepared.observation is None and prepared.key not in keys:
+                work.running = self.lanes.submit(self.prober.execute, prepared, cancel=work.cancel)
                 self.watcher.running(candidate)
-                busy += 1
+                keys.add(prepared.key)
 
-    def _collect(self, search: Search[C], works: dict[C, _Work[C]], asked: tuple[C, ...]) -> None:
+    def _collect(
+        self, search: Search[C], works: dict[C, _Work[C]], asked: tuple[C, ...], ended: dict[str, Observation]
+    ) -> None:
         for candidate, work in list(works.items()):
             if work.running is not None:
                 if work.running.done():
                     del works[candidate]
-                    self._tell(search, candidate, work.running.result(), cached=False)
+                    observation = work.running.result()
+                    if work.prepared is not None:
+                        ended[work.prepared.key] = observation
+                    self._tell(search, candidate, observation, cached=False)
             elif work.preparing is not None and work.preparing.done():
                 self._collect_prepared(search, works, candidate, wanted=candidate in asked)
 
@@ -176,6 +207,18 @@ class Engine(Generic[C]):
             work.cancel.set()
             if work.future is not None:
                 work.future.cancel()
+
+
+def _running_keys(works: dict[C, _Work[C]]) -> set[str]:
+    return {work.prepared.key for work in works.values() if work.running is not None and work.prepared is not None}
+
+
+def _waiting(works: dict[C, _Work[C]]) -> int:
+    """How many wait for their twin to end, and need no lane."""
+    keys = _running_keys(works)
+    return sum(
+        work.running is None and work.prepared is not None and work.prepared.key in keys for work in works.values()
+    )
 
 
 def _is_idle(work: _Work[C]) -> bool:

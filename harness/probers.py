@@ -20,6 +20,10 @@ class Probers:
 
     by_python: Mapping[str, Prober]
 
+    def known(self, probe: Probe) -> Observation | None:
+        """What was observed of a probe before, by the store alone; None where that is not there."""
+        return self.by_python[probe.combination.python].known(probe)
+
     def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
         """Lock and environment, or an answer without a run."""
         return self.by_python[probe.combination.python].prepare(probe, cancel=cancel)

@@ -14,7 +14,7 @@ from harness.lanes import LocalLanes
 from harness.model import Device, Judgement, Observation, Outcome, Verdict
 from harness.probe import Prepared
 from harness.run.process import Cancelled
-from harness.search import Bisection, Trial
+from harness.search import Bisection, Grid, Trial
 
 OUTCOMES = {"G": Outcome.COMPLETED, "B": Outcome.RAISED, "U": Outcome.UNRESOLVABLE}
 VERDICTS = {Outcome.COMPLETED: Verdict.GOOD, Outcome.RAISED: Verdict.BAD, Outcome.UNRESOLVABLE: Verdict.SKIP}
@@ -27,9 +27,13 @@ def observation(trial, letter):
 
 @define
 class FakeProber:
-    """Answers from a string of letters, one for each position; `known` positions are in its store."""
+    """Answers from a string of letters, one for each position; `known` positions are in its store.
+
+    Positions with the same entry in `keys` come to the same key.
+    """
 
     letters: str
+    keys: dict[int, str] = field(factory=dict)
     known: frozenset[int] = frozenset()
     broken: dict[int, Exception] = field(factory=dict)
     stuck: frozenset[int] = frozenset()
@@ -48,7 +52,9 @@ class FakeProber:
         letter = self.letters[probe.position]
         known = letter == "U" or probe.position in self.known
         answer = observation(probe, letter) if known else None
-        return Prepared(probe, str(probe), observation=answer, cached=probe.position in self.known)
+        return Prepared(
+            probe, self.keys.get(probe.position, str(probe)), observation=answer, cached=probe.position in self.known
+        )
 
     def execute(self, prepared, *, cancel=None):
         """Run, once what is waited for has come."""
@@ -158,6 +164,50 @@ def test_a_run_that_a_verdict_has_made_useless_is_called_off():
     drive(prober, search, lanes=3)
     assert search.result.first_bad == 2
     assert sorted(prober.called_off) == sorted(prober.stuck)
+
+
+class TrialGrid(Grid):
+    """A grid whose candidates are trials, as the fakes here have them."""
+
+    def ask(self, n=1):
+        """As trials."""
+        return tuple(map(Trial, super().ask(n)))
+
+    def foresee(self, n):
+        """As trials."""
+        return tuple(map(Trial, super().foresee(n)))
+
+    def tell(self, candidate, verdict):
+        """By position."""
+        super().tell(candidate.position, verdict)
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 4])
+def test_of_those_with_the_same_key_one_runs_and_answers_for_all(lanes):
+    twins = {0: "same", 1: "same", 3: "same", 4: "other", 5: "other"}
+    prober, notes = FakeProber("BBGBGGG", keys=twins), Notes()
+    search = TrialGrid(7)
+    drive(prober, search, lanes=lanes, notes=notes)
+    assert len(prober.executed) == len(set(prober.executed)) == 4
+    assert [verdict.value[0] for verdict in search.result.values()] == list("bbgbggg")
+    assert sorted(position for position, _, cached in notes.told_ if cached) == sorted(
+        {0, 1, 3, 4, 5} - set(prober.executed)
+    )
+
+
+def test_a_lane_is_not_kept_by_one_who_waits_for_its_twin():
+    """The run of 0 waits until 2 is executed, and 1 is the twin of 0: two lanes are enough."""
+    reached = threading.Event()
+
+    class Reaching(FakeProber):
+        def execute(self, prepared, *, cancel=None):
+            if prepared.probe.position == 2:
+                reached.set()
+            return super().execute(prepared, cancel=cancel)
+
+    prober = Reaching("GGG", keys={0: "same", 1: "same"}, wait_for={0: reached})
+    drive(prober, TrialGrid(3), lanes=2)
+    assert sorted(prober.executed) == [0, 2]
 
 
 def test_an_error_of_what_is_only_foreseen_is_no_error():

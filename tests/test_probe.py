@@ -42,6 +42,16 @@ def test_what_is_known_needs_no_environment(parts, probe):
     assert not parts.prober.prepare(next_attempt(probe("brittle==1.2"))).cached
 
 
+def test_what_the_store_alone_knows_of_a_probe(parts, probe):
+    assert parts.prober.known(probe("brittle==1.2")) is None
+    parts.prober.resolve(probe("brittle==1.2"))
+    assert parts.prober.known(probe("brittle==1.2")) is None
+    seen = parts.prober.execute(parts.prober.prepare(probe("brittle==1.2")))
+    assert parts.prober.known(probe("brittle==1.2")) == seen
+    missing = parts.prober.prepare(probe("brittle==9.9")).observation
+    assert parts.prober.known(probe("brittle==9.9")) == missing
+
+
 def test_equal_locks_are_one_question_however_they_were_asked_for(parts, probe):
     parts.prober.execute(parts.prober.prepare(probe("brittle==1.2")))
     assert parts.prober.prepare(probe("brittle<1.3,>1.1")).cached

@@ -3,6 +3,7 @@
 from harness.search.bisection import Bisection
 from harness.search.bisection_result import BisectionResult, BisectionStatus, MovedEnd, Trial
 from harness.search.delta import DeltaDebugging, DeltaResult
+from harness.search.grid import Grid
 from harness.search.protocol import Search
 from harness.search.states import PositionState
 from harness.search.windows import Window, WindowScan, WindowsResult
@@ -13,6 +14,7 @@ __all__ = [
     "BisectionStatus",
     "DeltaDebugging",
     "DeltaResult",
+    "Grid",
     "MovedEnd",
     "PositionState",
     "Search",

@@ -1,0 +1,48 @@
+"""A grid runs each position once, in order, whatever it is told."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.model.verdict import Verdict
+from harness.search import Grid
+
+VERDICTS = st.sampled_from(list(Verdict))
+
+
+@given(st.lists(VERDICTS, max_size=12), st.integers(1, 5))
+def test_every_position_is_asked_once_in_order(verdicts, width):
+    grid, ran = Grid(len(verdicts)), []
+    while not grid.done:
+        asked = grid.ask(width)
+        assert asked
+        assert grid.ask(width) == asked
+        assert asked[0] not in grid.foresee(width)
+        assert grid.remaining() == len(verdicts) - len(ran)
+        ran.append(asked[0])
+        grid.tell(asked[0], verdicts[asked[0]])
+    assert ran == list(range(len(verdicts)))
+    assert grid.ask() == grid.foresee(3) == ()
+    assert list(grid.result.values()) == verdicts
+
+
+def test_what_is_foreseen_comes_after_what_is_asked():
+    assert Grid(5).foresee(2) == (1, 2)
+
+
+def test_the_picture_shows_what_is_known():
+    grid = Grid(3)
+    grid.tell(1, Verdict.BAD)
+    assert "".join(state.symbol for state in grid.states) == "?B?"
+
+
+def test_mistakes_are_refused():
+    grid = Grid(2)
+    grid.tell(0, Verdict.GOOD)
+    for position, verdict in ((2, Verdict.GOOD), (-1, Verdict.GOOD), (0, Verdict.BAD)):
+        with pytest.raises(ValueError, match=r"position|told"):
+            grid.tell(position, verdict)
+    with pytest.raises(ValueError, match="fewer"):
+        Grid(-1)
