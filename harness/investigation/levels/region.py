@@ -18,6 +18,8 @@ from harness.investigation.reduction import Candidate, Reduced
 from harness.investigation.sides import Sides
 from harness.probe import Probe
 
+_MOST_INSIDE = 12
+
 
 def find_regions(ground: Ground, sides: Sides, found: Finding) -> Finding | None:
     """The regions that make the difference; None where the files can't be cut into regions."""
@@ -66,6 +68,26 @@ def find_regions(ground: Ground, sides: Sides, found: Finding) -> Finding | None
         needs=advance.needs,
         notes=(*ground.notes(fine), *advance.notes),
     )
+
+
+def find_inside(ground: Ground, sides: Sides, texts: Texts, found: Finding) -> Reduced | None:
+    """Regions of likely definitions whose reversal alone undoes the difference, looked for with few runs.
+
+    For a file that can't be put back whole. None where there are none; `units` are regions.
+    """
+    groups = texts.groups()
+    ranked = ranked_groups(groups, sides, ground.plan, ground.traced(sides.after), last=COSMETIC)
+    needs = texts.needs()
+    lone, likely = _by_turns(texts, groups, ranked)
+    attempts = (
+        ({unit: frozenset({unit}) for unit in lone}, min(likely, _MOST_INSIDE)),
+        ({name: groups[name] for name in ranked if name != COSMETIC}, _MOST_INSIDE // 2),
+    )
+    for units, most in attempts:
+        reduced = _reduce(ground, sides, texts, units, needs, found, only_first=most) if units and most else None
+        if reduced is not None and reduced.shown is not None:
+            return evolve(reduced, units=frozenset().union(*(units[name] for name in reduced.units)))
+    return None
 
 
 def _reduce(
