@@ -61,7 +61,7 @@ def find_files(ground: Ground, sides: Sides, package: Finding) -> Finding | None
     searches = (*spent, *back, *([advance.search] if advance.search is not None else []))
     return Finding(
         Level.FILE,
-        package.packages,
+        exchange.owning(exchange.paths(found)),
         files=exchange.named(found),
         proofs=(exchange.proof_back(found), advance.proof),
         candidates=count,
@@ -106,7 +106,7 @@ def _inside(exchange: Exchange, alone: Reduced) -> Finding | None:
         )
         return Finding(
             Level.FILE,
-            exchange.package.packages,
+            exchange.owning((path,)),
             files=(path,),
             proofs=(back, exchange.proof_forth((path,))),
             runs=runs + inside.runs + 1,

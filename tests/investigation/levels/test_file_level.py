@@ -284,3 +284,17 @@ def test_a_file_that_can_not_be_put_back_whole_is_searched_inside(plant):
     (region,) = found["region"]["regions"]
     assert (region["file"], region["function"]) == ("shop/core.py", "work")
     assert proved(found["region"])
+
+
+def test_of_packages_that_only_moved_along_the_one_with_the_file_is_named(plant):
+    """The new shop can't do without the new helper, nor the new helper without it: the line is in shop alone."""
+    run = "import helping\n\nassert helping.LEVEL == {}\n\n\ndef run():\n    {}\n"
+    helping = "import importlib.metadata\n\nassert importlib.metadata.version('shop') == '{}'\nLEVEL = {}\n"
+    for number, body in ((0, "return 1"), (1, BROKEN)):
+        plant.add("helping", f"1.{number}", {"helping.py": helping.format(f"1.{number}", number)})
+        plant.add("shop", f"1.{number}", {"shop.py": run.format(number, body)}, requires=(f"helping==1.{number}",))
+    answer = plant.answer()
+    found = levels(answer)
+    assert sorted(text.split()[0] for text in found["package"]["packages"]) == ["helping", "shop"]
+    assert found["region"]["packages"] == ["shop 1.0 -> 1.1"]
+    assert "The cause is shop 1.1, in shop.py" in answer["sentence"]
