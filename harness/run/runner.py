@@ -18,6 +18,7 @@ from harness.run.result import LeftBehind, Ran, result_of
 from harness.run.sandbox import Sandbox, process_environment, sandbox
 
 if TYPE_CHECKING:
+    import gzip
     import threading
 
 INSIDE = Path(__file__).with_name("inside")
@@ -151,7 +152,7 @@ def _absolute(argument: str, folder: Path) -> str:
     return f"{option}{equals}{(folder / path).absolute()}{colons}{rest}" if exists else argument
 
 
-def tail_of(log: BinaryIO) -> str:
+def tail_of(log: BinaryIO | gzip.GzipFile) -> str:
     """The end of a log, as much as is looked at."""
     size = log.seek(0, os.SEEK_END)
     log.seek(max(0, size - _TAIL))
