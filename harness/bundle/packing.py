@@ -166,6 +166,9 @@ class Packer:
 
     def _finish(self, output: Path, packed: Packed) -> None:
         """Put beside the orders what runs them; without its `bundle.json` a folder is no bundle."""
+        wanted = {wheel.file for order in packed.orders for wheel in order.packed}
+        for left in (path for path in (output / "wheels").iterdir() if path.name not in wanted):
+            left.unlink()  # of a probe that could not be packed, or of a packing that was interrupted
         tools = output / "harness-run"
         tools.mkdir(exist_ok=True)
         for name in _TOOLS:

@@ -50,6 +50,10 @@ class Wheels:
         """All wheels of these pins, each checked. Raises `NoNetwork` and `NoSpace`."""
         wanted = tuple(pins)
         missing = [pin for pin in wanted if self._find(pin) is None]
+        for file in (pin.wheel for pin in missing if pin.wheel):
+            # pip leaves a file of that name as it is, half of one and a spoilt one too.
+            (self.folder / file).unlink(missing_ok=True)
+            self._digests.pop(file, None)
         # In one call pip wants a hash of all or of none.
         for group in ([p for p in missing if p.sha256], [p for p in missing if not p.sha256]):
             words = self._download(group) if group else ""
@@ -77,7 +81,7 @@ class Wheels:
 
     def _download(self, pins: list[Pin]) -> str:
         """Let pip fetch these; its complaint, "" where there is none."""
-        options = ["--no-deps", "--only-binary", ":all:", "--dest", str(self.folder)]
+        options = ["--no-deps", "--only-binary", ":all:", "--dest", str(self.folder.absolute())]
         if pins[0].sha256:
             options.append("--require-hashes")
         with tempfile.TemporaryDirectory(prefix="harness-wheels-") as scratch:

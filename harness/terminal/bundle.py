@@ -34,12 +34,9 @@ def print_packed(console: Console, packed: Packed, output: Path, archive: Path |
     if packed.left_out:
         names = ", ".join(f"{name} {version}" for name, version in sorted(packed.left_out.items()))
         console.print(Text(f"  left out, as it is there: {names} ({mebibytes(packed.left_out_bytes)})"))
-    lock = packed.orders[0].lock
-    console.print(
-        Text(
-            f"  for Python {'.'.join(lock.python.split('.')[:2])} on {lock.platform}, no other; to run on {packed.orders[0].device.value}"
-        )
-    )
+    first = packed.orders[0]
+    minor = ".".join(first.lock.python.split(".")[:2])
+    console.print(Text(f"  for Python {minor} on {first.lock.platform}, no other; to run on {first.device.value}"))
     console.print(Text(f"  there: python {output.name}/run.py"))
     console.print(Text(f"  back here: {shlex.join(['harness', 'absorb', str(output)])}"))
 
