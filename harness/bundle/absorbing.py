@@ -135,8 +135,8 @@ def _checked(order: Order, probe: Probe, where: Path) -> _Back:
 def _take(back: _Back, store: Store) -> Taken:
     order, probe = back.order, back.probe
     try:
-        if (why := unavailable(order.device, back.gpus)) is not None:
-            raise _Refused(f"it was run where {why}")
+        if unavailable(order.device, back.gpus) is not None:
+            raise _Refused("it was run where no GPU was to be seen")
         ran, lock = _ran(back), _lock_there(back)
         started, setup_s = str(back.record["started"]), float(back.record["setup_s"])
     except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, HarnessFault) as error:

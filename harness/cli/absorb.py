@@ -15,7 +15,7 @@ from harness.terminal.bundle import print_absorbed
 
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True))
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @results_option
 def absorb(folder: Path, results_folder: Path) -> None:
     """Take back what was observed with the bundle in FOLDER.

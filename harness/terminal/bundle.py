@@ -33,7 +33,8 @@ def print_packed(console: Console, packed: Packed, output: Path, archive: Path |
     console.print(Text(f"  {len(files)} wheels, {mebibytes(packed.wheel_bytes)}, in {archive or output}"))
     if packed.left_out:
         names = ", ".join(f"{name} {version}" for name, version in sorted(packed.left_out.items()))
-        console.print(Text(f"  left out, as it is there: {names} ({mebibytes(packed.left_out_bytes)})"))
+        size = f" ({mebibytes(packed.left_out_bytes)})" if packed.left_out_bytes else ""  # not every index tells sizes
+        console.print(Text(f"  left out, as it is there: {names}{size}"))
     first = packed.orders[0]
     minor = ".".join(first.lock.python.split(".")[:2])
     console.print(Text(f"  for Python {minor} on {first.lock.platform}, no other; to run on {first.device.value}"))
@@ -62,5 +63,5 @@ def print_absorbed(console: Console, absorbed: Absorbed) -> None:
 
 
 def mebibytes(size: int) -> str:
-    """Bytes in the unit that reads best; 0 where the index tells no sizes."""
+    """Bytes in the unit that reads best."""
     return f"{size / 2**20:.0f} MiB" if size >= 2**20 else f"{size / 1024:.0f} KiB"

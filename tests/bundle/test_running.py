@@ -178,12 +178,17 @@ def test_an_observation_of_a_gpu_is_kept_under_that_gpus_name(parts, tmp_path, r
     smi.write_text("#!/bin/sh\necho '0, NVIDIA Test 1, 81559, 81000, 550.1, GPU-1, 9.0'\n")
     smi.chmod(0o755)
     probe = asked(parts, "1.2", device=Device.CUDA)
-    pack(parts, tmp_path / "carry", probe, like=run_once)
+    packed = pack(parts, tmp_path / "carry", probe, like=run_once)
     assert run_there(tmp_path / "carry", PATH=f"{smi.parent}:{os.environ['PATH']}").code == 0
     (taken,) = absorb(tmp_path / "carry", parts.store).taken
     gpus = (Gpu(0, "NVIDIA Test 1", 1, 1, "550.1"),)
     assert taken.observation.key == probe_key(probe.probe, taken.observation.lock, gpus=gpus, capability="8.6")
     assert taken.judgement.verdict is Verdict.GOOD
+    hidden = tmp_path / "carry" / "observed" / packed.orders[0].key / "run.json"
+    hidden.write_text(json.dumps({**json.loads(hidden.read_text()), "visible_gpus": ""}))
+    assert absorb(tmp_path / "carry", parts.store).refused == (
+        ("brittle 1.2", "it was run where no GPU was to be seen"),
+    )
 
 
 ALONE = """
