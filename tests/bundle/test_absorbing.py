@@ -7,8 +7,10 @@ import shutil
 
 import pytest
 from carried import asked
+from support import make_parts
 
 from harness.bundle import absorb
+from harness.environment import PipSettings
 from harness.errors import NoSpace, UserMistake
 from harness.model import Verdict
 from harness.store import Store
@@ -39,9 +41,10 @@ def test_what_came_back_is_equal_to_a_run_here(back, parts):
         assert first[0] == "stepping"
 
 
-def test_the_same_question_is_answered_by_what_was_taken(back, parts):
-    taken = absorb(back, parts.store).taken
-    prepared = parts.prober.prepare(asked(parts, "1.6").probe)
+def test_the_same_question_is_answered_where_nothing_was_resolved_before(back, tmp_path, uv_cache, interpreter):
+    cut_off = make_parts(tmp_path / "other", PipSettings(no_index=True), uv_cache, interpreter)
+    taken = absorb(back, cut_off.store).taken
+    prepared = cut_off.prober.prepare(asked(cut_off, "1.6").probe)
     assert (prepared.cached, prepared.observation) == (True, taken[1].observation)
 
 

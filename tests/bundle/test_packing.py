@@ -9,24 +9,8 @@ from attrs import evolve
 from carried import asked, pack
 from support import repro_text
 
-from harness.bundle.order import read_order
 from harness.errors import NoSpace, UserMistake
 from harness.model.repro import parse_repro
-
-
-def test_an_order_comes_back_as_the_probe_that_was_packed(back, parts):
-    folder = next(
-        path for path in (back / "probes").iterdir() if "brittle==1.6" in (path / "requirements.txt").read_text()
-    )
-    order, probe = read_order(folder)
-    was = asked(parts, "1.6").probe
-    assert (probe.repro.digest, probe.combination) == (was.repro.digest, was.combination)
-    assert (order.label, order.key, order.from_node, order.lock.python) == (
-        "brittle 1.6",
-        folder.name,
-        {},
-        was.combination.python,
-    )
 
 
 def test_a_bundle_names_no_index(back, house):
