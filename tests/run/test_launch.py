@@ -58,6 +58,7 @@ class Broken(io.BytesIO):
     """A log that can't be read."""
 
     def read(self, size: int | None = -1) -> bytes:
+        """Fail as a disk does."""
         raise OSError("gone")
 
 

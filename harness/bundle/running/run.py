@@ -48,7 +48,7 @@ def main() -> int:
         return 0
     try:
         bundle = read(HERE / "bundle.json")
-        check_python(bundle)
+        check_here(bundle)
         (HERE / "observed").mkdir(exist_ok=True)
         return run_all([read(HERE / "probes" / key / "order.json") for key in bundle["probes"]])
     except NotHere as error:
@@ -233,16 +233,15 @@ def list_gpus(queries: list[list[str]]) -> str:
     return ""
 
 
-def check_python(bundle: dict[str, Any]) -> None:
-    """Wheels fit one minor version of one implementation on one platform. Raises `NotHere`."""
-    wanted, found = (
-        [p["implementation"], ".".join(p["python"].split(".")[:2]), p["platform"]] for p in (bundle, this_python())
-    )
+def check_here(bundle: dict[str, Any]) -> None:
+    """Wheels fit one minor version of one implementation on one platform; all parts are here. Raises `NotHere`."""
+    if not (TOOLS.is_dir() and (HERE / "installer").is_dir()):
+        raise NotHere(f"{TOOLS.name} or installer is missing; the bundle was not brought here whole")
+    pythons = (bundle, this_python())
+    wanted, found = (f"{p['implementation']} {p['python'].rpartition('.')[0]} on {p['platform']}" for p in pythons)
     if wanted != found:
-        raise NotHere(
-            f"this bundle is for {' '.join(wanted)}, this is {' '.join(found)}; "
-            "start it with that Python, or make it with harness bundle --python"
-        )
+        hint = "start it with that Python, or make it with harness bundle --python"
+        raise NotHere(f"this bundle is for {wanted}, this is {found}; {hint}")
 
 
 def check_node_packages(wanted: dict[str, str]) -> None:

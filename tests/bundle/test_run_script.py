@@ -125,8 +125,9 @@ def test_another_interpreter_is_refused_in_one_sentence(back):
     assert ended.stderr.count("\n") == 1
 
 
-def test_a_bundle_that_did_not_arrive_whole_is_told(back):
-    (back / "bundle.json").unlink()
+@pytest.mark.parametrize("part", ["bundle.json", "harness-run", "installer", "probes"])
+def test_a_bundle_that_did_not_arrive_whole_is_told(back, part):
+    (back / part).rename(back.parent / "elsewhere")
     ended = run_there(back)
     assert (ended.code, "was not brought here whole" in ended.stderr) == (2, True)
 
