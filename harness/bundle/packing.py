@@ -108,7 +108,7 @@ class Packer:
                 continue
             absent = [pin for pin in resolution.lock.pins if not self.node.has(pin.name, pin.version)]
             size = sum(pin.size or 0 for pin in absent)
-            self.tell(f"{i} of {len(asked)}  {one.label}: fetching {len(absent)} wheels{_of(size)}")
+            self.tell(f"{i} of {len(asked)}  {one.label}: fetching its wheels, {len(absent)} in all{_of(size)}")
             fetched = wheels.fetch(absent)
             if isinstance(fetched, Unfetchable):
                 failed.append((one.label, fetched.words))

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 def print_packed(console: Console, packed: Packed, output: Path, archive: Path | None, verdicts: Sequence[str]) -> None:
     """What was packed and what not, sizes, and how to go on; `verdicts` are of what is known already."""
     for order in packed.orders:
-        console.print(Text.assemble(("packed ", "bold green"), f"{order.label} ({len(order.packed)} wheels)"))
+        console.print(
+            Text.assemble(("packed ", "bold green"), f"{order.label} ({counted(len(order.packed), 'wheel')})")
+        )
     for (asked, _), verdict in zip(packed.known, verdicts, strict=True):
         console.print(Text.assemble(("known already ", "bold"), f"{asked.label}: {verdict}; --fresh packs it again"))
     for label, why in packed.failed:
@@ -30,7 +32,7 @@ def print_packed(console: Console, packed: Packed, output: Path, archive: Path |
         console.print(Text("nothing is left to pack"))
         return
     files = {wheel.file for order in packed.orders for wheel in order.packed}
-    console.print(Text(f"  {len(files)} wheels, {mebibytes(packed.wheel_bytes)}, in {archive or output}"))
+    console.print(Text(f"  {counted(len(files), 'wheel')}, {mebibytes(packed.wheel_bytes)}, in {archive or output}"))
     if packed.left_out:
         names = ", ".join(f"{name} {version}" for name, version in sorted(packed.left_out.items()))
         size = f" ({mebibytes(packed.left_out_bytes)})" if packed.left_out_bytes else ""  # not every index tells sizes
@@ -58,8 +60,13 @@ def print_absorbed(console: Console, absorbed: Absorbed) -> None:
     for label, why in absorbed.refused:
         console.print(Text.assemble(("refused ", "bold red"), f"{label}: {why}"))
     new = sum(not taken.known for taken in absorbed.taken)
-    told = f"{new} observations taken, {len(absorbed.taken) - new} known already"
+    told = f"{counted(new, 'observation')} taken, {len(absorbed.taken) - new} known already"
     console.print(Text(f"{told}, {len(absorbed.missing)} missing, {len(absorbed.refused)} refused"))
+
+
+def counted(count: int, noun: str) -> str:
+    """A number with its noun."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def mebibytes(size: int) -> str:

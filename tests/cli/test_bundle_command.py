@@ -15,8 +15,8 @@ def test_what_is_run_elsewhere_answers_a_later_probe_here(harness, write_repro):
         "bundle", "brittle_step", "--over", "brittle==1.2", "--over", "brittle==1.6", "--output", "carry", "--zip"
     )
     assert packed.code == 0
-    assert "packed brittle==1.6 (1 wheels)" in packed.stdout
-    assert "2 of 2  brittle==1.6: fetching 1 wheels" in packed.stderr
+    assert "packed brittle==1.6 (1 wheel)" in packed.stdout
+    assert "2 of 2  brittle==1.6: fetching its wheels, 1 in all" in packed.stderr
     with zipfile.ZipFile(harness.folder / "carry.zip") as archive:
         archive.extractall(harness.folder / "node")
     bundle = harness.folder / "node" / "carry"

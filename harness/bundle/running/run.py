@@ -89,7 +89,7 @@ def run_one(order: dict[str, Any], kept: Path, where: str) -> None:
     """Make the environment of a probe, run it, keep what it leaves, and remove the environment."""
     gpus = list_gpus(order["gpu_queries"])
     check_node_packages(order["from_node"])
-    print(f"{where}: making its environment ({len(order['packed'])} wheels)", flush=True)
+    print(f"{where}: making its environment, wheels: {len(order['packed'])}", flush=True)
     begun = time.monotonic()
     folder = HERE / "environments" / order["key"]
     part = kept.with_name(f"{kept.name}.part")
