@@ -16,6 +16,7 @@ from harness.cli.absorb import absorb
 from harness.cli.bisect import bisect
 from harness.cli.bundle import bundle
 from harness.cli.housekeeping import clean, doctor
+from harness.cli.matrix import matrix
 from harness.cli.probe import probe
 from harness.cli.report import report
 from harness.cli.results import results
@@ -79,7 +80,7 @@ def cli() -> None:
     """Find which release of which package broke a training step, and prove it."""
 
 
-for command in (bisect, probe, bundle, absorb, report, results, doctor, clean):
+for command in (bisect, probe, matrix, bundle, absorb, report, results, doctor, clean):
     cli.add_command(command)
 
 

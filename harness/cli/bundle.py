@@ -81,7 +81,7 @@ def bundle(
                     python=workshop.interpreter.version,
                     requirements=merged_requirements(requirements, (one,)) if one else requirements,
                     holds=merged_requirements((), hold),
-                    as_of=one_date(as_of),
+                    as_of=one_date(as_of, (*with_, one) if one else with_, workshop.index),
                     device=_device(device, chosen),
                 ),
             ),
