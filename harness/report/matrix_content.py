@@ -69,7 +69,6 @@ class Panel:
     drift: tuple[str, ...] = ()
     traceback: str = ""
     log: str = ""
-    withheld: str = ""
     older: str = ""
     newer: str = ""
     took: str = ""
@@ -97,6 +96,7 @@ class MatrixContent:
     maps: tuple[HeatMap, ...]
     panels: tuple[Panel, ...]
     left_out: tuple[tuple[str, str], ...]
+    withheld: str
     command: str
     footer: str
     record: dict[str, Any]

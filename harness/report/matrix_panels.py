@@ -40,7 +40,6 @@ class Panels:
     labels: Sequence[str]
     older: Mapping[int, tuple[int, ...]]
     log_of: Callable[[Observation], str]
-    withheld: str = ""
 
     def panel(self, position: int) -> Panel:
         """The panel of one cell."""
@@ -66,7 +65,7 @@ class Panels:
         observation = run.observation
         compared = self._compared(run, older)
         lock = observation.lock
-        panel = evolve(
+        return evolve(
             panel,
             again=shlex.join(["harness", "probe", "--again", observation.key]) if lock else "",
             versions=_versions(run, lock),
@@ -74,11 +73,9 @@ class Panels:
             changes=_changes(self.standings[compared], lock) if compared is not None else (),
             drift=observation.drift,
             took=f"{observation.duration_s:.1f} s" if observation.outcome.ran else "",
-            withheld=self.withheld,
+            traceback=_trace(run),
+            log=_end(self.log_of(observation)),
         )
-        if self.withheld:
-            return evolve(panel, reason=observation.outcome.value)
-        return evolve(panel, traceback=_trace(run), log=_end(self.log_of(observation)))
 
     def _compared(self, run: CellRun, older: tuple[int, ...]) -> int | None:
         """The nearest older cell that has a lock, where its verdict is another."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
-from matrices import SMALL, cell_of, large
+from standing_matrices import SMALL, cell_of, large
 
 from harness.matrix import Cell
 from harness.report.pivot import axis_name, differences, labels, parts, pivot
