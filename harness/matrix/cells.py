@@ -1,7 +1,7 @@
 """From axes to cells: every choice of one value per axis, less what is excluded, and what is included.
 
-The words are those of asv's and GitHub's matrices. A file is read by `harness.matrix.reading`. A step that turns
-"latest 5" or a range into releases belongs between the two, as a function from `Matrix` to `Matrix`.
+The words are those of asv's and GitHub's matrices. A file is read by `harness.matrix.reading`; where it asks for
+"latest 5" or a range, `harness.matrix.versions` puts versions there, before there are cells.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 from packaging.requirements import Requirement
+from packaging.version import Version
 
 from harness.errors import BadMatrix
+from harness.matrix.words import selection
 from harness.model import normalized_name
 
 if TYPE_CHECKING:
@@ -41,8 +43,8 @@ class Cell:
     """One probe of a matrix.
 
     `requirements` and `hold` are PEP 508 strings, as `--with` and `--hold` of `harness probe` take them; `python`
-    is a version or None (the harness's own), `as_of` an ISO date or None; `choice` holds the cell's value of each
-    axis.
+    is a version or None (the harness's own), `as_of` an ISO date, "era" (the day of the newest release that the cell
+    pins) or None; `choice` holds the cell's value of each axis; `included` is whether the file names it by itself.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Cell:
     as_of: str | None = None
     params: dict[str, Value] = field(factory=dict)
     choice: dict[str, Value] = field(factory=dict, eq=False)
+    included: bool = field(default=False, eq=False)
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -79,10 +82,20 @@ class Cell:
 
 
 @frozen
+class LeftOut:
+    """A release that a matrix asks for by a word or a range and that can't be tried, with the reason."""
+
+    project: str
+    version: str
+    reason: str
+
+
+@frozen
 class Matrix:
     """Axes (name to values), requirements of every cell, and what departs from the plain product.
 
-    An exclusion maps axes to the values that it means; a cell is left out where all of them match.
+    An exclusion maps axes to the values that it means, of a package also ranges; a cell is left out where all of them
+    match. `left_out` holds what was met when words became versions.
     """
 
     name: str
@@ -91,18 +104,39 @@ class Matrix:
     with_: tuple[str, ...] = ()
     include: tuple[Inclusion, ...] = ()
     exclude: tuple[dict[str, tuple[Value, ...]], ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def needs_index(self) -> bool:
+        """Whether an axis or an included cell asks for releases, which only the package index can name."""
+        return self._asks_for_releases() is not None
 
     @property
     def cells(self) -> tuple[Cell, ...]:
         """All cells: the product in the order of the axes, then what is included.
 
-        Raises `BadMatrix` where an exclusion matches nothing, nothing is left, or two cells are the same.
+        Raises `BadMatrix` where an exclusion matches nothing, nothing is left, two cells are the same, or an axis still
+        asks for releases.
         """
+        if (asking := self._asks_for_releases()) is not None:
+            axis, value = asking
+            raise BadMatrix(
+                f"{self.name}: {axis} = {value!r} needs the package index to become versions",
+                hint="harness matrix FILE --list asks the index and lists the cells",
+            )
         cells = [*self._product(), *map(self._included, self.include)]
         if not cells:
             raise BadMatrix(f"{self.name}: exclude leaves no cells")
         self._check_unique(cells)
         return tuple(cells)
+
+    def _asks_for_releases(self) -> tuple[str, Value] | None:
+        of_axes = ((axis, value) for axis, values in self.axes.items() for value in values)
+        of_includes = (pair for inclusion in self.include for pair in inclusion.choice.items())
+        for axis, value in itertools.chain(of_axes, of_includes):
+            if axis.startswith(PACKAGES) and selection(axis.removeprefix(PACKAGES), str(value)) is not None:
+                return axis, value
+        return None
 
     def _product(self) -> Iterator[Cell]:
         if "repro" not in self.axes:  # all cells are included ones
@@ -127,7 +161,7 @@ class Matrix:
             raise BadMatrix(f"{self.name}: an include must name its repro, as axes.repro has not just one")
         hold = self.hold if inclusion.hold is None else inclusion.hold
         with_ = self.with_ if inclusion.with_ is None else inclusion.with_
-        return self._cell(known, hold, with_, inclusion.name)
+        return evolve(self._cell(known, hold, with_, inclusion.name), included=True)
 
     def _cell(
         self, choice: dict[str, Value], hold: tuple[str, ...], with_: tuple[str, ...], name: str | None = None
@@ -140,7 +174,7 @@ class Matrix:
             name=name or "-".join(filter(None, (_part(axis, value) for axis, value in choice.items()))),
             repro=str(choice["repro"]),
             # What an axis says of a project counts more than what holds for all cells.
-            requirements=(*_without(with_, named), *(_requirement(*package) for package in packages.items())),
+            requirements=(*_without(with_, named), *(f"{project}=={v}" for project, v in packages.items())),
             hold=_without(hold, named),
             python=None if python is None else str(python),
             device=str(choice.get("device", "auto")),
@@ -171,18 +205,23 @@ def _part(axis: str, value: Value) -> str:
     return f"py{value}" if axis == "python" else str(value)
 
 
-def _requirement(project: str, value: str) -> str:
-    return f"{project}=={value}" if value[0].isdigit() else f"{project}{value}"
-
-
 def _without(requirements: tuple[str, ...], projects: set[str]) -> tuple[str, ...]:
     return tuple(text for text in requirements if normalized_name(Requirement(text).name) not in projects)
 
 
+def means(axis: str, meant: Value, value: Value) -> bool:
+    """Whether a value of an exclusion means a value of an axis: the same one, or a range that it lies in."""
+    if axis.startswith(PACKAGES):
+        wanted = selection(axis.removeprefix(PACKAGES), str(meant))
+        version = Version(str(value))
+        return version == Version(str(meant)) if wanted is None else wanted.within.contains(version, prereleases=True)
+    return json.dumps(meant) == json.dumps(value)  # since True == 1 in Python
+
+
 def _matches(choice: Mapping[str, Value], exclusion: Mapping[str, tuple[Value, ...]]) -> bool:
-    # By JSON, since True == 1 in Python.
     return all(
-        axis in choice and json.dumps(choice[axis]) in map(json.dumps, values) for axis, values in exclusion.items()
+        axis in choice and any(means(axis, value, choice[axis]) for value in values)
+        for axis, values in exclusion.items()
     )
 
 

@@ -6,15 +6,18 @@ import re
 import tomllib
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from harness.errors import BadMatrix
 from harness.matrix.cells import PACKAGES, PARAMETERS, Inclusion, Matrix, Value
+from harness.matrix.words import Selection, Word, selection
 from harness.model import Device
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 _PLAIN = ("repro", "python", "device", "as-of")
 _TABLES = {"packages": PACKAGES, "parameters": PARAMETERS}
@@ -52,6 +55,9 @@ class _Reader:
                 raise self._bad(f"{key} is empty and would leave out every cell")
             if unknown := [axis for axis in exclusion if axis not in axes]:
                 raise self._bad(f"{key} names {unknown[0]}, which is not an axis of this matrix")
+            for axis, value, wanted in _selections(exclusion):
+                if wanted.word is not Word.EVERY:
+                    raise self._bad(f"{key}.{axis}: {value!r}: an exclusion names versions and ranges")
             exclude.append(exclusion)
         return Matrix(
             name=name,
@@ -67,6 +73,9 @@ class _Reader:
         axes = self._axes({k: v for k, v in entry.items() if k in _AXES}, key)
         if several := [axis for axis, values in axes.items() if len(values) > 1]:
             raise self._bad(f"{key}.{several[0]} must be one value, since an include is one cell")
+        for axis, value, wanted in _selections(axes):
+            if wanted.word is not Word.LATEST or wanted.count != 1:
+                raise self._bad(f"{key}.{axis}: {value!r} must be a version or latest, since an include is one cell")
         name = entry.get("name")
         if name is not None and (not isinstance(name, str) or not name.strip()):
             raise self._bad(f"{key}.name must be a string that is not empty")
@@ -144,14 +153,23 @@ def _mistake(axis: str, value: str) -> str:
         return "is not a version of Python such as 3.11"
     if axis == "device" and value not in _DEVICES:
         return f"is not a device; there are {', '.join(_DEVICES)}"
-    if axis == "as-of" and value != "none":
+    if axis == "as-of" and value not in ("none", "era"):
         try:
             date.fromisoformat(value)
         except ValueError:
-            return "is neither a date such as 2025-06-27 nor none"
+            return "is neither a date such as 2025-06-27 nor era nor none"
     if axis.startswith(PACKAGES):
         try:
-            SpecifierSet(f"=={value}" if value[0].isdigit() else value)
-        except InvalidSpecifier:
-            return "is neither a version such as 4.53.0 nor a range such as >=4.53,<5"
+            selection(axis.removeprefix(PACKAGES), value)
+        except ValueError as error:
+            return str(error)
     return ""
+
+
+def _selections(axes: Mapping[str, tuple[Value, ...]]) -> Iterator[tuple[str, Value, Selection]]:
+    """Each value of a package axis that is not a version as it stands."""
+    for axis, values in axes.items():
+        if axis.startswith(PACKAGES):
+            for value in values:
+                if (wanted := selection(axis.removeprefix(PACKAGES), str(value))) is not None:
+                    yield axis, value, wanted

@@ -1,0 +1,98 @@
+"""A pairwise covering subset of cells: every pair of values that occurs in some cell occurs in one that is kept.
+
+Most bugs of combinations need no more than two of their values. The rows are proposed by allpairspy; as it stops
+early where cells are excluded, what it misses is added from the cells, the one with the most missing pairs first.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from harness.matrix.cells import Cell
+
+_Value = tuple[str, str]
+_Pair = tuple[_Value, _Value]
+
+
+@frozen
+class Covering:
+    """Which cells are kept, in their order, and which are left out; `covered` of `pairs` pairs of values occur in
+    the kept ones.
+
+    Counted are values of axes that differ from cell to cell. Pairs that no cell has are not among `pairs`.
+    """
+
+    cells: tuple[Cell, ...]
+    left_out: tuple[Cell, ...]
+    covered: int
+    pairs: int
+
+    @property
+    def share(self) -> float:
+        """The part of the pairs that is covered, from 0 to 1."""
+        return self.covered / self.pairs if self.pairs else 1.0
+
+
+def pairwise(cells: Sequence[Cell]) -> Covering:
+    """Choose the cells to run; all that the file includes by themselves are kept. The same cells give the same choice.
+
+    Source of the method: Czerwonka, "Pairwise Testing in the Real World" (2006).
+    """
+    varying = _varying(cells)
+    pairs = {cell.name: _pairs(cell, varying) for cell in cells}
+    kept = {cell.name for cell in cells if cell.included} | _proposed([cell for cell in cells if not cell.included])
+    if len(varying) < 2:  # there are no pairs: each cell has a value of its own
+        kept = set(pairs)
+    wanted = set().union(*pairs.values())
+    missing = wanted.difference(*(pairs[name] for name in kept))
+    while missing:
+        best = max(pairs, key=lambda name: len(pairs[name] & missing))
+        kept.add(best)
+        missing -= pairs[best]
+    for name in [cell.name for cell in cells if cell.name in kept and not cell.included]:
+        if len(varying) >= 2 and pairs[name] <= set().union(*(pairs[other] for other in kept - {name})):
+            kept.remove(name)  # what came later covers it too
+    covered = set().union(*(pairs[name] for name in kept))
+    return Covering(
+        cells=tuple(cell for cell in cells if cell.name in kept),
+        left_out=tuple(cell for cell in cells if cell.name not in kept),
+        covered=len(covered & wanted),
+        pairs=len(wanted),
+    )
+
+
+def _varying(cells: Iterable[Cell]) -> list[str]:
+    cells = tuple(cells)
+    axes = dict.fromkeys(axis for cell in cells for axis in cell.choice)
+    return [axis for axis in axes if len({_value(cell, axis) for cell in cells}) > 1]
+
+
+def _value(cell: Cell, axis: str) -> _Value | None:
+    return (axis, json.dumps(cell.choice[axis])) if axis in cell.choice else None
+
+
+def _pairs(cell: Cell, varying: Iterable[str]) -> frozenset[_Pair]:
+    values = [value for axis in varying if (value := _value(cell, axis)) is not None]
+    return frozenset(itertools.combinations(values, 2))
+
+
+def _proposed(cells: Sequence[Cell]) -> set[str]:
+    """The names of the cells that allpairspy chooses out of a product, part of which may be excluded."""
+    # Imported here: nox reads matrices by its own Python, which lacks it.
+    from allpairspy import AllPairs  # type: ignore[import-untyped]
+
+    varying = _varying(cells)
+    if len(varying) < 2:
+        return set()
+    rows = {tuple(_value(cell, axis) for axis in varying): cell.name for cell in cells}
+    begun = {row[:length] for row in rows for length in range(1, len(varying) + 1)}
+    columns = [list(dict.fromkeys(row[position] for row in rows)) for position in range(len(varying))]
+    found = AllPairs(columns, filter_func=lambda row: tuple(row) in begun)
+    return {rows[tuple(row)] for row in found}

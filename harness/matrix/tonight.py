@@ -1,0 +1,64 @@
+"""What a night runs of a matrix: the newest releases and pre-releases in place of the versions that the file names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import evolve
+
+from harness.matrix.cells import PACKAGES, Matrix, Value
+from harness.matrix.words import Word, selection
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NEWEST: tuple[Value, ...] = (Word.LATEST.value, Word.PRERELEASES.value)
+
+
+def tonight(matrix: Matrix) -> tuple[Matrix, tuple[str, ...]]:
+    """The matrix of a night, and a sentence for each change.
+
+    A package axis that follows the index already (`latest`, `prereleases`) stays, and so does one that holds its
+    project at one version. Exclusions and included cells that name versions of a replaced axis are dropped.
+    """
+    replaced = {axis for axis, values in matrix.axes.items() if axis.startswith(PACKAGES) and _is_dated(axis, values)}
+    sentences = [
+        f"{axis.removeprefix(PACKAGES)}: latest and pre-releases instead of {_counted(axis, matrix.axes[axis])}"
+        for axis in matrix.axes
+        if axis in replaced
+    ]
+    exclude, include = [], []
+    for number, exclusion in enumerate(matrix.exclude, start=1):
+        if named := [axis for axis in exclusion if axis in replaced]:
+            sentences.append(f"exclude {number} does not count, as it names versions of {_projects(named)}")
+        else:
+            exclude.append(exclusion)
+    for number, inclusion in enumerate(matrix.include, start=1):
+        if named := [axis for axis in inclusion.choice if axis in replaced and not _follows(axis, inclusion.choice)]:
+            sentences.append(f"include {number} is not run, as it names a version of {_projects(named)}")
+        else:
+            include.append(inclusion)
+    axes = {axis: NEWEST if axis in replaced else values for axis, values in matrix.axes.items()}
+    return evolve(matrix, axes=axes, exclude=tuple(exclude), include=tuple(include)), tuple(sentences)
+
+
+def _is_dated(axis: str, values: tuple[Value, ...]) -> bool:
+    asked = [selection(axis.removeprefix(PACKAGES), str(value)) for value in values]
+    if len(asked) == 1 and asked[0] is None:
+        return False
+    return not any(wanted is not None and wanted.follows_the_index for wanted in asked)
+
+
+def _follows(axis: str, choice: Mapping[str, Value]) -> bool:
+    wanted = selection(axis.removeprefix(PACKAGES), str(choice[axis]))
+    return wanted is not None and wanted.follows_the_index
+
+
+def _counted(axis: str, values: tuple[Value, ...]) -> str:
+    if any(selection(axis.removeprefix(PACKAGES), str(value)) for value in values):
+        return " and ".join(f"{value}" for value in values)
+    return f"{len(values)} versions"
+
+
+def _projects(axes: list[str]) -> str:
+    return " and ".join(axis.removeprefix(PACKAGES) for axis in axes)

@@ -1,0 +1,164 @@
+"""Words and ranges on package axes become versions: those of the index that can be tried, each other one told.
+
+The index is not asked here: `expanded` takes a function that lists a project's releases.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from typing import TYPE_CHECKING
+
+from attrs import evolve, field, frozen
+from packaging.version import Version
+
+from harness.errors import BadMatrix
+from harness.matrix.cells import PACKAGES, Inclusion, LeftOut, Matrix, Value, means
+from harness.matrix.words import Selection, Word, selection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Sequence
+
+    from packaging.tags import Tag
+
+    from harness.model import Release
+
+
+@frozen
+class Target:
+    """An interpreter that a release must fit: its version ("3.11.7") and the tags of the wheels that it takes."""
+
+    version: str
+    tags: frozenset[Tag]
+
+
+def expanded(matrix: Matrix, releases_of: Callable[[str], Sequence[Release]], targets: Sequence[Target]) -> Matrix:
+    """The matrix with versions for every word and range; what was met and can't be tried is in its `left_out`.
+
+    `releases_of` lists all releases of a project. Of several `targets` a release need fit only one: which cell it
+    comes to is not looked at. An axis that asks for releases is put in version order, each version once. An
+    exclusion that names nothing which is left of such an axis is dropped. Raises `BadMatrix` where a value comes to
+    nothing - but for `prereleases`, as long as the axis has another value.
+    """
+    if not matrix.needs_index:
+        return matrix
+    at_work = _Expansion(matrix.name, releases_of, tuple(targets))
+    axes = {axis: at_work.axis(axis, values) for axis, values in matrix.axes.items()}
+    asked = {axis for axis, values in matrix.axes.items() if axes[axis] != values}
+    return evolve(
+        matrix,
+        axes=axes,
+        include=tuple(at_work.inclusion(inclusion, number) for number, inclusion in enumerate(matrix.include, start=1)),
+        exclude=tuple(
+            exclusion
+            for exclusion in matrix.exclude
+            if all(_names_one_of(exclusion[axis], axes[axis], axis) for axis in exclusion.keys() & asked)
+        ),
+        left_out=tuple(at_work.left_out),
+    )
+
+
+@frozen
+class _Expansion:
+    name: str
+    releases_of: Callable[[str], Sequence[Release]]
+    targets: tuple[Target, ...]
+    left_out: dict[LeftOut, None] = field(factory=dict, init=False)
+
+    def axis(self, axis: str, values: tuple[Value, ...], where: str = "axes.") -> tuple[Value, ...]:
+        if not axis.startswith(PACKAGES):
+            return values
+        project = axis.removeprefix(PACKAGES)
+        asked = {str(value): selection(project, str(value)) for value in values}
+        if not any(asked.values()):
+            return values
+        # A version that is written in the file keeps its spelling, and the cell its name.
+        chosen = {Version(value): value for value, wanted in asked.items() if wanted is None}
+        for value, wanted in asked.items():
+            if wanted is None:
+                continue
+            found = self._chosen(project, wanted)
+            if not found and wanted.word is not Word.PRERELEASES:
+                raise BadMatrix(
+                    f"{self.name}: {where}{axis}: no release of {project} that can be tried is meant by {value!r}"
+                    + self._an_example(project)
+                )
+            for version in found:
+                chosen.setdefault(version, str(version))
+        if not chosen:
+            raise BadMatrix(
+                f"{self.name}: {where}{axis}: {project} has no such pre-releases now, and there is no other value; "
+                "add one such as 'latest'"
+            )
+        return tuple(chosen[version] for version in sorted(chosen))
+
+    def inclusion(self, inclusion: Inclusion, number: int) -> Inclusion:
+        choice = {axis: self.axis(axis, (value,), f"include {number}.")[0] for axis, value in inclusion.choice.items()}
+        return evolve(inclusion, choice=choice)
+
+    def _chosen(self, project: str, wanted: Selection) -> list[Version]:
+        """The versions that are meant; the newest of each group of releases, as many as are wanted."""
+        chosen: list[Version] = []
+        for group in self._groups(project, wanted):
+            fitting = 0
+            for release in sorted(group, key=lambda r: r.version, reverse=True):
+                if (why := self._left_out_because(release)) is not None:
+                    self._tell(release, why)
+                    continue
+                chosen.append(release.version)
+                fitting += 1
+                if wanted.word is Word.LATEST and fitting == wanted.count:
+                    break
+                if wanted.word in (Word.MONTHLY, Word.MINORS):
+                    break
+        return chosen
+
+    def _groups(self, project: str, wanted: Selection) -> list[list[Release]]:
+        releases = self.releases_of(project)
+        # PEP 440: a range means pre-releases where it names one.
+        pre = wanted.word is Word.PRERELEASES or (wanted.word is Word.EVERY and bool(wanted.within.prereleases))
+        within = [release for release in releases if wanted.within.contains(release.version, prereleases=pre)]
+        if wanted.word is Word.PRERELEASES:
+            within = [release for release in within if release.version.is_prerelease]
+            return [within if wanted.within else self._newer_than_final(releases, within)]
+        if wanted.word is Word.MINORS:
+            return _grouped(within, lambda r: (r.version.epoch, r.version.major, r.version.minor))
+        if wanted.word is Word.MONTHLY:
+            for release in within:
+                if release.uploaded is None:
+                    self._tell(release, "the index has no upload time for it")
+            dated = [release for release in within if release.uploaded is not None]
+            return _grouped(dated, lambda r: (r.uploaded.year, r.uploaded.month) if r.uploaded else ())
+        return [within]
+
+    def _newer_than_final(self, releases: Sequence[Release], pre: list[Release]) -> list[Release]:
+        finals = [r.version for r in releases if not r.version.is_prerelease and self._left_out_because(r) is None]
+        return [release for release in pre if not finals or release.version > max(finals)]
+
+    def _left_out_because(self, release: Release) -> str | None:
+        reasons = [
+            release.left_out_because(python=target.version, tags=target.tags, prereleases=True)
+            for target in self.targets
+        ]
+        if None in reasons:
+            return None
+        # What an option of a single probe would mend does not help here.
+        return next((re.sub(r" \(--[^)]*\)$", "", why) for why in reasons if why), None)
+
+    def _tell(self, release: Release, why: str) -> None:
+        self.left_out[LeftOut(release.project, str(release.version), why)] = None
+
+    def _an_example(self, project: str) -> str:
+        told = [row for row in self.left_out if row.project == project]
+        return f" ({told[0].version} is left out: {told[0].reason})" if told else ""
+
+
+def _grouped(releases: Iterable[Release], by: Callable[[Release], Hashable]) -> list[list[Release]]:
+    groups: dict[Hashable, list[Release]] = {}
+    for release in releases:
+        groups.setdefault(by(release), []).append(release)
+    return list(groups.values())
+
+
+def _names_one_of(meant: Iterable[Value], values: Iterable[Value], axis: str) -> bool:
+    return any(means(axis, one, value) for one, value in itertools.product(meant, values))

@@ -1,0 +1,214 @@
+"""Axes become cells: the product, less what is excluded, and what is included."""
+
+from __future__ import annotations
+
+import pytest
+from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.cli.probe import probe
+from harness.errors import BadMatrix
+from harness.matrix import Cell, Matrix
+
+
+def test_every_choice_of_one_value_per_axis_is_a_cell(matrix):
+    """The product is in the order of the axes, the last one fastest."""
+    cells = matrix(
+        """
+        hold = ["numpy<2.3"]
+        with = ["pytest"]
+        [axes]
+        repro = "step"
+        python = ["3.11", "3.12"]
+        device = "cpu"
+        as-of = 2025-06-27
+        [axes.packages]
+        transformers = ["4.52.4", "4.53.0"]
+        [axes.parameters]
+        lora = false
+        """
+    ).cells
+    assert len(cells) == 4
+    assert cells[1] == Cell(
+        name="step-py3.11-cpu-as-of-2025-06-27-transformers-4.53.0-lora=false",
+        repro="step",
+        requirements=("pytest", "transformers==4.53.0"),
+        hold=("numpy<2.3",),
+        python="3.11",
+        device="cpu",
+        as_of="2025-06-27",
+        params={"lora": False},
+    )
+    assert [cell.python for cell in cells] == ["3.11", "3.11", "3.12", "3.12"]
+
+
+def test_all_but_the_repro_may_be_left_out(matrix):
+    """What is not said is left to `harness probe`."""
+    (cell,) = matrix('axes.repro = "step"').cells
+    assert cell == Cell(name="step", repro="step")
+    assert cell.arguments == ("step", "--device", "auto")
+
+
+def test_as_of_none_is_no_date(matrix):
+    (cell,) = matrix('[axes]\nrepro = "step"\nas-of = "none"').cells
+    assert cell.as_of is None
+    assert cell.name == "step"
+
+
+def test_a_project_that_is_an_axis_is_neither_held_nor_required_otherwise(matrix):
+    (cell,) = matrix(
+        """
+        hold = ["torch==2.13.0", "numpy<2.3"]
+        with = ["Torch_X==1.0"]
+        [axes]
+        repro = "step"
+        packages.torch = "2.8.0"
+        packages.torch-x = "2.0"
+        """
+    ).cells
+    assert cell.requirements == ("torch==2.8.0", "torch-x==2.0")
+    assert cell.hold == ("numpy<2.3",)
+
+
+def test_an_exclusion_leaves_out_the_cells_that_match_in_every_axis_it_names(matrix):
+    cells = matrix(
+        """
+        axes.repro = "step"
+        axes.packages.torch = ["1.0", "2.0", "3.0"]
+        axes.parameters.fast = [true, false]
+        [[exclude]]
+        packages.torch = ["1.0", "2.0"]
+        parameters.fast = true
+        """
+    ).cells
+    assert [cell.name for cell in cells] == [
+        "step-torch-1.0-fast=false",
+        "step-torch-2.0-fast=false",
+        "step-torch-3.0-fast=true",
+        "step-torch-3.0-fast=false",
+    ]
+
+
+def test_an_exclusion_may_name_a_range(matrix):
+    """It means the versions that lie in it, pre-releases among them; a version is the same however it is written."""
+    cells = matrix(
+        """
+        axes.repro = "step"
+        axes.packages.torch = ["1.0", "1.5rc1", "2.0", "3.0"]
+        [[exclude]]
+        packages.torch = [">=1.5rc1,<2", "3.0.0"]
+        """
+    ).cells
+    assert [cell.name for cell in cells] == ["step-torch-1.0", "step-torch-2.0"]
+
+
+def test_an_axis_that_asks_for_releases_has_no_cells_yet(matrix):
+    """The sentence names the axis, its value and what to do."""
+    asking = matrix('axes.repro = "step"\naxes.packages.torch = ["1.0", "latest"]')
+    assert asking.needs_index
+    with pytest.raises(BadMatrix, match=r"small: packages.torch = 'latest' needs the package index") as caught:
+        _ = asking.cells
+    assert "harness matrix FILE --list" in caught.value.hint
+    assert not matrix('axes.repro = "step"\naxes.packages.torch = "1.0"').needs_index
+
+
+def test_an_included_cell_may_ask_for_the_index_too(matrix):
+    assert matrix('axes.repro = "step"\n[[include]]\npackages.torch = "latest <3"').needs_index
+
+
+def test_an_era_is_carried_as_a_word(matrix):
+    (cell,) = matrix('[axes]\nrepro = "step"\nas-of = "era"\npackages.torch = "1.0"').cells
+    assert cell.as_of == "era"
+    assert "--as-of era" in " ".join(cell.arguments)
+    assert cell.name == "step-as-of-era-torch-1.0"
+
+
+def test_an_exclusion_tells_true_from_one(refused):
+    message = refused('axes.repro = "step"\naxes.parameters.n = [1, 2]\n[[exclude]]\nparameters.n = true')
+    assert message == "small: exclude 1 (parameters.n = true) matches no cell"
+
+
+def test_an_included_cell_takes_what_it_does_not_name_from_axes_with_one_value(matrix):
+    cell = matrix(
+        """
+        hold = ["numpy<2.3"]
+        [axes]
+        repro = "step"
+        python = "3.11"
+        packages.torch = ["1.0", "2.0"]
+        [[include]]
+        parameters.lora = true
+        hold = ["numpy<2"]
+        with = ["pytest"]
+        name = "the odd one"
+        """
+    ).cells[-1]
+    assert cell == Cell(
+        name="the odd one",
+        repro="step",
+        python="3.11",
+        requirements=("pytest",),
+        hold=("numpy<2",),
+        params={"lora": True},
+    )
+
+
+def test_a_matrix_may_be_made_of_included_cells_alone(matrix):
+    cells = matrix('[[include]]\nrepro = "a"\n[[include]]\nrepro = "b"').cells
+    assert [cell.repro for cell in cells] == ["a", "b"]
+
+
+def test_exclusions_leave_included_cells_alone(matrix):
+    cells = matrix(
+        """
+        axes.repro = ["a", "b"]
+        [[exclude]]
+        repro = "b"
+        [[include]]
+        repro = "b"
+        """
+    ).cells
+    assert [cell.name for cell in cells] == ["a", "b"]
+
+
+VERSIONS = st.lists(st.integers(0, 9).map(lambda n: f"1.{n}"), min_size=1, max_size=4, unique=True)
+
+
+@given(torch=VERSIONS, peft=VERSIONS, flags=st.lists(st.booleans(), min_size=1, max_size=2, unique=True))
+def test_a_new_value_renames_no_cell(torch, peft, flags):
+    """A cell's name is made of its own values, so that it stays the same when others come."""
+    axes = {"repro": ("a",), "packages.torch": torch, "packages.peft": peft, "parameters.x": flags}
+    small = Matrix("m", {axis: tuple(values) for axis, values in axes.items()})
+    large = evolve(small, axes={**small.axes, "packages.torch": (*torch, "2.0")})
+    assert len(small.cells) == len(torch) * len(peft) * len(flags)
+    assert {cell.name for cell in small.cells} < {cell.name for cell in large.cells}
+
+
+def test_tags_are_words_that_nox_can_select_by(matrix):
+    (cell,) = matrix('axes.repro = "repros/step.py"\naxes.packages.torch = "2.0rc1"\naxes.parameters.x = true').cells
+    assert cell.tags == ("repros_step_py", "torch_2_0rc1", "x_true")
+    assert all(tag.isidentifier() for tag in cell.tags)
+
+
+def test_the_arguments_are_those_of_harness_probe(matrix):
+    """The command line takes them and gives the values back."""
+    (cell,) = matrix(
+        """
+        hold = ["numpy<2.3"]
+        [axes]
+        repro = "step"
+        python = "3.11"
+        device = "cpu"
+        as-of = "2025-06-27"
+        packages.torch = "2.8.0"
+        parameters.hook = "conv 1"
+        parameters.n = 2
+        """
+    ).cells
+    told = probe.make_context("probe", list(cell.arguments)).params
+    assert told["repro"] == "step"
+    assert told["with_"] == ("torch==2.8.0",)
+    assert told["hold"] == ("numpy<2.3",)
+    assert (told["python"], told["device"], told["as_of"]) == ("3.11", "cpu", "2025-06-27")
+    assert told["params"] == ('hook="conv 1"', "n=2")

@@ -1,0 +1,99 @@
+"""A matrix file is read, or refused with one sentence that says what to mend."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.errors import BadMatrix
+from harness.investigation.repros import find_repro
+from harness.matrix import read_matrix
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("axes = [", "is not valid TOML"),
+        ("", "axes.repro must name a repro"),
+        ("axes = 3", "axes must be a table"),
+        ('axes.repro = "a"\nrows = 1', "unknown key rows; known are axes, hold, with, include, exclude"),
+        ('axes.repro = "a"\naxes.pythons = "3.11"', "unknown key axes.pythons"),
+        ("axes.repro = []", "axes.repro has no values"),
+        ('axes.repro = ["a", "a"]', "axes.repro has 'a' twice"),
+        ('axes.repro = ""', "must be a string in quotes"),
+        ('axes.repro = "a"\naxes.python = 3.10', "axes.python: 3.1 must be a string in quotes"),
+        ('axes.repro = "a"\naxes.python = "python3"', "is not a version of Python"),
+        ('axes.repro = "a"\naxes.device = "tpu"', "is not a device; there are auto, cpu, cuda, emulated"),
+        ('axes.repro = "a"\naxes.as-of = "today"', "is neither a date such as 2025-06-27 nor era nor none"),
+        ('axes.repro = "a"\naxes.packages = "torch"', "axes.packages must be a table"),
+        ('axes.repro = "a"\naxes.packages.torch = "new"', "is neither a version such as 4.53.0, nor a range"),
+        (
+            'axes.repro = "a"\naxes.packages.torch = "latest peft"',
+            "'latest peft' names peft, but this axis is of torch",
+        ),
+        ('axes.repro = "a"\naxes.packages.torch = "latest 0"', "'latest 0' asks for no release; give 1 or more"),
+        ('axes.repro = "a"\naxes.packages.torch = "monthly 3"', "'monthly 3' is neither a version"),
+        ('axes.repro = "a"\naxes.packages.torch = "torch"', "'torch' is neither a version"),
+        ('axes.repro = "a"\naxes.packages.torch = "latest ~=x"', "'latest ~=x' is neither a version"),
+        ('axes.repro = "a"\naxes.packages.torch = "4.53.*"', "'4.53.*' is neither a version"),
+        (
+            'axes.repro = "a"\n[[include]]\npackages.torch = "latest 2"',
+            "include 1.packages.torch: 'latest 2' must be a version or latest, since an include is one cell",
+        ),
+        (
+            'axes.repro = "a"\n[[include]]\npackages.torch = ">=2"',
+            "include 1.packages.torch: '>=2' must be a version or latest",
+        ),
+        (
+            'axes.repro = "a"\naxes.packages.torch = "latest"\n[[exclude]]\npackages.torch = "latest"',
+            "exclude 1.packages.torch: 'latest': an exclusion names versions and ranges",
+        ),
+        ('axes.repro = "a"\naxes.packages.torch = "1.0 or so"', "is neither a version"),
+        ('axes.repro = "a"\naxes.parameters.x = [[1]]', "a parameter is a string, a number"),
+        ('hold = "numpy<2"\naxes.repro = "a"', "hold must be a list of requirements"),
+        ('hold = ["numpy 2"]\naxes.repro = "a"', "hold: 'numpy 2' is not a requirement"),
+        ('with = [3]\naxes.repro = "a"', "with: 3 is not a requirement"),
+        ('axes.repro = "a"\n[include]\nrepro = "b"', "include must be a list of tables: [[include]]"),
+        ('axes.repro = "a"\n[[include]]\nrepro = ["b", "c"]', "include 1.repro must be one value"),
+        ('axes.repro = "a"\n[[include]]\nname = ""', "include 1.name must be a string"),
+        ('axes.repro = "a"\n[[include]]\nversion = "1"', "unknown key include 1.version"),
+        ('axes.repro = ["a", "b"]\n[[include]]\npython = "3.11"', "an include must name its repro"),
+        ('axes.repro = "a"\n[[include]]\nrepro = "a"', "a is in the matrix twice"),
+        (
+            'axes.repro = "a"\n[[include]]\nhold = ["numpy<2"]',
+            "two different cells are named a; give the include a name",
+        ),
+        ('axes.repro = "a"\n[[exclude]]\nrepro = "b"', 'exclude 1 (repro = "b") matches no cell'),
+        ('axes.repro = "a"\n[[exclude]]', "exclude 1 is empty"),
+        ('axes.repro = "a"\n[[exclude]]\npython = "3.11"', "exclude 1 names python, which is not an axis"),
+        ('axes.repro = "a"\n[[exclude]]\nrepro = "a"', "exclude leaves no cells"),
+    ],
+)
+def test_a_mistake_is_told_in_one_sentence(refused, text, words):
+    assert words in refused(text)
+
+
+def test_a_file_that_is_missing_or_no_text_is_told(tmp_path):
+    with pytest.raises(BadMatrix, match=r"can't read the matrix .*nowhere\.toml"):
+        read_matrix(tmp_path / "nowhere.toml")
+    (tmp_path / "odd.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(BadMatrix, match="is not text in UTF-8"):
+        read_matrix(tmp_path / "odd.toml")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "matrices").glob("*.toml")), ids=lambda path: path.stem)
+def test_the_matrices_of_this_repository_name_repros_and_cases_that_exist(path):
+    for cell in read_matrix(path).cells:
+        assert find_repro(cell.repro, ROOT).with_params(cell.params).signature is not None
+
+
+def test_the_example_explains_every_key():
+    """Each key of the file format has its comment in the example."""
+    lines = (ROOT / "matrices" / "transformers.toml").read_text(encoding="utf-8").splitlines()
+    keys = ("hold =", "with =", "[axes]", "repro =", "python =", "device =", "as-of =", "[axes.packages]")
+    for key in (*keys, "[axes.parameters]", "[[include]]", "[[exclude]]"):
+        place = next(number for number, line in enumerate(lines) if line.startswith(key))
+        assert lines[place - 1].startswith("# "), key

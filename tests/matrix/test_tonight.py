@@ -1,0 +1,63 @@
+"""A night runs the newest releases, whatever versions the file names, and says what it changed."""
+
+from __future__ import annotations
+
+from harness.matrix import tonight
+
+TEXT = """
+[axes]
+repro = "step"
+[axes.packages]
+transformers = ["1.0", "1.1", "1.2"]
+peft = "monthly >=0.5"
+trl = ["0.9", "latest 3"]
+torch = "2.8.0"
+[[exclude]]
+packages.transformers = "1.1"
+packages.trl = "0.9"
+[[exclude]]
+packages.trl = "0.9"
+packages.torch = "2.8.0"
+[[include]]
+packages.transformers = "1.0"
+[[include]]
+packages.torch = "2.7.0"
+[[include]]
+packages.peft = "latest"
+"""
+
+
+def test_only_axes_that_do_not_follow_the_index_are_replaced(matrix):
+    """One version alone holds something in place."""
+    night, _ = tonight(matrix(TEXT))
+    assert night.axes == {
+        "repro": ("step",),
+        "packages.transformers": ("latest", "prereleases"),
+        "packages.peft": ("latest", "prereleases"),
+        "packages.trl": ("0.9", "latest 3"),
+        "packages.torch": ("2.8.0",),
+    }
+
+
+def test_what_names_values_that_are_gone_is_dropped(matrix):
+    night, _ = tonight(matrix(TEXT))
+    assert night.exclude == ({"packages.trl": ("0.9",), "packages.torch": ("2.8.0",)},)
+    assert [inclusion.choice for inclusion in night.include] == [
+        {"packages.torch": "2.7.0"},
+        {"packages.peft": "latest"},
+    ]
+
+
+def test_each_change_is_one_sentence(matrix):
+    _, sentences = tonight(matrix(TEXT))
+    assert sentences == (
+        "transformers: latest and pre-releases instead of 3 versions",
+        "peft: latest and pre-releases instead of monthly >=0.5",
+        "exclude 1 does not count, as it names versions of transformers",
+        "include 1 is not run, as it names a version of transformers",
+    )
+
+
+def test_a_matrix_that_follows_the_index_is_left_as_it_is(matrix):
+    follows = matrix('axes.repro = "step"\naxes.packages.torch = ["latest", "prereleases"]')
+    assert tonight(follows) == (follows, ())
