@@ -91,6 +91,13 @@ class Prober:
         self.store.put_resolution(combination.resolution_key, resolution, _question(combination))
         return resolution
 
+    def known(self, probe: Probe) -> Observation | None:
+        """What the store answers to a probe by itself, without a word from the resolver; None if it can't."""
+        kept = self.store.get_resolution(probe.combination.resolution_key)
+        if kept is None:
+            return None
+        return self.store.get(self._key(probe, kept.lock) if kept.lock is not None else _unresolved_key(probe))
+
     def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
         """Lock and environment of a probe, or the observation that answers it without a run."""
         if probe.lock is not None:
@@ -98,7 +105,7 @@ class Prober:
         begun = time.monotonic()
         resolution = self.resolve(probe, cancel=cancel)
         if resolution.lock is None:
-            key = f"{probe.combination.resolution_key}-{probe.repro.digest[:6]}"
+            key = _unresolved_key(probe)
             unresolvable = self._unrun(probe, key, Outcome.UNRESOLVABLE, resolution.words, None, begun)
             return Prepared(probe, key, observation=unresolvable)
         return self.prepare_lock(probe, resolution.lock, drift=resolution.drift, begun=begun, cancel=cancel)
@@ -236,6 +243,11 @@ class Prober:
 def next_attempt(probe: Probe) -> Probe:
     """The same probe once more."""
     return evolve(probe, attempt=probe.attempt + 1)
+
+
+def _unresolved_key(probe: Probe) -> str:
+    """The address of an observation that has no lock."""
+    return f"{probe.combination.resolution_key}-{probe.repro.digest[:6]}"
 
 
 def _question(combination: Combination) -> dict[str, Any]:
