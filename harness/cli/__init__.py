@@ -13,6 +13,7 @@ from rich.text import Text
 
 from harness import __version__
 from harness.cli.bisect import bisect
+from harness.cli.history import history
 from harness.cli.housekeeping import clean, doctor
 from harness.cli.matrix import matrix
 from harness.cli.probe import probe
@@ -78,7 +79,7 @@ def cli() -> None:
     """Find which release of which package broke a training step, and prove it."""
 
 
-for command in (bisect, probe, matrix, report, results, doctor, clean):
+for command in (bisect, history, probe, matrix, report, results, doctor, clean):
     cli.add_command(command)
 
 

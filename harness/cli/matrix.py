@@ -15,6 +15,7 @@ from rich.console import Console
 
 from harness.cli.benches import Benches, open_benches
 from harness.cli.matrix_page import write_page
+from harness.cli.watching import short
 from harness.cli.wiring import results_option
 from harness.errors import Interrupted, UserMistake
 from harness.investigation.cells import CellRun, Cells, CellWatcher
@@ -110,7 +111,7 @@ def matrix(
     else:
         meant = {cell.name for cell in chosen}
         print_table(Console(), [standing for standing in stood if standing.cell.name in meant])
-        click.echo(f"  page: {page.relative_to(Path.cwd()) if page.is_relative_to(Path.cwd()) else page}")
+        click.echo(f"  page: {short(page)}")
     if stopped is not None:
         raise stopped
     sys.exit(0 if show else _exit_code(stood, chosen))
