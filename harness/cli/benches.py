@@ -9,12 +9,15 @@ from attrs import frozen
 from harness.cli.wiring import Workshop, open_workshop
 from harness.errors import UserMistake
 from harness.investigation.cells import Bench
+from harness.matrix import Target, expanded
 from harness.probers import Probers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
     from pathlib import Path
+
+    from harness.matrix import Matrix
 
 
 @frozen
@@ -25,6 +28,18 @@ class Benches:
     probers: Probers
     workshop: Workshop
     missing: dict[str | None, str]
+
+    def expanded(self, matrix: Matrix) -> Matrix:
+        """The matrix with releases of the index for its words. Raises `BadMatrix`, `UnknownProject`, `NoNetwork`."""
+        interpreters = self.bench.interpreters.values()
+        targets = [Target(one.version, frozenset(one.wheel_tags())) for one in interpreters]
+        return expanded(matrix, self.bench.index.releases, targets)
+
+
+def pythons_of(matrix: Matrix) -> tuple[str | None, ...]:
+    """The Pythons that cells of a matrix name; None is the harness's own."""
+    named = [*matrix.axes.get("python", (None,)), *(one.choice.get("python") for one in matrix.include)]
+    return tuple(dict.fromkeys(None if python is None else str(python) for python in named))
 
 
 def open_benches(
