@@ -123,7 +123,7 @@ def matrix(
     if as_json:
         click.echo(record, nl=False)
     else:
-        print_table(Console(), meant)
+        print_table(Console(), stood, choice.names)
         click.echo(f"  page: {short(page)}")
     if stopped is not None:
         raise stopped

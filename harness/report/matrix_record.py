@@ -52,7 +52,7 @@ def _cell(standing: Standing) -> dict[str, Any]:
         "metrics": dict(seen.metrics),
         "device": seen.device.value,
         "machine": dict(seen.machine),
-        "as_of": seen.as_of,
+        "as_of": as_of.isoformat() if (as_of := run.probe.combination.as_of) else None,
         "drift": list(seen.drift),
         "lock": {
             "id": lock.id,
