@@ -29,7 +29,7 @@ from harness.report import (
 from harness.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from harness.investigation import Answer, Plan
 
@@ -79,30 +79,34 @@ def keep_and_report(store: Store, plan: Plan, answer: Answer, pass_env: tuple[st
 
 def _content(store: Store, kept: KeptAnswer) -> ReportContent:
     """What the records of this machine add to a kept answer, without what is private here."""
-    workspace = Workspace.default()
     answer = kept.answer
     failing = next((step.observation for step in reversed(answer.steps) if step.verdict is Verdict.BAD), None)
     pins = {pin.name for side in answer.sides if side.lock is not None for pin in side.lock.pins}
-    settings = read_pip_settings()
     # What a run printed can hold a secret that it was given, and that nobody can tell from here any more.
     is_known = all(name in os.environ for name in kept.pass_env)
     return make_content(
         kept,
         logs={side.key: store.log(side) for side in answer.sides if is_known},
         failing=store.get(failing) if failing and is_known else None,
-        repositories=_repositories(workspace, answer.sides),
-        private=private_here(
-            os.environ,
-            {
-                workspace.root / "scratch": "<scratch>",
-                workspace.root: "<cache>",
-                store.root: "<results>",
-                Path.cwd(): "<folder>",
-            },
-            addresses=_addresses(settings),
-            pass_env=kept.pass_env,
-            spared=pins | {answer.subject},
-        ),
+        repositories=_repositories(Workspace.default(), answer.sides),
+        private=private_in(store, kept.pass_env, spared=pins | {answer.subject}),
+    )
+
+
+def private_in(store: Store, pass_env: tuple[str, ...], *, spared: Iterable[str]) -> Private:
+    """What no report that is written here may show: folders, addresses, secrets, names but the `spared` ones."""
+    workspace, settings = Workspace.default(), read_pip_settings()
+    return private_here(
+        os.environ,
+        {
+            workspace.root / "scratch": "<scratch>",
+            workspace.root: "<cache>",
+            store.root: "<results>",
+            Path.cwd(): "<folder>",
+        },
+        addresses=_addresses(settings),
+        pass_env=pass_env,
+        spared=spared,
     )
 
 

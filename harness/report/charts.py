@@ -50,18 +50,20 @@ class Chart:
 
 
 def metric_charts(points: Iterable[ChartPoint]) -> tuple[Chart, ...]:
-    """A chart for each metric. Metrics, lines and labels keep the order of the points; of two points for the same place
-    the later one counts.
+    """A chart for each metric, all with the same x axis, so that a label without a number is a gap to be seen.
+
+    Metrics, lines and labels keep the order of the points; of two points for the same place the later one counts.
     """
+    points = tuple(points)
+    labels = list(dict.fromkeys(point.label for point in points))
     by_metric: dict[str, list[ChartPoint]] = {}
     for point in points:
         by_metric.setdefault(point.metric, []).append(point)
-    return tuple(_chart(metric, found) for metric, found in by_metric.items())
+    return tuple(_chart(metric, found, labels) for metric, found in by_metric.items())
 
 
-def _chart(metric: str, points: list[ChartPoint]) -> Chart:
+def _chart(metric: str, points: list[ChartPoint], labels: list[str]) -> Chart:
     title = _TITLES.get(metric, metric)
-    labels = list(dict.fromkeys(point.label for point in points))
     series: dict[str, dict[str, ChartPoint]] = {}
     for point in points:
         series.setdefault(point.series, {})[point.label] = point
@@ -71,6 +73,7 @@ def _chart(metric: str, points: list[ChartPoint]) -> Chart:
         margin=8,
         js=(),
         show_legend=False,
+        allow_interruptions=True,
         x_label_rotation=45,
         x_labels_major_every=math.ceil(len(labels) / _LABELS),
         show_minor_x_labels=False,
