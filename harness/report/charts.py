@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import TYPE_CHECKING, Any
 
-import pygal  # type: ignore[import-untyped]
 from attrs import frozen
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _chart(metric: str, points: list[ChartPoint], labels: list[str]) -> Chart:
     series: dict[str, dict[str, ChartPoint]] = {}
     for point in points:
         series.setdefault(point.series, {})[point.label] = point
-    drawn = pygal.Line(
+    drawn = _line_chart(
         width=_WIDTH,
         height=_HEIGHT,
         margin=8,
@@ -96,6 +96,14 @@ def _chart(metric: str, points: list[ChartPoint], labels: list[str]) -> Chart:
             if not math.isfinite(point.value)
         ),
     )
+
+
+def _line_chart(**settings: Any) -> Any:
+    import pygal  # type: ignore[import-untyped]  # here, since only who draws should wait for it
+
+    # It leaves a finder of plugins behind that Python 3.11 warns of at every later import.
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, pygal.PluginImportFixer)]
+    return pygal.Line(**settings)
 
 
 def _dot(title: str, point: ChartPoint | None) -> Mapping[str, Any] | None:
