@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import json
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from attrs import evolve
 from rich.console import Console
 
+from harness.cli.private import private_of
 from harness.cli.repro_options import chosen_repro
-from harness.cli.watching import typed_words, watching
+from harness.cli.watching import short, typed_words, watching
 from harness.cli.wiring import open_workshop, shared_options
 from harness.investigation import Question
 from harness.investigation.history import Scanning, make_history_plan
 from harness.lanes import LocalLanes
+from harness.report.history import history_content, render_history_html, render_history_markdown
+from harness.report.history_archive import keep_history
 from harness.run.devices import choose_device
 from harness.terminal import print_history
+
+if TYPE_CHECKING:
+    from harness.investigation.history import History, HistoryPlan
+    from harness.store import Store
 
 
 @click.command()
@@ -110,8 +119,26 @@ def history(
             found = Scanning(made, workshop.prober, pool, watcher).run()
     finally:
         pool.close()
+    reports = _keep(workshop.store, made, found, pass_env)
     if as_json:
         click.echo(json.dumps(found.as_json(), indent=1))
     else:
         print_history(Console(soft_wrap=True), found, str(results_folder))
+        for path in reports:
+            click.echo(f"  report: {short(path)}")
     sys.exit(found.status.exit_code)
+
+
+def _keep(store: Store, made: HistoryPlan, found: History, pass_env: tuple[str, ...]) -> tuple[Path, ...]:
+    """Keep a history and write its pages below the results folder; their paths. Raises `NoSpace`."""
+    kept = datetime.now(UTC).isoformat()
+    seen = [observation for step in found.steps if (observation := store.get(step.observation)) is not None]
+    pins = {pin.name for observation in seen if observation.lock is not None for pin in observation.lock.pins}
+    private = private_of(store, pass_env=pass_env, spared=pins | {found.subject})
+    logs = {observation.key: store.log(observation) for observation in seen}
+    content = history_content(made, found, kept=kept, logs=logs, private=private)
+    name = f"reports/history-{keep_history(store, made, found, kept, private)}"
+    return (
+        store.write(f"{name}.md", render_history_markdown(content)),
+        store.write(f"{name}.html", render_history_html(content)),
+    )

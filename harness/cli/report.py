@@ -79,7 +79,6 @@ def keep_and_report(store: Store, plan: Plan, answer: Answer, pass_env: tuple[st
 
 def _content(store: Store, kept: KeptAnswer) -> ReportContent:
     """What the records of this machine add to a kept answer, without what is private here."""
-    workspace = Workspace.default()
     answer = kept.answer
     failing = next((step.observation for step in reversed(answer.steps) if step.verdict is Verdict.BAD), None)
     pins = {pin.name for side in answer.sides if side.lock is not None for pin in side.lock.pins}
@@ -88,7 +87,7 @@ def _content(store: Store, kept: KeptAnswer) -> ReportContent:
         kept,
         logs={side.key: store.log(side) for side in answer.sides if is_known},
         failing=store.get(failing) if failing and is_known else None,
-        repositories=_repositories(workspace, answer.sides),
+        repositories=_repositories(Workspace.default(), answer.sides),
         private=private_of(store, pass_env=kept.pass_env, spared=pins | {answer.subject}),
     )
 

@@ -13,10 +13,11 @@ from harness.investigation.standing import NOT_RUN
 from harness.matrix.cells import PACKAGES
 from harness.model import Verdict
 from harness.report.heat_map import heat_maps, neighbours, state_class
+from harness.report.matrix_charts import plots
 from harness.report.matrix_content import Count, MatrixContent
 from harness.report.matrix_panels import Panels
 from harness.report.matrix_record import make_record
-from harness.report.phrases import device_kind
+from harness.report.phrases import device_worth
 from harness.report.pivot import Pivot, axis_name, labels, pivot
 from harness.report.redact import Private, redacted
 
@@ -76,6 +77,7 @@ def make_matrix_content(
         readings=_readings(laid, standings) if is_timely else (),
         facts=tuple((label, text) for label, text in _facts(runs) if text),
         maps=heat_maps(laid, standings, ids, told),
+        plots=plots(laid, standings, ids) if is_timely else (),
         panels=tuple(panels.panel(position) for position in range(len(standings))),
         withheld=matrix.withheld,
         left_out=matrix.left_out,
@@ -130,7 +132,7 @@ def _readings(laid: Pivot, standings: Sequence[Standing]) -> tuple[tuple[str, st
 
 def _facts(runs: Sequence[CellRun]) -> list[tuple[str, str]]:
     observations = [run.observation for run in runs]
-    devices = dict.fromkeys(device_kind(one.device.value, one.machine) for one in observations)
+    devices = (device_worth(run.observation, run.probe.repro) for run in runs)
     days = sorted(one.started[:10] for one in observations if one.started)
     return [
         ("Repro", _listed(run.probe.repro.name for run in runs)),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
+
+if TYPE_CHECKING:
+    from harness.report.matrix_charts import Plots
 
 
 @frozen
@@ -85,7 +88,7 @@ class Count:
 
 @frozen
 class MatrixContent:
-    """The whole page. `readings` say each column in words, `charts` are title and SVG, `record` is the page's JSON."""
+    """The whole page. `readings` say each column in words, `plots` draw its numbers, `record` is the page's JSON."""
 
     name: str
     about: str
@@ -100,4 +103,4 @@ class MatrixContent:
     command: str
     footer: str
     record: dict[str, Any]
-    charts: tuple[tuple[str, str], ...] = ()
+    plots: tuple[Plots, ...] = ()

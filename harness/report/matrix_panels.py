@@ -14,10 +14,9 @@ from harness.report.commands import asked_for
 from harness.report.heat_map import state_class
 from harness.report.logs import plain, tail
 from harness.report.matrix_content import Panel
-from harness.report.phrases import device_kind
+from harness.report.phrases import device_worth
 from harness.report.pivot import axis_name
 from harness.report.traces import trimmed_traceback
-from harness.run.devices import choose_device
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -99,11 +98,10 @@ def _choice(cell: Cell) -> tuple[tuple[str, str], ...]:
 
 def _facts(run: CellRun) -> tuple[tuple[str, str], ...]:
     observation = run.observation
-    _, worth = choose_device(observation.device.value, run.probe.repro.device, ())
     lock = observation.lock
     told = [
         ("recognised by", str(run.signature) if run.signature else ""),
-        ("runs on", f"{device_kind(observation.device.value, observation.machine)}. {worth}"),
+        ("runs on", device_worth(observation, run.probe.repro)),
         ("interpreter", f"Python {lock.python}, {lock.platform}" if lock else ""),
         ("seen", observation.started.replace("T", " ").replace("+00:00", " UTC")),
         ("took", f"{observation.duration_s:.1f} s" if observation.outcome.ran else ""),

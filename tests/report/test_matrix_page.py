@@ -12,14 +12,14 @@ from test_render import HOSTILE
 from harness.investigation.standing import Standing
 from harness.model import Judgement, Verdict
 from harness.report.matrix_building import make_matrix_content
-from harness.report.render import render_page
+from harness.report.templating import filled
 
 LOG = f"{HOSTILE}\nthe last line"
 
 
 def text_of(matrix) -> str:
     content = make_matrix_content(matrix, lambda observation: f"{LOG} of {observation.key}")
-    return render_page("matrix.html.j2", content)
+    return filled("matrix.html.j2", r=content)
 
 
 def hostile():
@@ -37,7 +37,7 @@ def hostile():
 
 
 def test_the_page_asks_for_nothing_from_outside():
-    text = render_page("matrix.html.j2", make_matrix_content(SMALL, lambda observation: "a log"))
+    text = filled("matrix.html.j2", r=make_matrix_content(SMALL, lambda observation: "a log"))
     found = re.findall(r"""\s(?:src|href)=["']?([^"'\s>]+)""", text)
     assert [address for address in found if not address.startswith("#")] == ["data:,"]
     assert "@import" not in text
@@ -130,3 +130,10 @@ def test_cells_can_be_filtered_by_verdict_and_by_words(open_page):
     opened.click("button[value=all]")
     opened.fill(".filter input", "1.10")
     assert shown() == ["bad", "bad"]
+
+
+def test_a_click_on_a_number_opens_its_cell(open_page):
+    opened, said = open_page(text_of(SMALL))
+    opened.locator(".chart .dot.good").first.click()
+    assert "shop 1.9" in opened.locator("dialog[open] h2").inner_text()
+    assert [line for line in said if not line.startswith("data:")] == []

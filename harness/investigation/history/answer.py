@@ -59,7 +59,7 @@ class ReleaseRow:
     """One release of the range, left-out ones too.
 
     `reason` says why it has its state; `uploaded` is an ISO date, `observation` a key, both "" where there is none;
-    `measured` maps metrics to values: the repro's own, `seconds` of the run, and `peak memory` in MiB.
+    `measured` maps metrics to values: the repro's own, and `duration_s` and `peak_memory_mib` of its run.
     """
 
     release: str

@@ -146,9 +146,9 @@ def _not_run(plan: Plan, name: str, day: str, position: int, verdicts: Mapping[i
 def _measured(observation: Observation) -> dict[str, float]:
     measured = dict(observation.metrics)
     if observation.outcome.ran:
-        measured.setdefault("seconds", observation.duration_s)
+        measured["duration_s"] = observation.duration_s
     if observation.peak_memory:
-        measured["peak memory"] = observation.peak_memory / 2**20
+        measured["peak_memory_mib"] = round(observation.peak_memory / 2**20, 1)
     return measured
 
 

@@ -86,11 +86,11 @@ class Scanning:
         # Without a signature the first failure gives it. The order until then must not depend on what the store
         # knows, or the same question would be judged in another way when it is asked again.
         engine.drive(search, width=1, until=lambda: record.signature is not None)
-        for position, observation in self._known(anchor):
-            if position not in record.observations:
-                judgement = told(position, observation)
-                search.tell(position, judgement.verdict)
-                recorder.told(position, judgement, observation, cached=True)
+        known = [(p, seen, told(p, seen)) for p, seen in self._known(anchor) if p not in record.observations]
+        for position, _, judgement in known:
+            search.tell(position, judgement.verdict)
+        for position, observation, judgement in known:
+            recorder.told(position, judgement, observation, cached=True)
         engine.drive(search)
         return history_of(self.history_plan, search.result, record, time.monotonic() - begun)
 

@@ -60,18 +60,22 @@ def notes_for(history: History) -> tuple[str, ...]:
     for stretch in history.unseen:
         kind = stretch.verdict.value
         hidden = "a window" if stretch.verdict is Verdict.GOOD else "a good stretch"
-        one = sum(map(len, stretch.gaps)) == 1
-        notes.append(
-            f"{listed(spanned(gap) for gap in stretch.gaps)} {'lies' if one else 'lie'} between {kind} runs and "
-            f"{'was' if one else 'were'} not run; {hidden} of "
-            f"{'1 release' if stretch.longest == 1 else f'at most {stretch.longest} releases'} could hide there."
-        )
+        named = listed(spanned(gap) for gap in stretch.gaps)
+        lie, were = _verbs(sum(map(len, stretch.gaps)))
+        most = "1 release" if stretch.longest == 1 else f"at most {stretch.longest} releases"
+        notes.append(f"{named} {lie} between {kind} runs and {were} not run; {hidden} of {most} could hide there.")
     for window in history.windows:
         if window.left_out:
+            lie, were = _verbs(len(window.left_out))
             reasons = listed(dict.fromkeys(window.left_out.values()))
-            notes.append(f"At the edges of this window, {listed(window.left_out)} left out: {reasons}.")
+            of = f"the window from {window.first_bad} on"
+            notes.append(f"{listed(window.left_out)} {lie} at an edge of {of} and {were} left out: {reasons}.")
     notes += _beyond(history)
     return tuple(notes)
+
+
+def _verbs(count: int) -> tuple[str, str]:
+    return ("lies", "was") if count == 1 else ("lie", "were")
 
 
 def _beyond(history: History) -> list[str]:
