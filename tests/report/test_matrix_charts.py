@@ -46,8 +46,8 @@ def test_one_release_is_no_course():
 
 
 def test_more_lines_than_colours_are_told():
-    cells = [cell_of(shop=shop, case=case) for shop in ("1.9", "1.10") for case in "abcdefgh"]
-    (drawn,) = plots_of(stand("g" * 16, cells))
+    cells = [cell_of(shop=f"1.{n}", case=case) for n in range(9) for case in "abcdefgh"]
+    (drawn,) = plots_of(stand("g" * 72, cells))
     assert len(drawn.charts[-1].series) == 6
     assert drawn.note == "The first 6 of 8 columns are drawn."
 
