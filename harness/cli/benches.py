@@ -9,7 +9,7 @@ from attrs import frozen
 from harness.cli.wiring import Workshop, open_workshop
 from harness.errors import UserMistake
 from harness.investigation.cells import Bench
-from harness.matrix import Target, expanded
+from harness.investigation.expansion import expanded_by_index
 from harness.probers import Probers
 
 if TYPE_CHECKING:
@@ -31,9 +31,7 @@ class Benches:
 
     def expanded(self, matrix: Matrix) -> Matrix:
         """The matrix with releases of the index for its words. Raises `BadMatrix`, `UnknownProject`, `NoNetwork`."""
-        interpreters = self.bench.interpreters.values()
-        targets = [Target(one.version, frozenset(one.wheel_tags())) for one in interpreters]
-        return expanded(matrix, self.bench.index.releases, targets)
+        return expanded_by_index(matrix, self.bench.index, self.workshop.interpreter)
 
 
 def pythons_of(matrix: Matrix) -> tuple[str | None, ...]:
@@ -64,7 +62,7 @@ def open_benches(
             missing[python], mistake = error.message, error
     if not workshops:
         raise mistake if mistake is not None else UserMistake("there are no cells to run")
-    first = next(iter(workshops.values()))
+    first = workshops.get(None) or next(iter(workshops.values()))
     interpreters = {python: workshop.interpreter for python, workshop in workshops.items()}
     return Benches(
         Bench(first.index, interpreters, first.gpus, as_of),

@@ -16,9 +16,10 @@ from rich.console import Console
 from harness.cli.benches import Benches, open_benches, pythons_of
 from harness.cli.matrix_page import write_page
 from harness.cli.watching import short
-from harness.cli.wiring import results_option
+from harness.cli.wiring import open_workshop, results_option
 from harness.errors import Interrupted, UserMistake
 from harness.investigation.cells import CellRun, Cells, CellWatcher
+from harness.investigation.expansion import expanded_by_index
 from harness.investigation.standing import Standing, known_runs, standings
 from harness.lanes import LocalLanes
 from harness.matrix import Cell, read_matrix
@@ -89,21 +90,20 @@ def matrix(
     day = _day(as_of, show=show)
     read = read_matrix(file)
 
-    def opened() -> Benches:
-        return open_benches(
-            results_folder,
-            pythons_of(read),
-            as_of=day,
-            pass_env=pass_env,
-            capability=capability,
-            torch_backend=torch_backend,
-        )
-
     if as_list:
-        told = opened().expanded(read) if read.needs_index else read
-        _print_list(choose(told, words, cover), as_json=as_json)
+        if read.needs_index:
+            workshop = open_workshop(results_folder)
+            read = expanded_by_index(read, workshop.index, workshop.interpreter)
+        _print_list(choose(read, words, cover), as_json=as_json)
         return
-    benches = opened()
+    benches = open_benches(
+        results_folder,
+        pythons_of(read),
+        as_of=day,
+        pass_env=pass_env,
+        capability=capability,
+        torch_backend=torch_backend,
+    )
     choice = choose(benches.expanded(read), words, cover)
     console = Console(stderr=True)
     for line in (*_left_out(choice), *(f"skipped cells: {reason}" for reason in benches.missing.values())):
@@ -173,14 +173,12 @@ def _left_out(choice: Choice) -> Iterator[str]:
     for row in choice.matrix.left_out:
         yield f"left out: {row.project} {row.version} ({row.reason})"
     if (covering := choice.covering) is not None:
+        named = [cell.name for cell in covering.left_out]
+        more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
         yield (
-            f"--cover pairs: {len(covering.cells)} cells with {covering.covered} of {covering.pairs} pairs of values; "
-            f"{len(covering.left_out)} left out"
+            f"{len(covering.cells)} of {len(covering.cells) + len(named)} cells have {covering.covered} of "
+            f"{covering.pairs} pairs of values; left out: {', '.join(named[:_NAMED]) or 'none'}{more}"
         )
-        for cell in covering.left_out[:_NAMED]:
-            yield f"  left out: {cell.name}"
-        if (more := len(covering.left_out) - _NAMED) > 0:
-            yield f"  and {more} more, which the page names"
 
 
 def _day(as_of: str | None, *, show: bool) -> datetime | None:

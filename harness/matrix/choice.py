@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from harness.matrix.cells import Cell, Matrix
 
 
+_UNCOVERED = "pairs of its values are in others"
+
+
 @frozen
 class Choice:
     """A matrix without words for releases, its `cells` that are to run, and how these cover it, if that was asked."""
@@ -31,27 +34,25 @@ class Choice:
         """Releases that can't be tried and cells that a covering can do without, each with its reason."""
         releases = [(f"{row.project} {row.version}", row.reason) for row in self.matrix.left_out]
         uncovered = self.covering.left_out if self.covering is not None else ()
-        return (*releases, *((cell.name, "its pairs of values are covered by others") for cell in uncovered))
+        return (*releases, *((cell.name, _UNCOVERED) for cell in uncovered))
 
     def as_json(self) -> dict[str, Any]:
         """What `--list --json` prints."""
-        listed: dict[str, Any] = {
+        uncovered = self.covering.left_out if self.covering is not None else ()
+        return {
             "matrix": self.matrix.name,
             "cells": [
                 {"name": cell.name, "arguments": list(cell.arguments), "tags": list(cell.tags), "python": cell.python}
                 for cell in self.cells
             ],
             "left_out": [
-                {"project": row.project, "version": row.version, "reason": row.reason} for row in self.matrix.left_out
+                *(
+                    {"project": row.project, "version": row.version, "reason": row.reason}
+                    for row in self.matrix.left_out
+                ),
+                *({"cell": cell.name, "reason": _UNCOVERED} for cell in uncovered),
             ],
         }
-        if self.covering is not None:
-            listed["covering"] = {
-                "pairs": self.covering.pairs,
-                "covered": self.covering.covered,
-                "left_out": [cell.name for cell in self.covering.left_out],
-            }
-        return listed
 
 
 def choose(matrix: Matrix, words: str | None = None, cover: str | None = None) -> Choice:
