@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 
 import pytest
 from answers import ADVANCED, DIFF, GOOD_RUN, KEPT, REVERTED, UNPROVED, found, kept, lock_of
@@ -115,19 +114,6 @@ def test_html_asks_for_nothing_from_outside():
         "https://github.com/mall/shop/compare/v1.1...v1.2",
     ]
     assert "@import" not in text
-
-
-@pytest.fixture(scope="module")
-def browser():
-    """A headless Chromium: Debian's package through Playwright's client."""
-    api = pytest.importorskip("playwright.sync_api", reason="Playwright's Python client is not installed")
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    if program is None:
-        pytest.skip("there is no chromium (Debian's package of that name has it)")
-    with api.sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 @pytest.fixture
