@@ -42,6 +42,16 @@ def test_what_is_known_needs_no_environment(parts, probe):
     assert not parts.prober.prepare(next_attempt(probe("brittle==1.2"))).cached
 
 
+def test_the_store_alone_knows_what_was_run_and_what_cannot_be_resolved(parts, probe):
+    assert parts.prober.known(probe("brittle==1.2")) is None
+    resolved = parts.prober.prepare(probe("brittle==1.2"))
+    assert parts.prober.known(probe("brittle==1.2")) is None
+    seen = parts.prober.execute(resolved)
+    assert parts.prober.known(probe("brittle==1.2")) == seen
+    nowhere = parts.prober.prepare(probe("brittle==9.9"))
+    assert parts.prober.known(probe("brittle==9.9")) == nowhere.observation
+
+
 def test_equal_locks_are_one_question_however_they_were_asked_for(parts, probe):
     parts.prober.execute(parts.prober.prepare(probe("brittle==1.2")))
     assert parts.prober.prepare(probe("brittle<1.3,>1.1")).cached
