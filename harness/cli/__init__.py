@@ -15,6 +15,7 @@ from harness import __version__
 from harness.cli.absorb import absorb
 from harness.cli.bisect import bisect
 from harness.cli.bundle import bundle
+from harness.cli.history import history
 from harness.cli.housekeeping import clean, doctor
 from harness.cli.matrix import matrix
 from harness.cli.probe import probe
@@ -80,7 +81,7 @@ def cli() -> None:
     """Find which release of which package broke a training step, and prove it."""
 
 
-for command in (bisect, probe, matrix, bundle, absorb, report, results, doctor, clean):
+for command in (bisect, history, probe, matrix, bundle, absorb, report, results, doctor, clean):
     cli.add_command(command)
 
 

@@ -6,10 +6,9 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
-import jinja2
 from attrs import evolve
 
-from harness.report import markdown_text
+from harness.report.templating import filled
 
 if TYPE_CHECKING:
     from harness.report.content import ReportContent
@@ -38,20 +37,24 @@ def render_markdown(content: ReportContent) -> str:
 
 def render_html(content: ReportContent) -> str:
     """One HTML file without outside resources."""
-    return _HTML.get_template("report.html.j2").render(r=content)
+    return filled("report.html.j2", r=content)
 
 
 def render_json(content: ReportContent) -> str:
     """The answer as JSON (schema 1) with both sides' versions and traceback; NaN and infinities are null."""
-    return json.dumps(_finite(content.record), indent=1, ensure_ascii=False) + "\n"
+    return render_record(content.record)
+
+
+def render_record(record: dict[str, Any]) -> str:
+    """A record as JSON; NaN and infinities are null."""
+    return json.dumps(_finite(record), indent=1, ensure_ascii=False) + "\n"
 
 
 RENDERERS = {"markdown": render_markdown, "html": render_html, "json": render_json}
 
 
 def _markdown(content: ReportContent) -> str:
-    text = _MARKDOWN.get_template("report.md.j2").render(r=content)
-    return text.strip("\n") + "\n"
+    return filled("report.md.j2", r=content).strip("\n") + "\n"
 
 
 def _cut(text: str) -> str:
@@ -67,30 +70,3 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(item) for item in value]
     return value
-
-
-def _diff_lines(diff: str) -> list[tuple[str, str]]:
-    """Each line of a unified diff with the name of its kind."""
-    kinds = {"+": "added", "-": "removed", "@": "place"}
-    return [(kinds.get(line[:1], "same"), line) for line in diff.split("\n")]
-
-
-def _environment(*, autoescape: bool) -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("harness.report"),
-        autoescape=autoescape,  # noqa: S701 - off for Markdown alone, which has its own filters
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(
-        paragraph=markdown_text.paragraph,
-        span=markdown_text.span,
-        fence=markdown_text.fence,
-        diff_lines=_diff_lines,
-    )
-    return environment
-
-
-_MARKDOWN = _environment(autoescape=False)
-_HTML = _environment(autoescape=True)

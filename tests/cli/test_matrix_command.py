@@ -1,89 +1,219 @@
-"""`harness matrix FILE --list`: the cells as they are today, what is left out of them, and mistakes in one sentence."""
+"""`harness matrix`: cells run, shown as a table, written as a page."""
 
 from __future__ import annotations
 
 import json
+import signal
 
 import pytest
-from wheelhouse import Wheelhouse
+from support import SIGNED
+from test_interruption import GATED as GATED_AT_5
+from test_interruption import wait_for
 
-from harness.cli.probe import probe
-
-TEXT = """
+GATED = GATED_AT_5.replace("NUMBER == 5", "NUMBER == 6")
+TINY = """
 [axes]
-repro = "step"
+repro = "brittle_step"
 [axes.packages]
-brittle = {versions}
+brittle = ["1.5", "1.6", "1.10"]
 """
 
 
 @pytest.fixture
-def listed(harness, tmp_path):
-    """List a matrix on an index of its own; more words go to the command."""
-    house = Wheelhouse(tmp_path / "own")
-    for month, version in enumerate(["1.0", "1.1", "1.2", "2.0", "2.1rc1"], start=1):
-        yanked = "wrong" if version == "1.2" else None
-        house.add("brittle", version, uploaded=f"2025-0{month}-01T12:00:00Z", yanked=yanked)
+def matrix(harness, write_repro):
+    """Run `harness matrix` on a file with this text."""
+    write_repro("brittle")
 
-    def run(versions: str, *words: str, more: str = "", **environ: str):
-        path = harness.folder / "small.toml"
-        path.write_text(TEXT.format(versions=versions) + more, encoding="utf-8")
-        return harness("matrix", path, "--list", *words, **house.environ, HARNESS_CACHE_DIR=str(tmp_path), **environ)
+    def run(text: str, *words: str, **environ: str):
+        folder = harness.folder / "matrices"
+        folder.mkdir(exist_ok=True)
+        (folder / "tiny.toml").write_text(text, encoding="utf-8")
+        return harness("matrix", "matrices/tiny.toml", *words, **environ)
 
+    run.folder = harness.folder
     return run
 
 
-def test_words_are_looked_up_in_the_index(listed):
-    ended = listed('["latest 3", "prereleases"]')
+def page_of(matrix) -> str:
+    return (matrix.folder / "results/matrices/tiny.html").read_text()
+
+
+def record_of(matrix):
+    return json.loads((matrix.folder / "results/matrices/tiny.json").read_text())
+
+
+def verdicts(record) -> dict[str, str]:
+    return {cell["choice"]["packages.brittle"]: cell["verdict"] for cell in record["cells"]}
+
+
+def test_cells_run_and_bad_is_an_answer(matrix):
+    ended = matrix(TINY, "--lanes", "2")
+    assert ended.code == 0, ended.stderr
+    assert [line.split() for line in ended.stdout.splitlines()] == [
+        ["brittle", "verdict"],
+        ["1.5", "good"],
+        ["1.6", "bad"],
+        ["1.10", "good"],
+        ["page:", "results/matrices/tiny.html"],
+    ]
+    assert "3 cells to judge" in ended.stderr
+    assert "1 cell left" in ended.stderr
+    assert verdicts(record_of(matrix)) == {"1.5": "good", "1.6": "bad", "1.10": "good"}
+    assert "RuntimeError: the step is broken" in page_of(matrix)
+    assert "harness matrix matrices/tiny.toml --lanes 2" in page_of(matrix)
+
+
+def test_what_was_run_is_known(matrix):
+    matrix(TINY, "-k", "1_6")
+    again = matrix(TINY, "--json").json
+    assert [cell["cached"] for cell in again["cells"]] == [False, True, False]
+    assert again == record_of(matrix)
+
+
+def test_a_cell_that_can_not_be_judged_ends_with_3_and_says_why(matrix):
+    ended = matrix(TINY.replace('"1.10"', '"9.9"'))
+    assert ended.code == 3
+    assert "9.9" in record_of(matrix)["cells"][2]["reason"]
+    assert verdicts(record_of(matrix))["9.9"] == "skip"
+
+
+def test_words_choose_cells_and_the_page_keeps_the_others(matrix):
+    """What was run before is on the page; what never was says so."""
+    matrix(TINY, "-k", "1_5")
+    ended = matrix(TINY, "-k", "brittle_1_6 or nothing")
+    assert [line.split() for line in ended.stdout.splitlines()[1:-1]] == [["1.6", "bad"]]
+    assert verdicts(record_of(matrix)) == {"1.5": "good", "1.6": "bad", "1.10": "not run"}
+
+
+def test_show_runs_nothing(matrix):
+    assert matrix(TINY, "--show").stdout.splitlines()[1:4] == [
+        "1.5      -      ",
+        "1.6      -      ",
+        "1.10     -      ",
+    ]
+    matrix(TINY, "-k", "1_6")
+    ended = matrix(TINY, "--show")
     assert ended.code == 0
-    names = ["step-brittle-1.0", "step-brittle-1.1", "step-brittle-2.0", "step-brittle-2.1rc1"]
-    assert ended.stdout.splitlines() == names
-    assert ended.stderr.splitlines() == ["left out: brittle 1.2 (yanked: wrong)"]
+    assert verdicts(record_of(matrix)) == {"1.5": "not run", "1.6": "bad", "1.10": "not run"}
+    assert ended.stderr == ""
 
 
-def test_the_list_as_json_has_all_that_runs_a_cell(listed):
-    """The arguments are those of `harness probe`."""
-    document = listed('[">=1.1,<2"]', "--json", more="\n[axes.parameters]\nlayers = 2\n").json
-    assert document["matrix"] == "small"
-    (cell,) = document["cells"]
-    assert (cell["name"], cell["python"]) == ("step-brittle-1.1-layers=2", None)
-    assert cell["tags"] == ["step", "brittle_1_1", "layers_2"]
-    assert probe.make_context("probe", cell["arguments"]).params["with_"] == ("brittle==1.1",)
-    assert document["left_out"] == [{"project": "brittle", "version": "1.2", "reason": "yanked: wrong"}]
+def test_a_list_is_what_nox_and_others_run(matrix):
+    listed = matrix(TINY, "--list", "--json").json
+    assert listed["matrix"] == "tiny"
+    assert listed["left_out"] == []
+    assert listed["cells"][0] == {
+        "name": "brittle_step-brittle-1.5",
+        "arguments": ["brittle_step", "--with", "brittle==1.5", "--device", "auto"],
+        "tags": ["brittle_step", "brittle_1_5"],
+        "python": None,
+    }
+    assert matrix(TINY, "--list", "-k", "1_6").stdout == "brittle_step-brittle-1.6\n"
+    assert not (matrix.folder / "results").exists()
 
 
-def test_a_python_need_not_be_here_to_list_its_cells(listed):
-    ended = listed('"latest"', more='\n[[include]]\nrepro = "step"\npython = "3.99"\n')
-    assert ended.stdout.splitlines() == ["step-brittle-2.0", "step-brittle-2.0-py3.99"]
+def test_words_become_releases_of_the_index(matrix):
+    text = TINY.replace('brittle = ["1.5", "1.6", "1.10"]', 'brittle = ["1.5", ">=1.9,<1.11"]')
+    assert matrix(text, "--list").stdout.split() == [
+        f"brittle_step-brittle-{version}" for version in ("1.5", "1.9", "1.10")
+    ]
 
 
-def test_a_covering_says_what_it_leaves_out(listed):
-    axes = "\n[axes.parameters]\na = [1, 2]\nb = [1, 2]\n"
-    ended = listed('["1.0", "2.0"]', "--cover", "pairs", more=axes)
-    assert len(ended.stdout.splitlines()) == 4
-    assert "4 of 8 cells have 12 of 12 pairs of values; left out: step-brittle-" in ended.stderr
-    document = listed('["1.0", "2.0"]', "--cover", "pairs", "--json", more=axes).json
-    names = {row["cell"] for row in document["left_out"]} | {cell["name"] for cell in document["cells"]}
-    assert len(names) == 8
+def test_what_is_left_out_is_told(matrix, write_repro):
+    write_repro("mixed")
+    text = 'axes.repro = "mixed_step"\naxes.packages.mixed = [">=1.0,<1.2"]'
+    listed = matrix(text, "--list", "--json").json
+    assert [cell["name"] for cell in listed["cells"]] == ["mixed_step-mixed-1.0"]
+    assert listed["left_out"] == [{"project": "mixed", "version": "1.1", "reason": "yanked: it deletes files"}]
+    ended = matrix(text)
+    assert "left out: mixed 1.1 (yanked: it deletes files)" in ended.stderr
+    assert "yanked: it deletes files" in page_of(matrix)
+
+
+def test_a_covering_subset_says_what_it_leaves_out(matrix):
+    text = TINY + 'helper = ["1.0", "2.0"]\n[axes.parameters]\nsize = [1, 2]\n'
+    whole = matrix(text, "--list").stdout.split()
+    ended = matrix(text, "--list", "--cover", "pairs")
+    kept = ended.stdout.split()
+    assert set(kept) < set(whole)
+    assert ended.stderr.startswith(f"{len(kept)} of 12 cells have 16 of 16 pairs of values; left out: ")
+    left = ended.stderr.strip().partition("left out: ")[2].split(", ")
+    assert sorted([*kept, *left]) == sorted(whole)
+
+
+def test_a_python_that_is_not_there_is_a_skip_and_the_others_run(matrix):
+    ended = matrix(TINY.replace('"1.6", "1.10"]', '"1.6"]') + '[[include]]\npackages.brittle = "1.5"\npython = "3.3"\n')
+    assert ended.code == 3
+    assert "skipped cells: no Python 3.3 on this machine" in ended.stderr
+    cells = record_of(matrix)["cells"]
+    assert [cell["verdict"] for cell in cells] == ["good", "bad", "skip"]
+    assert cells[2]["reason"] == "no Python 3.3 on this machine"
+
+
+def test_no_python_at_all_is_a_mistake(matrix):
+    ended = matrix(TINY.replace("[axes.packages]", 'python = "3.3"\n[axes.packages]'))
+    assert (ended.code, "no Python 3.3 on this machine" in ended.stderr) == (2, True)
+
+
+def test_days_are_taken_by_cells_that_name_none(matrix):
+    text = 'axes.repro = "brittle_step"\naxes.packages.brittle = "1.5"\n'
+    matrix(text, "--as-of", "2023-09-15")
+    (cell,) = record_of(matrix)["cells"]
+    assert cell["as_of"] == "2023-09-15T00:00:00+00:00"
+    assert matrix(text, "--as-of", "today").code == 0
+    assert record_of(matrix)["cells"][0]["as_of"] > "2026"
+    ended = matrix(text, "--as-of", "soon")
+    assert (ended.code, "--as-of takes a date such as 2025-06-27, or today" in ended.stderr) == (2, True)
+    ended = matrix(text, "--as-of", "today", "--show")
+    assert (ended.code, "give a date" in ended.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(
-    ("versions", "sentence"),
+    ("words", "told"),
     [
-        ('"newest"', "is neither a version such as 4.53.0, nor a range"),
-        ('"latest >9"', "no release of brittle that can be tried is meant by 'latest >9'"),
+        (("-k", "no_such_cell"), "means none of the 3 cells"),
+        (("-k", "1_5 and"), "-k takes words joined by and, or, not"),
     ],
 )
-def test_a_mistake_is_one_sentence_on_stderr(listed, versions, sentence):
-    ended = listed(versions, "--json")
-    assert (ended.code, ended.stdout) == (2, "")
-    assert sentence in ended.stderr
-    assert len(ended.stderr.splitlines()) == 1
+def test_mistakes_are_told_in_one_sentence(matrix, words, told):
+    ended = matrix(TINY, *words)
+    assert (ended.code, told in ended.stderr) == (2, True)
+    assert not (matrix.folder / "results").exists()
 
 
-def test_without_the_index_words_can_not_be_looked_up(listed):
-    """Versions alone need no index."""
-    assert listed('"1.0"', UV_NO_INDEX="1").code == 0
-    ended = listed('"latest"', UV_NO_INDEX="1")
-    assert (ended.code, "no project named 'brittle'" in ended.stderr) == (2, True)
-    assert json.loads(listed('"latest"', "--json").stdout)["cells"][0]["name"] == "step-brittle-2.0"
+def test_a_file_that_is_not_there_is_told(harness):
+    ended = harness("matrix", "matrices/none.toml")
+    assert (ended.code, "can't read the matrix matrices/none.toml" in ended.stderr) == (2, True)
+
+
+def test_a_secret_that_a_run_saw_is_not_on_the_page(matrix, write_repro):
+    """Nor does anything that it printed stay there once nobody can tell the secret any more."""
+    body = 'import os\n\nprint("the place is", os.environ["MY_PLACE"])\nraise RuntimeError(os.environ["MY_PLACE"])\n'
+    write_repro("brittle", body=body, tool=SIGNED.replace("the step is broken", ""))
+    place = "somewhere-nobody-knows"
+    assert matrix(TINY, "-k", "1_5", "--pass-env", "MY_PLACE", MY_PLACE=place).code == 0
+    page = page_of(matrix)
+    assert "the place is &lt;secret&gt;" in page
+    assert place not in page + json.dumps(record_of(matrix))
+    matrix(TINY, "--show")
+    page = page_of(matrix)
+    assert "they saw MY_PLACE, which is not set now" in page
+    assert "the place is" not in page
+    assert place not in page + json.dumps(record_of(matrix))
+
+
+def test_ctrl_c_keeps_what_has_run_and_shows_it(harness, write_repro, tmp_path):
+    gate = tmp_path / "gate"
+    gate.mkdir()
+    write_repro("brittle", body=GATED, tool=f"timeout = 300\n{SIGNED}")
+    (harness.folder / "tiny.toml").write_text(TINY, encoding="utf-8")
+    own = harness.with_environ(GATE=str(gate), HARNESS_CACHE_DIR=str(tmp_path / "cache"))
+    process = own.start("matrix", "tiny.toml", "--pass-env", "GATE")
+    wait_for(lambda: (gate / "reached").exists())
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the same command goes on where it stopped" in stderr
+    assert [line.split() for line in stdout.splitlines()[1:4]] == [["1.5", "good"], ["1.6", "-"], ["1.10", "-"]]
+    record = json.loads((harness.folder / "results/matrices/tiny.json").read_text())
+    assert record["counts"] == {"good": 1, "not run": 2}

@@ -1,0 +1,52 @@
+"""How long runs have taken, and what that means for those that are left."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+_UNKNOWN_RUN_S = 15.0  # only until the first run has been timed
+
+
+class Clock:
+    """Times runs by their candidates."""
+
+    def __init__(self) -> None:
+        self._begun: dict[Hashable, float] = {}
+        self._taken: list[float] = []
+        self._last = time.monotonic()
+
+    def started(self, candidate: Hashable) -> None:
+        """A run begins now."""
+        self._begun[candidate] = time.monotonic()
+
+    def since(self, candidate: Hashable) -> str:
+        """How long it has been running, in words; empty if it is not."""
+        return f"{time.monotonic() - self._begun[candidate]:.0f} s" if candidate in self._begun else ""
+
+    def ended(self, candidate: Hashable, *, cached: bool) -> None:
+        """A run has ended, or the store had its answer."""
+        now = time.monotonic()
+        if not cached:
+            self._taken.append(now - self._last)  # with what was installed before it
+        self._last = now
+        self._begun.pop(candidate, None)
+
+    def left(self, runs: int) -> str:
+        """How long so many runs will take at most, in words."""
+        return f"at most {runs} {'probe' if runs == 1 else 'probes'} left, {self.estimate(runs)}"
+
+    def estimate(self, runs: int) -> str:
+        """How long so many runs will take, by how often one has ended so far."""
+        mean = sum(self._taken) / len(self._taken) if self._taken else _UNKNOWN_RUN_S
+        return f"{'about' if self._taken else 'perhaps'} {duration(runs * mean)}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds in the unit that reads best."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
