@@ -122,7 +122,7 @@ def render_history_markdown(content: HistoryContent) -> str:
 def _facts(history_plan: HistoryPlan, history: History) -> list[tuple[str, str]]:
     plan = history_plan.plan
     judged = sum(row.state in _JUDGED for row in history.rows)
-    near = str(plan.releases[plan.bad].version) if plan.bad is not None else "the newest release"
+    near = plan.releases[plan.bad if plan.bad is not None else -1].version
     companions = {"none": f"held near those of {near}", "era": "of each release's own day"}
     told = [
         ("Recognised by", str(history.signature) if history.signature else ""),
