@@ -110,6 +110,24 @@ def test_markdown_has_the_windows_the_picture_and_every_reason(content):
     assert "known already" in text
 
 
+@pytest.mark.parametrize(
+    ("window", "words"),
+    [
+        (BrokenWindow("1.2", "1.3", "1.1", "1.4"), "certain: its neighbours were run"),
+        (BrokenWindow("1.2", "1.3", "1.1", "1.5", left_out={"1.4": "yanked"}), "certain among the releases that were"),
+        (BrokenWindow("1.2", "1.3", None, "1.4"), "certain in this range, which has no good run before it"),
+        (BrokenWindow("1.2", "1.3"), "certain in this range, which has no good run before or after it"),
+        (
+            BrokenWindow("1.2", "1.3", "1.0", "1.4", ("1.1",)),
+            "1.1 may be the first broken one, and could not be judged",
+        ),
+    ],
+)
+def test_a_window_says_how_sure_it_is(content, window, words):
+    made = content(evolve(HISTORY, windows=(window,)))
+    assert made.windows[0].certainty.startswith(words)
+
+
 def test_nothing_breaks_out_of_its_place_in_markdown(content):
     text = render_history_markdown(content(hostile()))
     tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(text)
