@@ -48,7 +48,7 @@ class Bench:
         uv = Uv(settings)
         interpreter = find_interpreter(None, uv)
         prober = Prober(
-            store=Store(workspace.root / "never-written"),
+            store=Store(workspace.root / "results"),  # never written: each order brings its own
             resolver=Resolver(uv, Index(settings, workspace.index), interpreter),
             builder=Builder(uv, interpreter, workspace),
             workspace=workspace,
@@ -70,7 +70,8 @@ class Bench:
     def prober_for(self, order: Order, interpreter: Interpreter, folder: Path) -> Prober:
         """This process's prober with an order's settings; what it observes goes below `folder`."""
         backend = {"UV_TORCH_BACKEND": order.torch_backend} if order.torch_backend else {}
-        uv = evolve(self.prober.builder.uv, extra_environment=backend)
+        own = self.prober.builder.uv
+        uv = evolve(own, extra_environment={**own.extra_environment, **backend})
         return evolve(
             self.prober,
             store=Store(folder / "results"),
