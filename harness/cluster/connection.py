@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import socket
 import threading
 import time
 import uuid
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 _CONNECT_S = 5.0
+_PORT = 8786  # Dask's own
 _FETCH_S = 60.0  # a long log on a slow line
 _TICK_S = 0.1
 _LOOK_S = 2.0
@@ -60,14 +62,18 @@ class Connection:
                 "--scheduler needs Dask distributed, which is not installed",
                 hint="pip install 'regression-harness[dask]'",
             ) from error
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters of it is told as our own error
+        for name in list(logging.root.manager.loggerDict):
+            if name.startswith("distributed"):  # what matters of it is told as an error of ours
+                logging.getLogger(name).setLevel(logging.CRITICAL + 1)
         # The files of a mixture travel with their order; Dask warns of more than 10 MB of them.
         dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"})
         try:
+            _knock(address)
             client = Client(address, timeout=_CONNECT_S, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
+            why = f": {error.strerror}" if isinstance(error, OSError) and error.strerror else ""
             raise NoWorkers(
-                f"the scheduler at {address} can't be reached",
+                f"the scheduler at {address} can't be reached{why}",
                 hint="start one with 'dask scheduler', and give its address: --scheduler tcp://HOST:8786",
             ) from error
         connection = cls(client, address, tell)
@@ -117,8 +123,7 @@ class Connection:
             try:
                 reply = self._awaited(future, addresses, order, cancel)
             finally:
-                with contextlib.suppress(Exception):
-                    future.cancel()
+                self._give_back(future)
             if reply is not None and not reply.stopped:
                 return reply
 
@@ -164,6 +169,12 @@ class Connection:
                 raise self._lost() from error
             raise HarnessFault(f"a worker failed with {type(error).__name__}: {error}") from error
 
+    def _give_back(self, future: Future[Reply]) -> None:
+        """Tell the scheduler that nobody waits for this; one that is gone can't be told."""
+        if self.client.status == "running":
+            with contextlib.suppress(Exception):
+                future.cancel()
+
     def _addresses(self) -> list[str]:
         if self.client.status != "running":
             raise self._lost()
@@ -200,6 +211,16 @@ class Connection:
             f"the scheduler at {self.address} runs without this very harness",
             hint="install the same release with its extra [dask] there, and start it from that environment",
         )
+
+
+def _knock(address: str) -> None:
+    """Fail at once where nobody listens; Dask would try again until its time is up. Raises `OSError`, `ValueError`."""
+    from distributed.comm.addressing import parse_address, parse_host_port
+
+    scheme, place = parse_address(address)
+    if scheme not in ("tcp", "tls"):
+        raise ValueError(scheme)
+    socket.create_connection(parse_host_port(place, _PORT), timeout=_CONNECT_S).close()
 
 
 def _not_introduced(error: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 
-from machines import free_port, wait_for
+from machines import machines, wait_for
 from support import SIGNED, processes_below
 
 GATED = """
@@ -66,21 +66,42 @@ def gated(harness, write_repro, cluster, tmp_path):
 def test_a_probe_whose_worker_is_killed_runs_again_elsewhere_and_counts_as_nothing(
     harness, write_repro, cluster, tmp_path
 ):
+    """Also where no worker is left for a while: a new one takes it."""
     process, pid = gated(harness, write_repro, cluster, tmp_path)
-    killed = cluster.worker_of(pid)
-    cluster.kill(killed)
+    lost = []
     try:
-        wait_for(lambda: len(list(tmp_path.glob("reached-*"))) == 2, "the second try")
-        wait_for(lambda: not processes_below(cluster.cache(killed)), "the guard to clean up")
+        for tries in (2, 3):
+            lost.append(cluster.worker_of(pid))
+            cluster.kill(lost[-1])
+            if tries == 3:
+                add_again(cluster, *lost)
+            reached = wait_for(lambda n=tries: gates(tmp_path, at_least=n), "the next try")
+            pid = int(reached[-1].name.partition("-")[2])
+        assert set(lost) == {"one", "two"}
         (tmp_path / "open").touch()
         code, answer, _ = ended(process)
-        assert (code, answer["status"], answer["last_good"], answer["first_bad"]) == (0, "found", "1.5", "1.6")
-        releases = [step["release"] for step in answer["steps"]]
-        assert len(releases) == len(set(releases)) == answer["probes"]
-        assert {step["verdict"] for step in answer["steps"]} == {"good", "bad"}
     finally:
-        cluster.add(killed, gpu={"one": "NVIDIA A100", "two": "NVIDIA T4"}[killed])
-        cluster.wait_until_there(killed)
+        add_again(cluster, *lost)
+    assert (code, answer["status"], answer["last_good"], answer["first_bad"]) == (0, "found", "1.5", "1.6")
+    releases = [step["release"] for step in answer["steps"]]
+    assert len(releases) == len(set(releases)) == answer["probes"]
+    assert {step["verdict"] for step in answer["steps"]} == {"good", "bad"}
+    for name in lost:
+        wait_for(lambda name=name: not processes_below(cluster.cache(name) / "scratch"), "the guard to clean up")
+
+
+def gates(folder, at_least):
+    """How often the gate was reached, in order; empty as long as that is too seldom."""
+    found = sorted(folder.glob("reached-*"), key=lambda path: path.stat().st_mtime_ns)
+    return found if len(found) >= at_least else []
+
+
+def add_again(cluster, *names):
+    """Start workers that were killed."""
+    missing = [name for name in names if name not in cluster.processes]
+    for name in missing:
+        cluster.add(name, gpu={"one": "NVIDIA A100", "two": "NVIDIA T4"}[name])
+    cluster.wait_until_there(*missing)
 
 
 def test_ctrl_c_ends_what_runs_on_the_workers(harness, write_repro, cluster, tmp_path):
@@ -111,9 +132,19 @@ def test_a_gpu_answers_for_its_own_kind_only(harness, write_repro, cluster):
     assert here.code != 0  # this machine has no GPU: what the cluster saw is not its own
 
 
-def test_without_a_scheduler_there_is_one_sentence_and_an_exit_code(harness, write_repro):
-    write_repro("brittle")
-    code, _, stderr = ended(harness.start(*RANGE, "--scheduler", f"tcp://127.0.0.1:{free_port()}"))
+def test_without_its_scheduler_there_is_one_sentence_and_an_exit_code(
+    harness, write_repro, cluster, tmp_path, tmp_path_factory
+):
+    with machines(tmp_path_factory.mktemp("own"), cluster.environ) as own:
+        own.add("only")
+        own.wait_until_there("only")
+        process, _ = gated(harness, write_repro, own, tmp_path)
+        own.kill("scheduler")
+        code, _, stderr = ended(process)
     assert code == 7
-    assert "can't be reached" in stderr
+    assert f"the scheduler at {own.address} is gone" in stderr
+    assert "the same command goes on where it stopped" in stderr
+    code, _, stderr = ended(harness.start(*RANGE, "--scheduler", own.address))
+    assert code == 7
+    assert f"the scheduler at {own.address} can't be reached" in stderr
     assert "dask scheduler" in stderr
