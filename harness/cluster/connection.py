@@ -6,6 +6,7 @@ with it: Dask gives its order to another one, and where none is left the order w
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import socket
@@ -68,12 +69,11 @@ class Connection:
         # The files of a mixture travel with their order; Dask warns of more than 10 MB of them.
         dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"})
         try:
-            _knock(address)
-            client = Client(address, timeout=_CONNECT_S, set_as_default=False)
-        except (OSError, ValueError, TypeError) as error:
-            why = f": {error.strerror}" if isinstance(error, OSError) and error.strerror else ""
+            client = Client(_knock(address), timeout=_CONNECT_S, set_as_default=False)
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else "what is there is no scheduler"
             raise NoWorkers(
-                f"the scheduler at {address} can't be reached{why}",
+                f"the scheduler at {address} can't be reached" + (f": {why}" if why else ""),
                 hint="start one with 'dask scheduler', and give its address: --scheduler tcp://HOST:8786",
             ) from error
         connection = cls(client, address, tell)
@@ -213,14 +213,35 @@ class Connection:
         )
 
 
-def _knock(address: str) -> None:
-    """Fail at once where nobody listens; Dask would try again until its time is up. Raises `OSError`, `ValueError`."""
-    from distributed.comm.addressing import parse_address, parse_host_port
+def _knock(address: str) -> str:
+    """The whole address of a scheduler; fails soon where none is, of which Dask's client would not be sure for long.
+
+    Raises `OSError` where nobody listens, `ValueError` where it is something else that does.
+    """
+    from distributed.comm.addressing import parse_address, parse_host_port, unparse_host_port
 
     scheme, place = parse_address(address)
     if scheme not in ("tcp", "tls"):
         raise ValueError(scheme)
-    socket.create_connection(parse_host_port(place, _PORT), timeout=_CONNECT_S).close()
+    host, port = parse_host_port(place, _PORT)
+    socket.create_connection((host, port), timeout=_CONNECT_S).close()
+    whole = f"{scheme}://{unparse_host_port(host, port)}"
+    try:
+        identity = asyncio.run(asyncio.wait_for(_identity(whole), _CONNECT_S))
+    except Exception as error:
+        raise ValueError("not a server of Dask") from error
+    if identity["type"] != "Scheduler":
+        raise ValueError(identity["type"])
+    return whole
+
+
+async def _identity(address: str) -> dict[str, Any]:
+    from distributed import Security
+    from distributed.core import rpc
+
+    async with rpc(address, connection_args=Security().get_connection_args("client")) as server:
+        identity: dict[str, Any] = await server.identity()
+        return identity
 
 
 def _not_introduced(error: Any) -> str:
