@@ -161,8 +161,8 @@ class Connection:
             return future.result(timeout=_FETCH_S)
         except KilledWorker as error:
             raise NoWorkers(
-                f"{error.allowed_failures + 1} workers died one after another while they ran {order.repro.name}",
-                hint=f"their logs say why (memory, mostly); {_GO_ON}",
+                f"workers lost one after another while they ran {order.repro.name}: {error.allowed_failures + 1}",
+                hint=f"their logs, or the job queue's, say why; {_GO_ON}",
             ) from error
         except Exception as error:
             if future.cancelled() or self.client.status != "running":

@@ -132,19 +132,24 @@ def test_a_gpu_answers_for_its_own_kind_only(harness, write_repro, cluster):
     assert here.code != 0  # this machine has no GPU: what the cluster saw is not its own
 
 
-def test_without_its_scheduler_there_is_one_sentence_and_an_exit_code(
+def test_without_workers_or_a_scheduler_there_is_one_sentence_and_an_exit_code(
     harness, write_repro, cluster, tmp_path, tmp_path_factory
 ):
-    with machines(tmp_path_factory.mktemp("own"), cluster.environ) as own:
-        own.add("only")
-        own.wait_until_there("only")
-        process, _ = gated(harness, write_repro, own, tmp_path)
-        own.kill("scheduler")
-        code, _, stderr = ended(process)
-    assert code == 7
-    assert f"the scheduler at {own.address} is gone" in stderr
-    assert "the same command goes on where it stopped" in stderr
+    """Where one lost worker is one too many; and where the scheduler goes away, or has gone."""
+    strict = {**cluster.environ, "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
+    with machines(tmp_path_factory.mktemp("own"), strict) as own:
+        for name in ("first", "second"):
+            own.add(name)
+            own.wait_until_there(name)
+            gate = tmp_path / name
+            gate.mkdir()
+            process, pid = gated(harness, write_repro, own, gate)
+            own.kill(own.worker_of(pid) if name == "first" else "scheduler")
+            code, _, stderr = ended(process)
+            assert code == 7
+            assert "the same command goes on where it stopped" in stderr
+            told = "workers lost one after another while they ran brittle_step: 1"
+            assert (told if name == "first" else f"the scheduler at {own.address} is gone") in stderr
     code, _, stderr = ended(harness.start(*RANGE, "--scheduler", own.address))
     assert code == 7
-    assert f"the scheduler at {own.address} can't be reached" in stderr
-    assert "dask scheduler" in stderr
+    assert f"the scheduler at {own.address} can't be reached: Connection refused" in stderr
