@@ -39,7 +39,8 @@ class LevelWatcher(Protocol):
 class Reduced:
     """The smallest set of units that made the difference alone, and what is known of it.
 
-    `runs` counts the probes that it took, `ran_now` those that the store did not answer, `unresolved` the skips.
+    `runs` counts the probes that it took, `ran_now` those that the store did not answer, `unresolved` the skips;
+    `untestable` maps the units that were tried alone and could not be judged to the reasons, the likeliest first.
     """
 
     units: Candidate
@@ -50,6 +51,7 @@ class Reduced:
     unresolved: int
     shown: Observation | None
     gave_up: bool
+    untestable: dict[Unit, str] = field(factory=dict)
 
 
 @define
@@ -118,6 +120,12 @@ class Reduction:
             unresolved=result.unresolved,
             shown=seen.observations.get(result.minimal),
             gave_up=seen.runs >= self.most and not search.done,
+            untestable={
+                unit: judgement.reason
+                for unit in self.units[: self.singles]
+                if (judgement := seen.judgements.get(self._complete(frozenset({unit})))) is not None
+                and judgement.verdict is Verdict.SKIP
+            },
         )
 
     def _complete(self, units: Candidate) -> Candidate:
