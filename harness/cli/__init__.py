@@ -12,7 +12,9 @@ from rich.console import Console
 from rich.text import Text
 
 from harness import __version__
+from harness.cli.absorb import absorb
 from harness.cli.bisect import bisect
+from harness.cli.bundle import bundle
 from harness.cli.housekeeping import clean, doctor
 from harness.cli.probe import probe
 from harness.cli.report import report
@@ -78,7 +80,7 @@ def cli() -> None:
     """Find which release of which package broke a training step, and prove it."""
 
 
-for command in (bisect, probe, report, results, doctor, clean):
+for command in (bisect, probe, bundle, absorb, report, results, doctor, clean):
     cli.add_command(command)
 
 

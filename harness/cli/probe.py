@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 import cattrs
 import click
 from rich.console import Console
 
-from harness.cli.repro_options import chosen_repro
+from harness.cli.repro_options import chosen_repro, one_date
 from harness.cli.wiring import Workshop, open_workshop, shared_options
 from harness.errors import UserMistake
 from harness.investigation.plan import merged_requirements
@@ -77,7 +76,7 @@ def probe(
                 python=workshop.interpreter.version,
                 requirements=merged_requirements(chosen.dependencies, with_),
                 holds=merged_requirements((), hold),
-                as_of=_date(as_of),
+                as_of=one_date(as_of),
                 device=where,
                 from_source=from_source,
             ),
@@ -146,12 +145,3 @@ def _prepared_again(workshop: Workshop, key: str, named: str | None, run: str | 
         + 1,
     )
     return workshop.prober.prepare_lock(asked, lock)
-
-
-def _date(as_of: str | None) -> datetime | None:
-    if as_of in (None, "none"):
-        return None
-    try:
-        return datetime.fromisoformat(str(as_of)).replace(tzinfo=UTC)
-    except ValueError as error:
-        raise UserMistake(f"--as-of takes a date such as 2025-06-27 for one probe, not {as_of!r}") from error

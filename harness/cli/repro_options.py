@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,16 @@ def chosen_repro(repro: str | None, run: str | None, subject: str | None, params
     else:
         raise UserMistake("say what to run", hint='--repro NAME|PATH, or --run "COMMAND"')
     return found.with_params(dict(_parameter(text) for text in params))
+
+
+def one_date(as_of: str | None) -> datetime | None:
+    """The date that `--as-of` gives for one probe. Raises `UserMistake`."""
+    if as_of in (None, "none"):
+        return None
+    try:
+        return datetime.fromisoformat(str(as_of)).replace(tzinfo=UTC)
+    except ValueError as error:
+        raise UserMistake(f"--as-of takes a date such as 2025-06-27 for one probe, not {as_of!r}") from error
 
 
 def _parameter(text: str) -> tuple[str, Any]:
