@@ -97,7 +97,7 @@ class Prober:
         kept = self.store.get_resolution(probe.combination.resolution_key)
         if kept is None:
             return None
-        return self.store.get(self._key(probe, kept.lock) if kept.lock else _unresolvable_key(probe))
+        return self.store.get(self.key(probe, kept.lock) if kept.lock else _unresolvable_key(probe))
 
     def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
         """Lock and environment of a probe, or the observation that answers it without a run."""
@@ -122,12 +122,10 @@ class Prober:
     ) -> Prepared:
         """A probe whose lock is known already."""
         begun = time.monotonic() if begun is None else begun
-        key = self._key(probe, lock)
-        if (kept := self.store.get(key)) is not None:
-            return Prepared(probe, key, observation=kept, cached=True)
-        if (why := unavailable(probe.combination.device, self.gpus)) is not None:
-            missing = self._unrun(probe, key, Outcome.NO_DEVICE, why, lock, begun, keep=False)
-            return Prepared(probe, key, observation=missing)
+        prepared = self.look_up(probe, lock, drift=drift, begun=begun)
+        if prepared.observation is not None:
+            return prepared
+        key = prepared.key
         built = self.builder.build(lock, cancel=cancel)
         if isinstance(built, Environment) and probe.mixture is not None:
             built = Mixer(self.workspace).build(built, probe.mixture)
@@ -137,13 +135,23 @@ class Prober:
                 probe, key, Outcome.UNINSTALLABLE, built.words, lock, begun, keep=probe.mixture is None
             )
             return Prepared(probe, key, observation=failed)
-        return Prepared(probe, key, environment=built, drift=drift, setup_s=time.monotonic() - begun)
+        return evolve(prepared, environment=built, setup_s=time.monotonic() - begun)
+
+    def look_up(self, probe: Probe, lock: Lock, *, drift: tuple[str, ...] = (), begun: float) -> Prepared:
+        """A probe whose lock is known, with its answer if that takes no environment; nothing is built."""
+        key = self.key(probe, lock)
+        if (kept := self.store.get(key)) is not None:
+            return Prepared(probe, key, observation=kept, cached=True)
+        if (why := unavailable(probe.combination.device, self.gpus)) is not None:
+            missing = self._unrun(probe, key, Outcome.NO_DEVICE, why, lock, begun, keep=False)
+            return Prepared(probe, key, observation=missing)
+        return Prepared(probe, key, drift=drift)
 
     def prepare_in(self, python: str, probe: Probe) -> Prepared:
         """A probe in an environment that already exists, as it is."""
         interpreter = find_interpreter(python, self.builder.uv)
         lock = foreign_lock(interpreter)
-        return Prepared(probe, self._key(probe, lock), environment=Environment(interpreter.path, lock))
+        return Prepared(probe, self.key(probe, lock), environment=Environment(interpreter.path, lock))
 
     def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
         """Run a prepared probe and keep what was observed. Raises `Cancelled` when `cancel` is set."""
@@ -185,7 +193,8 @@ class Prober:
         self.store.put(observation)
         return observation
 
-    def _key(self, probe: Probe, lock: Lock) -> str:
+    def key(self, probe: Probe, lock: Lock) -> str:
+        """The address in the store of what a probe with this lock comes to here."""
         return probe_key(probe, lock, gpus=self.gpus, capability=self.capability)
 
     def _unrun(

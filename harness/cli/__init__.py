@@ -31,6 +31,7 @@ Exit codes:
     3  not sure: what hides the answer is named (for probe: skip)
     5  the package index can't be reached
     6  no space left, or a folder can't be written
+    7  the scheduler can't be reached, or none of its workers can answer for this machine
    70  a mistake of the harness itself
   130  stopped by Ctrl-C; the same command goes on where it stopped
 """

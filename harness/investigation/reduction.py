@@ -11,7 +11,8 @@ from harness.engine import Engine, Watcher
 from harness.investigation.culprit import Level
 from harness.lanes import Lanes
 from harness.model import Judgement, Observation, Verdict
-from harness.probe import Probe, Prober
+from harness.probe import Probe
+from harness.probers import Probing
 from harness.search import DeltaDebugging
 
 Unit = str
@@ -69,7 +70,7 @@ class Reduction:
     with `only_singles` nothing but the first `singles` units, each with what it requires, is tried.
     """
 
-    prober: Prober
+    prober: Probing
     lanes: Lanes
     judge: Callable[[Observation], Judgement]
     watcher: LevelWatcher

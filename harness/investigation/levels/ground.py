@@ -26,7 +26,8 @@ from harness.model import (
     Verdict,
     normalized_name,
 )
-from harness.probe import Probe, Prober
+from harness.probe import Probe
+from harness.probers import Probing
 
 _FEW = 3
 
@@ -43,7 +44,7 @@ class Ground:
     """The plan, the means to run, signature and judgement of the bisection before. `most` caps a level's runs."""
 
     plan: Plan
-    prober: Prober
+    prober: Probing
     lanes: Lanes
     index: Index
     signature: Signature
