@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from attrs import evolve, frozen
 
+from harness.cli.lane_options import Place, open_place
 from harness.cli.wiring import Workshop, open_workshop
 from harness.errors import UserMistake
 from harness.investigation.cells import Bench
 from harness.investigation.expansion import expanded_by_index
+from harness.lanes import LocalLanes
 from harness.probers import Probers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from datetime import datetime
     from pathlib import Path
 
     from harness.matrix import Matrix
+    from harness.probe import Probe
 
 
 @frozen
@@ -28,6 +32,7 @@ class Benches:
     probers: Probers
     workshop: Workshop
     missing: dict[str | None, str]
+    workshops: tuple[Workshop, ...] = ()
 
     def expanded(self, matrix: Matrix) -> Matrix:
         """The matrix with releases of the index for its words. Raises `BadMatrix`, `UnknownProject`, `NoNetwork`."""
@@ -69,4 +74,42 @@ def open_benches(
         Probers({workshop.interpreter.version: workshop.prober for workshop in workshops.values()}),
         first,
         missing,
+        tuple(workshops.values()),
     )
+
+
+@frozen
+class Places:
+    """Where the cells of a matrix run: a place for each Python that they name."""
+
+    by_python: dict[str, Place]
+
+    def moved(self, benches: Benches) -> Benches:
+        """The same benches, with the GPUs and the probers of these places."""
+        gpus = next(iter(self.by_python.values())).gpus
+        probers = Probers({python: place.prober for python, place in self.by_python.items()})
+        return evolve(benches, bench=evolve(benches.bench, gpus=gpus), probers=probers)
+
+    def open_lanes(self, probes: Iterable[Probe]) -> LocalLanes:
+        """Lanes for these probes: those asked for, on a cluster at most its room. Raises `NoWorkers` without any."""
+        places = tuple(self.by_python.values())
+        asked = places[0].lanes
+        if all(place.remote is None for place in places):
+            return LocalLanes(asked or 1)
+        kinds = {(probe.combination.python, probe.combination.device) for probe in probes}
+        room = sum(self.by_python[python].lane_count(device) for python, device in kinds) or 1
+        return LocalLanes(min(asked or room, room))
+
+
+@contextlib.contextmanager
+def open_places(
+    benches: Benches, lanes: int | None, scheduler: str | None, tell: Callable[[str], None]
+) -> Iterator[Places]:
+    """This machine, or the cluster of a scheduler, for each Python. Raises `NoWorkers` and `UserMistake`."""
+    with contextlib.ExitStack() as stack:
+        yield Places(
+            {
+                workshop.interpreter.version: stack.enter_context(open_place(workshop, lanes, scheduler, tell))
+                for workshop in benches.workshops
+            }
+        )

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 import click
 from attrs import evolve
 from rich.console import Console
+from rich.text import Text
 
+from harness.cli.lane_options import lane_options, open_place
 from harness.cli.private import private_of
 from harness.cli.repro_options import chosen_repro
 from harness.cli.watching import short, typed_words, watching
 from harness.cli.wiring import open_workshop, shared_options
 from harness.investigation import Question
 from harness.investigation.history import Scanning, make_history_plan
-from harness.lanes import LocalLanes
 from harness.report.history import history_content, render_history_html, render_history_markdown
 from harness.report.history_archive import keep_history
 from harness.run.devices import choose_device
@@ -42,9 +43,7 @@ if TYPE_CHECKING:
     metavar="N",
     help="Of N neighbouring releases run at least one; 1 runs all [default: so that under a third is run].",
 )
-@click.option(
-    "--lanes", type=click.IntRange(1, 64), default=1, show_default=True, help="How many probes run at a time."
-)
+@lane_options
 @click.option("--json", "as_json", is_flag=True, help="Print the history as JSON on stdout, and nothing else there.")
 @shared_options
 def history(
@@ -55,7 +54,8 @@ def history(
     until: str | None,
     pre: bool,
     max_gap: int | None,
-    lanes: int,
+    lanes: int | None,
+    scheduler: str | None,
     as_json: bool,
     with_: tuple[str, ...],
     hold: tuple[str, ...],
@@ -102,7 +102,10 @@ def history(
         capability=capability,
         torch_backend=torch_backend,
     )
-    chosen, why = choose_device(device, question.repro.device, workshop.gpus)
+    console = Console(stderr=True)
+    opened = open_place(workshop, lanes, scheduler, lambda told: console.print(Text(told), soft_wrap=True))
+    place = click.get_current_context().with_resource(opened)
+    chosen, why = choose_device(device, question.repro.device, place.gpus)
     made = make_history_plan(
         question,
         since=since,
@@ -113,10 +116,10 @@ def history(
         device=chosen,
     )
     made = evolve(made, plan=evolve(made.plan, choices=(*made.plan.choices, f"{why} (--device changes it)")))
-    pool = LocalLanes(lanes)
+    pool = place.open_lanes(chosen)
     try:
         with watching(quiet=as_json) as watcher:
-            found = Scanning(made, workshop.prober, pool, watcher).run()
+            found = Scanning(made, place.prober, pool, watcher).run()
     finally:
         pool.close()
     reports = _keep(workshop.store, made, found, pass_env)

@@ -48,15 +48,16 @@ class Place:
         """What prepares and runs a probe."""
         return self.remote or self.workshop.prober
 
-    def open_lanes(self, device: Device) -> LocalLanes:
-        """As many lanes as were asked for; on a cluster, where each waits for a worker, no more than it has room for.
-
-        Raises `NoWorkers` where it has none.
-        """
+    def lane_count(self, device: Device) -> int:
+        """How many lanes: those asked for, and on a cluster no more than it has room for. Raises `NoWorkers`."""
         if self.remote is None:
-            return LocalLanes(self.lanes or 1)
+            return self.lanes or 1
         slots = self.remote.slots(device)
-        return LocalLanes(min(self.lanes or slots, slots))
+        return min(self.lanes or slots, slots)
+
+    def open_lanes(self, device: Device) -> LocalLanes:
+        """Lanes for one device; on a cluster each waits for a worker. Raises `NoWorkers` where it has no room."""
+        return LocalLanes(self.lane_count(device))
 
 
 @contextlib.contextmanager

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
-from harness.cli.benches import Benches, open_benches, pythons_of
+from harness.cli.benches import Benches, Places, open_benches, open_places, pythons_of
+from harness.cli.lane_options import lane_options
 from harness.cli.matrix_page import write_page
 from harness.cli.watching import short
 from harness.cli.wiring import open_workshop, results_option
@@ -21,7 +22,6 @@ from harness.errors import Interrupted, UserMistake
 from harness.investigation.cells import CellRun, Cells, CellWatcher
 from harness.investigation.expansion import expanded_by_index
 from harness.investigation.standing import Standing, known_runs, standings
-from harness.lanes import LocalLanes
 from harness.matrix import Cell, read_matrix
 from harness.matrix.choice import Choice, choose
 from harness.model import Verdict
@@ -45,7 +45,7 @@ Exit codes:
 @click.command(epilog=_EPILOG)
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("-k", "words", metavar="WORDS", help='Only cells of these words: "transformers_4_53 and not case_lora".')
-@click.option("--lanes", type=click.IntRange(1, 64), default=1, show_default=True, help="How many cells run at a time.")
+@lane_options
 @click.option(
     "--cover",
     type=click.Choice(["pairs"]),
@@ -67,7 +67,8 @@ def matrix(
     file: Path,
     words: str | None,
     cover: str | None,
-    lanes: int,
+    lanes: int | None,
+    scheduler: str | None,
     as_of: str | None,
     as_list: bool,
     show: bool,
@@ -106,13 +107,18 @@ def matrix(
     )
     choice = choose(benches.expanded(read), words, cover)
     console = Console(stderr=True)
+    opened = open_places(
+        benches, lanes, scheduler, lambda told: console.print(told, markup=False, highlight=False, soft_wrap=True)
+    )
+    places = click.get_current_context().with_resource(opened)
+    benches = places.moved(benches)
     for line in (*_left_out(choice), *(f"skipped cells: {reason}" for reason in benches.missing.values())):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     runs: tuple[CellRun, ...] = ()
     stopped: Interrupted | None = None
     if not show:
         try:
-            runs = _run(benches, choice, lanes, console, as_json=as_json)
+            runs = _run(benches, choice, places, console, as_json=as_json)
         except Interrupted as error:
             stopped = error
     stood = _standings(benches, choice.matrix.cells, runs)
@@ -130,9 +136,9 @@ def matrix(
     sys.exit(0 if show or all(standing.verdict in _ANSWERS for standing in meant) else _NOT_JUDGED)
 
 
-def _run(benches: Benches, choice: Choice, lanes: int, console: Console, *, as_json: bool) -> tuple[CellRun, ...]:
+def _run(benches: Benches, choice: Choice, places: Places, console: Console, *, as_json: bool) -> tuple[CellRun, ...]:
     cells = tuple(cell for cell in choice.cells if cell.python not in benches.missing)
-    pool = LocalLanes(lanes)
+    pool = places.open_lanes(map(benches.bench.probe, cells))
 
     def ran(watcher: CellWatcher) -> tuple[CellRun, ...]:
         log_of = benches.workshop.store.log
