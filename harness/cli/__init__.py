@@ -14,6 +14,7 @@ from rich.text import Text
 from harness import __version__
 from harness.cli.bisect import bisect
 from harness.cli.housekeeping import clean, doctor
+from harness.cli.matrix import matrix
 from harness.cli.probe import probe
 from harness.cli.report import report
 from harness.cli.results import results
@@ -77,7 +78,7 @@ def cli() -> None:
     """Find which release of which package broke a training step, and prove it."""
 
 
-for command in (bisect, probe, report, results, doctor, clean):
+for command in (bisect, probe, matrix, report, results, doctor, clean):
     cli.add_command(command)
 
 

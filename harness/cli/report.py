@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from harness.cli.private import private_of, unknown_here
 from harness.cli.wiring import results_option
-from harness.environment import PipSettings, Workspace, read_pip_settings
+from harness.environment import Workspace
 from harness.errors import NoSpace
 from harness.model import Observation, Verdict
 from harness.report import (
@@ -22,7 +23,6 @@ from harness.report import (
     kept_answer,
     make_content,
     passed_secrets,
-    private_here,
     redacted,
     repositories_in,
 )
@@ -83,31 +83,14 @@ def _content(store: Store, kept: KeptAnswer) -> ReportContent:
     answer = kept.answer
     failing = next((step.observation for step in reversed(answer.steps) if step.verdict is Verdict.BAD), None)
     pins = {pin.name for side in answer.sides if side.lock is not None for pin in side.lock.pins}
-    settings = read_pip_settings()
-    # What a run printed can hold a secret that it was given, and that nobody can tell from here any more.
-    is_known = all(name in os.environ for name in kept.pass_env)
+    is_known = not unknown_here(kept.pass_env)
     return make_content(
         kept,
         logs={side.key: store.log(side) for side in answer.sides if is_known},
         failing=store.get(failing) if failing and is_known else None,
         repositories=_repositories(workspace, answer.sides),
-        private=private_here(
-            os.environ,
-            {
-                workspace.root / "scratch": "<scratch>",
-                workspace.root: "<cache>",
-                store.root: "<results>",
-                Path.cwd(): "<folder>",
-            },
-            addresses=_addresses(settings),
-            pass_env=kept.pass_env,
-            spared=pins | {answer.subject},
-        ),
+        private=private_of(store, pass_env=kept.pass_env, spared=pins | {answer.subject}),
     )
-
-
-def _addresses(settings: PipSettings) -> list[str]:
-    return [address for address in (settings.index_url, *settings.extra_index_urls, *settings.find_links) if address]
 
 
 def _repositories(workspace: Workspace, sides: Sequence[Observation]) -> dict[str, str]:

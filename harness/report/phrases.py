@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.investigation import Answer, Finding, Status
 from harness.model import Device, Observation, normalized_name
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from harness.report.archive import KeptAnswer
 
 
@@ -102,9 +104,14 @@ def _companions(as_of: str) -> str:
 
 def _device(answer: Answer) -> str:
     machine = next((side.machine for side in answer.sides if side.machine), {})
+    return device_kind(answer.device, machine)
+
+
+def device_kind(device: str, machine: Mapping[str, Any]) -> str:
+    """A device in words, with the name and driver that a run found."""
     name = machine.get("name") or machine.get("device_name")
     driver = f", driver {machine['driver']}" if machine.get("driver") else ""
-    kind = {"emulated": "CPU with a stand-in for CUDA", "cpu": "CPU", "cuda": "CUDA"}.get(answer.device, answer.device)
+    kind = {"emulated": "CPU with a stand-in for CUDA", "cpu": "CPU", "cuda": "CUDA"}.get(device, device)
     return f"{kind} ({name}{driver})" if name else kind
 
 

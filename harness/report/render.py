@@ -38,12 +38,22 @@ def render_markdown(content: ReportContent) -> str:
 
 def render_html(content: ReportContent) -> str:
     """One HTML file without outside resources."""
-    return _HTML.get_template("report.html.j2").render(r=content)
+    return render_page("report.html.j2", content)
+
+
+def render_page(template: str, content: Any) -> str:
+    """A page of this package's templates, which know their content as `r`; every text in it is escaped."""
+    return _HTML.get_template(template).render(r=content)
 
 
 def render_json(content: ReportContent) -> str:
     """The answer as JSON (schema 1) with both sides' versions and traceback; NaN and infinities are null."""
-    return json.dumps(_finite(content.record), indent=1, ensure_ascii=False) + "\n"
+    return render_record(content.record)
+
+
+def render_record(record: dict[str, Any]) -> str:
+    """A record as JSON; NaN and infinities are null."""
+    return json.dumps(_finite(record), indent=1, ensure_ascii=False) + "\n"
 
 
 RENDERERS = {"markdown": render_markdown, "html": render_html, "json": render_json}

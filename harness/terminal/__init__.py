@@ -1,6 +1,18 @@
 """What a person sees: the running search, the answer, tables. All of it goes to stderr but answers."""
 
 from harness.terminal.answer import print_answer, print_observation
+from harness.terminal.cells import LiveCells, PlainCells, QuietCells
 from harness.terminal.running import LiveView, PlainView, QuietView
+from harness.terminal.table import print_table
 
-__all__ = ["LiveView", "PlainView", "QuietView", "print_answer", "print_observation"]
+__all__ = [
+    "LiveCells",
+    "LiveView",
+    "PlainCells",
+    "PlainView",
+    "QuietCells",
+    "QuietView",
+    "print_answer",
+    "print_observation",
+    "print_table",
+]

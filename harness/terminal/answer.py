@@ -10,7 +10,8 @@ from rich.text import Text
 
 from harness.investigation import Answer, Culprit, Status
 from harness.model import Observation, Outcome, Verdict
-from harness.terminal.running import STYLE, duration
+from harness.terminal.clock import duration
+from harness.terminal.running import STYLE
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -15,19 +15,19 @@ from harness.investigation import Level, Watcher
 from harness.investigation.bisect import Progress
 from harness.model import Judgement, Observation, Signature, Verdict
 from harness.search import PositionState, Trial
+from harness.terminal.clock import Clock
 
 if TYPE_CHECKING:
     from types import TracebackType
 
 STYLE = {Verdict.GOOD: "green", Verdict.BAD: "red", Verdict.SKIP: "yellow"}
-_STATE_STYLE = {
+STATE_STYLE = {
     PositionState.GOOD: "bold green",
     PositionState.BAD: "bold red",
     PositionState.SKIP: "yellow",
     PositionState.UNTRIED: "default",
     PositionState.EXCLUDED: "dim",
 }
-_UNKNOWN_RUN_S = 15.0  # only until the first run has been timed
 
 
 class QuietView(Watcher):
@@ -57,7 +57,7 @@ class PlainView(Watcher):
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self._clock = _Clock()
+        self._clock = Clock[Trial]()
         self._progress: Progress | None = None
 
     def begin(self, progress: Progress) -> None:
@@ -85,7 +85,7 @@ class PlainView(Watcher):
         seconds = "known already" if cached else f"{observation.duration_s:.1f} s"
         self._print(f"{self._name(candidate)}: {judgement.verdict.value} ({judgement.reason}) [{seconds}]")
         if self._progress is not None and (left := self._progress.search.remaining()):
-            self._print(f"  {picture(self._progress).plain}  {self._clock.left(left)}")
+            self._print(f"  {picture(self._progress).plain}  {_left(self._clock, left)}")
 
     def level(self, level: Level, sentence: str) -> None:
         """Print what is searched now."""
@@ -111,7 +111,7 @@ class LiveView(Watcher):
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self._clock = _Clock()
+        self._clock = Clock[Trial]()
         self._progress: Progress | None = None
         self._busy: dict[Trial, str] = {}
         self._level = self._doing = self._left = ""
@@ -201,41 +201,11 @@ class LiveView(Watcher):
                 Text(f"{doing} {since}", style="dim"),
             )
         left = self._progress.search.remaining()
-        return Group(picture(self._progress), rows, Text(self._clock.left(left) if left else "", style="dim"))
+        return Group(picture(self._progress), rows, Text(_left(self._clock, left) if left else "", style="dim"))
 
 
-class _Clock:
-    """How long runs have taken, and what that means for those left."""
-
-    def __init__(self) -> None:
-        self._begun: dict[Trial, float] = {}
-        self._taken: list[float] = []
-        self._last = time.monotonic()
-
-    def started(self, trial: Trial) -> None:
-        self._begun[trial] = time.monotonic()
-
-    def since(self, trial: Trial) -> str:
-        return f"{time.monotonic() - self._begun[trial]:.0f} s" if trial in self._begun else ""
-
-    def ended(self, trial: Trial, *, cached: bool) -> None:
-        now = time.monotonic()
-        if not cached:
-            self._taken.append(now - self._last)  # with what was installed before it
-        self._last = now
-        self._begun.pop(trial, None)
-
-    def left(self, runs: int) -> str:
-        mean = sum(self._taken) / len(self._taken) if self._taken else _UNKNOWN_RUN_S
-        about = "about " if self._taken else "perhaps "
-        return f"at most {runs} {'probe' if runs == 1 else 'probes'} left, {about}{duration(runs * mean)}"
-
-
-def duration(seconds: float) -> str:
-    """Seconds in the unit that reads best."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+def _left(clock: Clock[Trial], runs: int) -> str:
+    return f"at most {runs} {'probe' if runs == 1 else 'probes'} left, {clock.estimate(runs)}"
 
 
 def heading(progress: Progress) -> list[str]:
@@ -266,7 +236,7 @@ def picture(progress: Progress) -> Text:
     shown = [i for i, state in enumerate(states) if state is not PositionState.EXCLUDED]
     text = Text("[")
     for i in range(shown[0], shown[-1] + 1) if shown else ():
-        text.append(states[i].symbol, _STATE_STYLE[states[i]])
+        text.append(states[i].symbol, STATE_STYLE[states[i]])
     return text.append("]")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 
 import pytest
 from answers import ADVANCED, DIFF, GOOD_RUN, KEPT, REVERTED, UNPROVED, found, kept, lock_of
@@ -117,34 +116,13 @@ def test_html_asks_for_nothing_from_outside():
     assert "@import" not in text
 
 
-@pytest.fixture(scope="module")
-def browser():
-    """A headless Chromium: Debian's package through Playwright's client."""
-    api = pytest.importorskip("playwright.sync_api", reason="Playwright's Python client is not installed")
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    if program is None:
-        pytest.skip("there is no chromium (Debian's package of that name has it)")
-    with api.sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield opened
-        opened.close()
-
-
 @pytest.fixture
-def page(browser, tmp_path):
+def page(open_page):
     """Opens an answer's report and gives the page, with what its console said and what it asked for."""
 
     def opening(answer, **options):
-        path = tmp_path / "report.html"
-        path.write_text(render_html(make_content(answer, logs={GOOD_RUN.key: f"{HOSTILE}\nthe last line"})), "utf-8")
-        opened = browser.new_page(**options)
-        said = []
-        opened.on("console", lambda message: said.append(message.text))
-        opened.on("pageerror", lambda error: said.append(str(error)))
-        opened.on("request", lambda request: said.append(request.url))
-        opened.goto(path.as_uri())
-        said.remove(path.as_uri())
-        return opened, said
+        content = make_content(answer, logs={GOOD_RUN.key: f"{HOSTILE}\nthe last line"})
+        return open_page(render_html(content), **options)
 
     return opening
 

@@ -16,7 +16,8 @@ from harness.model import Device, Judgement, Observation, Outcome, Signature, Ve
 from harness.model.repro import parse_repro
 from harness.search import Bisection, Trial
 from harness.terminal import LiveView, PlainView
-from harness.terminal.running import duration, heading, picture
+from harness.terminal.clock import duration
+from harness.terminal.running import heading, picture
 
 
 @frozen

@@ -1,5 +1,5 @@
 (() => {
-  const rows = [...document.querySelectorAll("#steps tbody tr")];
+  const rows = [...document.querySelectorAll("table.filtered tbody tr")];
   const buttons = [...document.querySelectorAll(".filter button")];
   const words = document.querySelector(".filter input");
   let verdict = "all";

@@ -1,0 +1,189 @@
+"""`harness matrix`: the cells of a matrix, run on lanes, as a table and a page."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+
+from harness.cli.benches import Benches, open_benches
+from harness.cli.matrix_page import write_page
+from harness.cli.wiring import results_option
+from harness.errors import Interrupted, UserMistake
+from harness.investigation.cells import CellRun, Cells, CellWatcher
+from harness.investigation.standing import Standing, known_runs, standings
+from harness.lanes import LocalLanes
+from harness.matrix import Cell, read_matrix
+from harness.matrix.selection import selected
+from harness.terminal import LiveCells, PlainCells, QuietCells, print_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_NOT_JUDGED = 3
+
+_EPILOG = """\b
+Exit codes:
+    0  every cell that was to run is good or bad: both are answers here
+    3  a cell could not be judged; its reason is told
+  The others are those of every command. --list and --show end with 0.
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("-k", "words", metavar="WORDS", help='Only cells of these words: "transformers_4_53 and not case_lora".')
+@click.option("--lanes", type=click.IntRange(1, 64), default=1, show_default=True, help="How many cells run at a time.")
+@click.option(
+    "--as-of",
+    metavar="DATE|today",
+    help="The day for cells that name none: what was uploaded later is not installed. today is now.",
+)
+@click.option("--list", "as_list", is_flag=True, help="List the cells and run nothing.")
+@click.option("--show", is_flag=True, help="Show and write what the store knows, and run nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON (schema 1) on stdout, and nothing else there.")
+@click.option("--pass-env", multiple=True, metavar="NAME", help="Let repros see this environment variable.")
+@click.option("--capability", default="8.6", show_default=True, help="What the stand-in for CUDA pretends to be.")
+@click.option("--torch-backend", metavar="NAME", help="uv's choice of PyTorch builds: auto, cpu, cu128, ...")
+@results_option
+def matrix(
+    file: Path,
+    words: str | None,
+    lanes: int,
+    as_of: str | None,
+    as_list: bool,
+    show: bool,
+    as_json: bool,
+    pass_env: tuple[str, ...],
+    capability: str,
+    torch_backend: str | None,
+    results_folder: Path,
+) -> None:
+    """Run the cells of the matrix FILE, then show them as a table and write a page with each cell's log.
+
+    What the store knows is not run again, and of cells that come to the same lock one is run. Cells of a Python that
+    is not on this machine are skipped, with that reason. The page is matrices/NAME.html in the results folder.
+
+    \b
+    harness matrix matrices/transformers.toml --lanes 2
+    harness matrix matrices/transformers.toml -k "transformers_4_53_0 and not case_lora"
+    harness matrix matrices/transformers.toml --show
+    """
+    day = _day(as_of, show=show)
+    read = read_matrix(file)
+    cells = read.cells
+    chosen = selected(cells, words) if words else cells
+    if as_list:
+        _print_list(read.name, chosen, as_json=as_json)
+        return
+    benches = open_benches(
+        results_folder,
+        (cell.python for cell in cells),
+        as_of=day,
+        pass_env=pass_env,
+        capability=capability,
+        torch_backend=torch_backend,
+    )
+    console = Console(stderr=True)
+    for reason in benches.missing.values():
+        console.print(f"skipped cells: {reason}", markup=False, highlight=False, soft_wrap=True)
+    runs: tuple[CellRun, ...] = ()
+    stopped: Interrupted | None = None
+    if not show:
+        try:
+            runs = _run(
+                benches, [cell for cell in chosen if cell.python not in benches.missing], lanes, console, as_json
+            )
+        except Interrupted as error:
+            stopped = error
+    stood = _standings(benches, cells, runs)
+    page, record = write_page(benches.workshop.store, read.name, stood, command=_typed(), pass_env=pass_env)
+    if as_json:
+        click.echo(record, nl=False)
+    else:
+        meant = {cell.name for cell in chosen}
+        print_table(Console(), [standing for standing in stood if standing.cell.name in meant])
+        click.echo(f"  page: {page.relative_to(Path.cwd()) if page.is_relative_to(Path.cwd()) else page}")
+    if stopped is not None:
+        raise stopped
+    sys.exit(0 if show else _exit_code(stood, chosen))
+
+
+def _run(benches: Benches, cells: Sequence[Cell], lanes: int, console: Console, as_json: bool) -> tuple[CellRun, ...]:
+    pool = LocalLanes(lanes)
+
+    def ran(watcher: CellWatcher) -> tuple[CellRun, ...]:
+        log_of = benches.workshop.store.log
+        return Cells(tuple(cells), benches.bench, benches.probers, pool, watcher, log_of).run()
+
+    try:
+        if as_json:
+            return ran(QuietCells())
+        if console.is_terminal:
+            with LiveCells(console) as view:
+                return ran(view)
+        return ran(PlainCells(console))
+    finally:
+        pool.close()
+
+
+def _standings(benches: Benches, cells: Sequence[Cell], runs: tuple[CellRun, ...]) -> tuple[Standing, ...]:
+    """Every cell: what was run now, else what the store has of it."""
+    done = {run.cell.name for run in runs}
+    rest = [cell for cell in cells if cell.name not in done and cell.python not in benches.missing]
+    known = known_runs(rest, benches.bench, benches.probers, benches.workshop.store.log)
+    hindered = {cell.name: benches.missing[cell.python] for cell in cells if cell.python in benches.missing}
+    return standings(cells, (*runs, *known), hindered)
+
+
+def _exit_code(stood: Sequence[Standing], chosen: Sequence[Cell]) -> int:
+    meant = {cell.name for cell in chosen}
+    judged = all(standing.word in ("good", "bad") for standing in stood if standing.cell.name in meant)
+    return 0 if judged else _NOT_JUDGED
+
+
+def _print_list(name: str, cells: Sequence[Cell], *, as_json: bool) -> None:
+    if not as_json:
+        for cell in cells:
+            click.echo(cell.name)
+        return
+    told = [
+        {"name": cell.name, "arguments": list(cell.arguments), "tags": list(cell.tags), "python": cell.python}
+        for cell in cells
+    ]
+    click.echo(json.dumps({"matrix": name, "cells": told, "left_out": []}, indent=1))
+
+
+def _day(as_of: str | None, *, show: bool) -> datetime | None:
+    if as_of is None:
+        return None
+    if as_of == "today":
+        if show:
+            raise UserMistake("--show has no answer as of today, which is a new question each time", hint="give a date")
+        return datetime.now(UTC).replace(second=0, microsecond=0)
+    try:
+        return datetime.fromisoformat(as_of).replace(tzinfo=UTC)
+    except ValueError as error:
+        raise UserMistake(f"--as-of takes a date such as 2025-06-27, or today, not {as_of!r}") from error
+
+
+def _typed() -> str:
+    """What was typed, for whoever reads the page."""
+    context = click.get_current_context()
+    given = [os.fspath(context.params["file"])]
+    for option in context.command.params:
+        source = context.get_parameter_source(option.name or "")
+        if isinstance(option, click.Option) and source is click.core.ParameterSource.COMMANDLINE:
+            value = context.params[option.name or ""]
+            if option.name in ("show", "as_json", "results_folder"):
+                continue
+            values = value if isinstance(value, tuple) else [value]
+            given += [word for one in values for word in (option.opts[0], *(() if option.is_flag else (str(one),)))]
+    return shlex.join(["harness", "matrix", *given])

@@ -1,0 +1,58 @@
+"""The page of a matrix and its record, written below the results folder with nothing private in them."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from harness.cli.private import private_of, unknown_here
+from harness.report.matrix_building import MatrixStanding, make_matrix_content
+from harness.report.render import render_page, render_record
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from harness.investigation.standing import Standing
+    from harness.store import Store
+
+_FOLDER = "matrices"
+
+
+def write_page(
+    store: Store,
+    name: str,
+    stood: Sequence[Standing],
+    *,
+    command: str,
+    pass_env: Sequence[str] = (),
+    left_out: Sequence[tuple[str, str]] = (),
+) -> tuple[Path, str]:
+    """The path of the page, and the text of the record beside it. Raises `NoSpace`."""
+    passed = tuple(sorted({*pass_env, *_passed_before(store, name)}))
+    unknown = ", ".join(unknown_here(passed))
+    matrix = MatrixStanding(
+        name,
+        tuple(stood),
+        datetime.now(UTC).isoformat(timespec="seconds"),
+        command,
+        left_out=tuple(left_out),
+        pass_env=passed,
+        withheld=f"What runs printed is left out: they saw {unknown}, which is not set now." if unknown else "",
+    )
+    locks = [standing.run.observation.lock for standing in stood if standing.run is not None]
+    spared = {name, *(pin.name for lock in locks if lock is not None for pin in lock.pins)}
+    content = make_matrix_content(matrix, store.log, private_of(store, pass_env=passed, spared=spared))
+    record = render_record(content.record)
+    store.write(f"{_FOLDER}/{name}.json", record)
+    return store.write(f"{_FOLDER}/{name}.html", render_page("matrix.html.j2", content)), record
+
+
+def _passed_before(store: Store, name: str) -> tuple[str, ...]:
+    """The variables that runs saw whose records the page has from earlier times."""
+    try:
+        record = json.loads((store.root / _FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+        return tuple(map(str, record["pass_env"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return ()

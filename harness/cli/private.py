@@ -1,0 +1,37 @@
+"""What is private where a command runs, for all that it writes for others."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.environment import Workspace, read_pip_settings
+from harness.report import Private, private_here
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from harness.store import Store
+
+
+def private_of(store: Store, *, pass_env: Iterable[str] = (), spared: Iterable[str] = ()) -> Private:
+    """User, host, folders, secrets and indexes of this machine; `spared` words are what the text is about."""
+    root = Workspace.default().root
+    settings = read_pip_settings()
+    addresses = (settings.index_url, *settings.extra_index_urls, *settings.find_links)
+    return private_here(
+        os.environ,
+        {root / "scratch": "<scratch>", root: "<cache>", store.root: "<results>", Path.cwd(): "<folder>"},
+        addresses=filter(None, addresses),
+        pass_env=pass_env,
+        spared=spared,
+    )
+
+
+def unknown_here(pass_env: Sequence[str]) -> tuple[str, ...]:
+    """Variables that runs were given and that are not set now.
+
+    What such a run printed can hold a secret that nobody can tell from here any more.
+    """
+    return tuple(name for name in pass_env if name not in os.environ)

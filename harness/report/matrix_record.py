@@ -1,0 +1,67 @@
+"""A matrix as JSON (schema 1): every cell with its choice, its verdict, and what it was seen by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from harness.investigation.standing import Standing
+    from harness.report.matrix_building import MatrixStanding
+
+SCHEMA = 1
+
+
+def make_record(matrix: MatrixStanding) -> dict[str, Any]:
+    """The record of a matrix; numbers that JSON lacks are the writer's to see to."""
+    words = [standing.word for standing in matrix.standings]
+    return {
+        "schema": SCHEMA,
+        "matrix": matrix.name,
+        "written": matrix.written,
+        "command": matrix.command,
+        "counts": {word: words.count(word) for word in sorted(set(words))},
+        "cells": [_cell(standing, matrix.withheld) for standing in matrix.standings],
+        "left_out": [{"what": what, "reason": reason} for what, reason in matrix.left_out],
+        "pass_env": list(matrix.pass_env),
+    }
+
+
+def _cell(standing: Standing, withheld: str) -> dict[str, Any]:
+    cell, run = standing.cell, standing.run
+    record: dict[str, Any] = {
+        "name": cell.name,
+        "choice": dict(cell.choice),
+        "arguments": list(cell.arguments),
+        "verdict": standing.word,
+        "reason": standing.reason,
+    }
+    if run is None:
+        return record
+    seen = run.observation
+    if withheld:
+        record["reason"] = seen.outcome.value
+    lock = seen.lock
+    return {
+        **record,
+        "outcome": seen.outcome.value,
+        "signature": str(run.signature) if run.signature is not None and not withheld else None,
+        "observation": seen.key,
+        "cached": run.cached,
+        "started": seen.started,
+        "seconds": seen.duration_s,
+        "setup_seconds": seen.setup_s,
+        "peak_memory": seen.peak_memory,
+        "metrics": dict(seen.metrics),
+        "device": seen.device.value,
+        "machine": dict(seen.machine),
+        "as_of": seen.as_of,
+        "drift": list(seen.drift),
+        "lock": {
+            "id": lock.id,
+            "python": lock.python,
+            "platform": lock.platform,
+            "versions": {pin.name: pin.version for pin in lock.pins},
+        }
+        if lock
+        else None,
+    }

@@ -1,0 +1,165 @@
+"""A matrix on two sides: the axis with the most values down, the other axes that vary across, by pandas."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from attrs import evolve, frozen
+
+from harness.environment.versions import parsed_version
+from harness.matrix.cells import PACKAGES, PARAMETERS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pandas as pd
+    from packaging.version import Version
+
+    from harness.matrix import Cell, Value
+
+Choice = tuple[str, ...]
+
+_WIDE = 10  # columns
+ABSENT = ""  # what stands for the value of an axis that a cell does not have
+
+
+@frozen
+class Pivot:
+    """Cells by row and column; both sides are in the order of their values.
+
+    `down` and `across` are names of axes, `rows` and `columns` values as text (a column has one for each axis in
+    `across`); `places` maps row and column to the positions of the cells there, several where cells differ in what
+    no axis says.
+    """
+
+    down: str
+    across: tuple[str, ...]
+    rows: tuple[str, ...]
+    columns: tuple[Choice, ...]
+    places: Mapping[tuple[str, Choice], tuple[int, ...]]
+
+
+def pivot(cells: Sequence[Cell]) -> Pivot:
+    """Lay out cells; releases come in version order, dates in time's, all else as in the file."""
+    import pandas as pd  # it takes half a second, which every other command would pay for
+
+    varying = _varying(cells)
+    down = max(varying, key=lambda axis: len(_values(cells, axis)), default="repro")
+    across = [axis for axis in varying if axis != down]
+    frame = pd.DataFrame({axis: _ordered(axis, _texts(cells, axis)) for axis in (down, *across)})
+    frame["position"] = range(len(cells))
+    if not across:
+        frame[_ALONE] = ABSENT
+    # A cell's place may be another's too, so each place has a tuple.
+    sides = (down, across or [_ALONE])
+    table = frame.pivot_table("position", *sides, aggfunc=tuple, observed=True)  # type: ignore[arg-type]
+    keys: list[Choice] = [tuple(key) if len(across) > 1 else (str(key),) for key in table.columns]
+    places = {
+        (row, key): place
+        for row, line in zip(table.index, table.itertuples(index=False, name=None), strict=True)
+        for key, place in zip(keys, line, strict=True)
+        if isinstance(place, tuple)
+    }
+    return Pivot(down, tuple(across), tuple(table.index), tuple(keys) if across else ((),), _named(places, across))
+
+
+def parts(laid: Pivot) -> list[tuple[str, Pivot]]:
+    """With a title each: the whole, or one part for each value of an axis where it has too many columns to be read."""
+    if len(laid.columns) <= _WIDE or len(laid.across) < 2:
+        return [("", laid)]
+    counts = [len({column[level] for column in laid.columns}) for level in range(len(laid.across))]
+    level = counts.index(min(count for count in counts if count > 1))
+    found = []
+    for value in dict.fromkeys(column[level] for column in laid.columns):
+        kept = [column for column in laid.columns if column[level] == value]
+        places = {
+            (row, _without(column, level)): place for (row, column), place in laid.places.items() if column in kept
+        }
+        part = evolve(
+            laid,
+            across=_without(laid.across, level),
+            columns=tuple(_without(column, level) for column in kept),
+            rows=tuple(row for row in laid.rows if any((row, _without(column, level)) in places for column in kept)),
+            places=places,
+        )
+        named = f"{axis_name(laid.across[level])} = {value}" if value else f"without {axis_name(laid.across[level])}"
+        found += [(f"{named}, {title}" if title else named, one) for title, one in parts(part)]
+    return found
+
+
+def axis_name(axis: str) -> str:
+    """An axis as people say it: without the table that it is written in."""
+    return axis.removeprefix(PACKAGES).removeprefix(PARAMETERS)
+
+
+def differences(cells: Sequence[Cell]) -> tuple[str, ...]:
+    """What tells cells at one place apart: the words of each command that not all of them have."""
+    if len(cells) < 2:
+        return ("",) * len(cells)
+    common = set.intersection(*(set(cell.arguments) for cell in cells))
+    return tuple(
+        " ".join(word for word in cell.arguments if word not in common and not word.startswith("--")) for cell in cells
+    )
+
+
+def labels(cells: Sequence[Cell]) -> tuple[str, ...]:
+    """Each cell by what varies alone ("transformers 4.53.0, case=lora"), by its name where that is not enough."""
+    varying = _varying(cells)
+    short = [", ".join(_told(axis, cell.choice[axis]) for axis in varying if axis in cell.choice) for cell in cells]
+    return tuple(
+        text if text and short.count(text) == 1 else cell.name for text, cell in zip(short, cells, strict=True)
+    )
+
+
+_ALONE = "verdict"
+
+
+def _told(axis: str, value: Value) -> str:
+    if axis.startswith(PARAMETERS):
+        return f"{axis_name(axis)}={_text(value)}"
+    return f"{axis_name(axis)} {_text(value)}" if axis != "repro" else _text(value)
+
+
+def _named(
+    places: dict[tuple[str, Choice], tuple[int, ...]], across: list[str]
+) -> dict[tuple[str, Choice], tuple[int, ...]]:
+    return places if across else {(row, ()): place for (row, _), place in places.items()}
+
+
+def _varying(cells: Sequence[Cell]) -> list[str]:
+    axes = dict.fromkeys(axis for cell in cells for axis in cell.choice)
+    return [axis for axis in axes if len(_values(cells, axis)) > 1]
+
+
+def _values(cells: Sequence[Cell], axis: str) -> set[str]:
+    return set(_texts(cells, axis))
+
+
+def _texts(cells: Sequence[Cell], axis: str) -> list[str]:
+    return [_text(cell.choice.get(axis, ABSENT)) for cell in cells]
+
+
+def _text(value: Value) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _ordered(axis: str, texts: list[str]) -> pd.Categorical[Any]:
+    """The values as pandas is to order them."""
+    import pandas as pd
+
+    known = list(dict.fromkeys(texts))
+    if axis.startswith(PACKAGES) or axis == "python":
+        known.sort(key=_release_order)
+    elif axis == "as-of":
+        known.sort()
+    return pd.Categorical(texts, categories=known, ordered=True)
+
+
+def _release_order(text: str) -> tuple[bool, Version | str]:
+    """Releases by version; ranges and what is absent after them, as written."""
+    version = parsed_version(text)
+    return (False, version) if version is not None else (True, text)
+
+
+def _without(values: Choice, level: int) -> Choice:
+    return (*values[:level], *values[level + 1 :])

@@ -1,0 +1,63 @@
+"""The verdicts of a matrix as a table, a colour and a word each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from harness.report.pivot import axis_name, differences, parts, pivot
+from harness.terminal.running import STYLE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from harness.investigation.standing import Standing
+    from harness.report.pivot import Choice, Pivot
+
+_NOT_RUN = "-"
+
+
+def print_table(console: Console, standings: Sequence[Standing]) -> None:
+    """The axis with the most values down, what else varies across; a cell that was never run shows "-"."""
+    for title, laid in parts(pivot([standing.cell for standing in standings])):
+        if title:
+            console.print(Text(f"\n{title}", style="bold"))
+        table = _table(laid, standings)
+        if not console.is_terminal:  # a log has no width; a table cut to one would lose its words
+            console.width = max(console.width, console.measure(table).maximum)
+        console.print(table)
+
+
+def _table(laid: Pivot, standings: Sequence[Standing]) -> Table:
+    """A line of headings for each axis; of one alone the values say which it is."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    names = [axis_name(axis) for axis in laid.across] if len(laid.across) > 1 else []
+    table.add_column(Text("\n".join([*names, axis_name(laid.down)])), no_wrap=True)
+    for column in laid.columns:
+        told = [value or _NOT_RUN for value in column] if names else _headings(laid, column)
+        table.add_column(Text("\n".join(told)))
+    for row in laid.rows:
+        places = [[standings[i] for i in laid.places.get((row, column), ())] for column in laid.columns]
+        table.add_row(Text(row or _NOT_RUN), *map(_place, places))
+    return table
+
+
+def _headings(laid: Pivot, column: Choice) -> list[str]:
+    told = [f"{axis_name(axis)}={value}" for axis, value in zip(laid.across, column, strict=True) if value]
+    return told or ["verdict"]
+
+
+def _place(standings: Sequence[Standing]) -> Text:
+    """The verdicts at one place; several are told apart by what they differ in."""
+    text = Text()
+    apart = differences([standing.cell for standing in standings])
+    for position, (standing, what) in enumerate(zip(standings, apart, strict=True)):
+        text.append(", " if position else "")
+        verdict = standing.verdict
+        text.append(verdict.value if verdict else _NOT_RUN, style=STYLE[verdict] if verdict else "dim")
+        text.append(f" ({what})" if what else "", style="dim")
+    return text

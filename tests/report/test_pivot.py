@@ -1,0 +1,81 @@
+"""Where each cell of a matrix stands in its table."""
+
+from __future__ import annotations
+
+from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
+from matrices import SMALL, cell_of, large
+
+from harness.matrix import Cell
+from harness.report.pivot import axis_name, differences, labels, parts, pivot
+
+CELLS = [standing.cell for standing in SMALL.standings]
+VALUES = st.sampled_from(["1.9", "1.10", "2.0rc1", "2.0", ">=2", "1.10.post1"])
+
+
+def test_releases_are_in_version_order_and_cases_in_that_of_the_file():
+    cells = [cell_of(shop=shop, case=case) for shop in ("2.0", "1.10", "2.0rc1", "1.9") for case in ("whole", "half")]
+    laid = pivot(cells)
+    assert laid.rows == ("1.9", "1.10", "2.0rc1", "2.0")
+    assert laid.columns == (("whole",), ("half",))
+    assert laid.places["1.10", ("half",)] == (3,)
+
+
+def test_pythons_are_versions_and_dates_are_in_the_order_of_time():
+    pythons = [cell_of(python=python) for python in ("3.10", "3.9", "3.11")]
+    assert pivot(pythons).rows == ("3.9", "3.10", "3.11")
+    days = [cell_of(as_of=day) for day in ("2025-03-01", "none", "2024-12-01")]
+    assert pivot(days).rows == ("2024-12-01", "2025-03-01", "none")
+
+
+def test_the_axis_with_the_most_values_goes_down():
+    assert (pivot(CELLS).down, pivot(CELLS).across) == ("packages.shop", ("parameters.case",))
+    assert axis_name("packages.shop") == axis_name("parameters.shop") == "shop"
+
+
+def test_one_axis_has_one_column_and_one_cell_a_row():
+    laid = pivot([cell_of(shop="1.0"), cell_of(shop="1.1")])
+    assert (laid.columns, laid.places) == (((),), {("1.0", ()): (0,), ("1.1", ()): (1,)})
+    alone = pivot([cell_of(shop="1.0")])
+    assert (alone.down, alone.rows, alone.places) == ("repro", ("sale",), {("sale", ()): (0,)})
+
+
+def test_a_value_that_is_true_or_a_number_is_written_as_in_the_file():
+    cells = [Cell(str(value), "sale", choice={"parameters.fast": value}) for value in (True, False, 1)]
+    assert pivot(cells).rows == ("true", "false", "1")
+
+
+@given(st.lists(st.tuples(VALUES, VALUES, st.sampled_from(["a", "b", ""])), min_size=1, max_size=12))
+def test_every_cell_has_one_place(choices):
+    """Whatever the values: none is lost, none is shown twice, in the whole and in its parts."""
+    cells = [cell_of(shop=shop, till=till, **({"case": case} if case else {})) for shop, till, case in choices]
+    laid = pivot(cells)
+    assert sorted(i for place in laid.places.values() for i in place) == list(range(len(cells)))
+    assert all(row in laid.rows and column in laid.columns for row, column in laid.places)
+    assert sorted(i for _, part in parts(laid) for place in part.places.values() for i in place) == list(
+        range(len(cells))
+    )
+
+
+def test_cells_at_one_place_are_told_apart_by_what_their_commands_differ_in():
+    plain = cell_of(shop="1.0")
+    held = evolve(plain, hold=("coin<2",), name="old coin")
+    assert pivot([plain, held]).places == {("sale", ()): (0, 1)}
+    assert differences([plain, held]) == ("", "coin<2")
+    assert differences([plain]) == ("",)
+
+
+def test_a_cell_is_called_by_what_varies_or_by_its_name():
+    assert labels(CELLS)[:2] == ("shop 1.9, case=whole", "shop 1.10, case=whole")
+    plain = cell_of(shop="1.0")
+    assert labels([plain, evolve(plain, name="old coin")]) == (plain.name, "old coin")
+
+
+def test_too_many_columns_become_several_tables():
+    laid = pivot([standing.cell for standing in large(20).standings])
+    assert [(title, len(part.columns), part.across) for title, part in parts(laid)] == [
+        ("till = 2.0", 6, ("python", "parameters.case")),
+        ("till = 3.0", 6, ("python", "parameters.case")),
+    ]
+    assert parts(pivot(CELLS)) == [("", pivot(CELLS))]
