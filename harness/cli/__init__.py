@@ -15,6 +15,7 @@ from harness import __version__
 from harness.cli.bisect import bisect
 from harness.cli.housekeeping import clean, doctor
 from harness.cli.matrix import matrix
+from harness.cli.nightly import nightly
 from harness.cli.probe import probe
 from harness.cli.report import report
 from harness.cli.results import results
@@ -78,7 +79,7 @@ def cli() -> None:
     """Find which release of which package broke a training step, and prove it."""
 
 
-for command in (bisect, probe, matrix, report, results, doctor, clean):
+for command in (bisect, probe, report, results, matrix, nightly, doctor, clean):
     cli.add_command(command)
 
 

@@ -68,8 +68,12 @@ def report(id: str | None, style: str, output: Path | None, results_folder: Path
 
 def keep_and_report(store: Store, plan: Plan, answer: Answer, pass_env: tuple[str, ...] = ()) -> tuple[Path, ...]:
     """Keep an answer and write its reports below the results folder; their paths. Raises `NoSpace`."""
-    kept = kept_answer(plan, answer, datetime.now(UTC).isoformat(), pass_env)
-    kept = redacted(kept, Private(passed_secrets(os.environ, pass_env)))
+    return write_reports(store, kept_answer(plan, answer, datetime.now(UTC).isoformat(), pass_env))
+
+
+def write_reports(store: Store, kept: KeptAnswer) -> tuple[Path, ...]:
+    """Keep an answer that may have been kept before, and write its reports; their paths. Raises `NoSpace`."""
+    kept = redacted(kept, Private(passed_secrets(os.environ, kept.pass_env)))
     Archive(store).put(kept)
     content = _content(store, kept)
     return tuple(
