@@ -14,6 +14,7 @@ from rich.text import Text
 from harness import __version__
 from harness.cli.bisect import bisect
 from harness.cli.housekeeping import clean, doctor
+from harness.cli.issues import issues, upstream
 from harness.cli.matrix import matrix
 from harness.cli.nightly import nightly
 from harness.cli.probe import probe
@@ -79,7 +80,7 @@ def cli() -> None:
     """Find which release of which package broke a training step, and prove it."""
 
 
-for command in (bisect, probe, report, results, matrix, nightly, doctor, clean):
+for command in (bisect, probe, report, results, matrix, nightly, issues, upstream, doctor, clean):
     cli.add_command(command)
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 from attrs import define, evolve, field, frozen
 
 from harness.investigation import Level
-from harness.model import Judgement, Verdict, judge
+from harness.investigation.levels.ground import listed
+from harness.model import Judgement, Outcome, Verdict, judge
 from harness.nightly.cause import Finder, Turned
 from harness.nightly.patterns import break_id, came_between
 from harness.nightly.record import Break, CellRecord, Fix, Standing
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from harness.environment import Index, Interpreter
     from harness.investigation import Answer, Plan
     from harness.lanes import Lanes
-    from harness.model import Lock, Observation, Signature
+    from harness.model import Change, Lock, Observation, Signature
     from harness.nightly.budget import Budget
     from harness.nightly.record import Past
     from harness.nightly.watching import NightWatcher
@@ -75,6 +76,7 @@ class Settling:
     pass_env: tuple[str, ...] = ()
     depth: Level = Level.REGION
     changed: dict[str, Break] = field(factory=dict, init=False)
+    _mending: dict[str, list[tuple[Change, ...]]] = field(factory=dict, init=False)
 
     def known(self) -> dict[str, Break]:
         """Every break as it is now."""
@@ -107,7 +109,8 @@ class Settling:
         self.watcher.say(f"{record.name}: running its last good environment again")
         calm = self._again(suspicion.probe, older.lock)
         first = self._judged(signature, calm)
-        if first.verdict is not Verdict.GOOD or older.lock.id == newer.lock.id:
+        is_gone = calm.outcome is Outcome.UNINSTALLABLE  # the two runs that are kept still tell something
+        if (first.verdict is not Verdict.GOOD and not is_gone) or older.lock.id == newer.lock.id:
             why = f"what was good before is {first.verdict.value} tonight ({first.reason}), so no package is the cause"
             return evolve(record, standing=Standing.UNJUDGED, reason=f"{record.reason}; {why}")
         found = self._find(suspicion, older, signature, again=(calm, again))
@@ -148,15 +151,20 @@ class Settling:
         changes = older.lock.diff(newer.lock)
         if not changes:
             return "nothing that was installed: the same packages were bad before"
+        for packages in self._mending.get(known.id, ()):
+            if came_between(packages, older.lock, newer.lock):
+                return _releases(packages)
         if self._is_spent(suspicion.probe):
             return f"one of {len(changes)} packages that changed; which one was not searched, for want of time"
         found = self._find(suspicion, older, signature)
         if found is None:
             return f"one of {len(changes)} packages that changed; the search stopped, for want of time"
         _, answer = found
+        if answer.culprit is None and len(answer.lock_changes) != 1:
+            return f"one of: {_releases(answer.lock_changes)}"
         packages = answer.culprit.packages if answer.culprit is not None else answer.lock_changes
-        steps = ", ".join(str(change) for change in packages)
-        return steps if answer.culprit is not None or len(packages) == 1 else f"one of: {steps}"
+        self._mending.setdefault(known.id, []).append(packages)
+        return _releases(packages)
 
     def _new(self, suspicion: Suspicion, plan: Plan, answer: Answer) -> CellRecord:
         record = suspicion.record
@@ -244,6 +252,10 @@ class Settling:
 
     def _label(self, record: CellRecord) -> str:
         return f"{self.matrix}: {record.name}"
+
+
+def _releases(packages: tuple[Change, ...]) -> str:
+    return listed(f"{one.name} {one.after}" if one.after else f"{one.name} being gone" for one in packages)
 
 
 def facts_of_break(known: Break) -> tuple[tuple[str, str], ...]:

@@ -10,6 +10,7 @@ import jinja2
 from attrs import evolve
 
 from harness.report import markdown_text
+from harness.report.shortening import shortened
 
 if TYPE_CHECKING:
     from harness.report.content import ReportContent
@@ -34,6 +35,11 @@ def render_markdown(content: ReportContent) -> str:
         how_to = (*content.how_to, told) if content.repro_source else content.how_to
         text = _markdown(evolve(content, steps=steps, drift=(), repro_source="", how_to=how_to))
     return text
+
+
+def render_issue(content: ReportContent) -> str:
+    """Markdown that fits into one issue; what is too long for it is left out, but for answer, proofs and repro."""
+    return shortened(content, _markdown)
 
 
 def render_html(content: ReportContent) -> str:

@@ -9,7 +9,8 @@ from rich.text import Text
 
 from harness.investigation.cells import CellWatcher
 from harness.nightly.telling import news_of, one_line
-from harness.terminal.running import PlainView, QuietView, duration
+from harness.terminal.clock import duration
+from harness.terminal.running import PlainView, QuietView
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Nights over a local index that gains releases between them: an app, its helper that breaks it, another that does not."""
+"""Nights over a local index that gains releases between them: an app, its helper, and a package without harm."""
 
 from __future__ import annotations
 
@@ -86,10 +86,10 @@ class Nights:
         )
         return path
 
-    def run(self, day: str, *words: str) -> Ended:
+    def run(self, day: str, *words: str, **environ: str) -> Ended:
         """One night. What the index was asked before is forgotten, as after a day."""
         shutil.rmtree(self.cache / "index", ignore_errors=True)
-        return self.harness("nightly", self.write(), "--date", day, *words)
+        return self.harness("nightly", self.write(), "--date", day, *words, **environ)
 
     def reports(self) -> dict[str, str]:
         """Every report in Markdown, by its id."""
