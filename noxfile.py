@@ -1,15 +1,21 @@
 """What is done with this repository, a session each: `nox` checks it, `nox -l` lists everything.
 
 `nox -s matrix` runs every cell of `matrices/*.toml`; `nox -s "matrix(NAME)"` one; `-k` and `-t` choose by the words
-of a cell: `nox -s matrix -k "transformers_4_53_0 and not case_lora"`.
+of a cell: `nox -s matrix -k "transformers_4_53_0 and not case_lora"`. A cell's environment stays in `.nox/`, to be
+looked into. What a matrix looks up in the package index counts for an hour.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 import shutil
+import subprocess
 import sys
+import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import nox
 import nox.command
@@ -19,6 +25,7 @@ sys.path.insert(0, str(HERE))  # harness.matrix needs nothing that nox does not 
 
 from harness.errors import BadMatrix  # noqa: E402
 from harness.matrix import Cell, read_matrix, verdict_table  # noqa: E402
+from harness.whole import write_whole  # noqa: E402
 
 nox.needs_version = ">=2025.5.1"
 nox.options.sessions = ["tests", "lint", "types"]
@@ -76,37 +83,93 @@ def harness(session: nox.Session) -> None:
     _python_file(session).write_text(str(python), encoding="utf-8")
 
 
-def _cells() -> tuple[dict[str, Cell], dict[str, BadMatrix]]:
-    """All cells by session id, and the files that can't be read: these must not keep `nox -s tests` from running."""
-    cells: dict[str, Cell] = {}
+class Row(NamedTuple):
+    """A cell as nox needs it: its name, the words after `harness probe`, and the words that select it.
+
+    `cell` is None where the package index had to be asked, by a process of its own.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    tags: tuple[str, ...]
+    cell: Cell | None = None
+
+
+def _rows() -> tuple[dict[str, Row], dict[str, BadMatrix]]:
+    """All cells by session id, and the files without: these must not keep `nox -s tests` from running."""
+    rows: dict[str, Row] = {}
     broken: dict[str, BadMatrix] = {}
     for path in sorted((HERE / "matrices").glob("*.toml")):
         try:
-            cells.update((f"{path.stem}:{cell.name}", cell) for cell in read_matrix(path).cells)
+            rows.update((f"{path.stem}:{row.name}", row) for row in _rows_of(path))
         except BadMatrix as error:
             broken[path.stem] = error
-    return cells, broken
+    return rows, broken
 
 
-CELLS, BROKEN = _cells()
-PARAMETERS = [nox.param(name, id=name, tags=list(cell.tags)) for name, cell in CELLS.items()]
+def _rows_of(path: Path) -> list[Row]:
+    read = read_matrix(path)
+    if not read.needs_index:
+        return [Row(cell.name, cell.arguments, cell.tags, cell) for cell in read.cells]
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    kept = CACHE / "cells" / f"{path.stem}-{digest}.json"
+    is_fresh = kept.exists() and time.time() - kept.stat().st_mtime < FRESH_S
+    if not is_fresh and MAY_ASK:
+        listed = _listed(path)
+        if isinstance(listed, str):
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(kept, listed)
+        elif not kept.exists():
+            raise listed
+    if not kept.exists():
+        raise BadMatrix(f"{path}: its cells are looked up in the package index by nox -l and nox -s matrix")
+    document = json.loads(kept.read_text(encoding="utf-8"))
+    return [Row(cell["name"], tuple(cell["arguments"]), tuple(cell["tags"])) for cell in document["cells"]]
+
+
+def _listed(path: Path) -> str | BadMatrix:
+    """What `harness matrix --list` says of a file: JSON, or why there is none."""
+    named = CACHE / PYTHON_FILE
+    python = Path(named.read_text(encoding="utf-8")) if named.exists() else Path(sys.executable)
+    words = [python if python.exists() else sys.executable, "-m", "harness", "matrix", path, "--list", "--json"]
+    ended = subprocess.run(words, cwd=HERE, capture_output=True, text=True, check=False)
+    if ended.returncode == 0:
+        return ended.stdout
+    said = " ".join(line.strip().removeprefix("error: ") for line in ended.stderr.splitlines() if line.strip())
+    if "ModuleNotFoundError" in said:
+        said = "nox -s harness makes the environment that looks up its cells"
+    return BadMatrix(f"{path}: {said}" if str(path) not in said else said)
+
+
+CACHE = Path(os.environ.get("NOX_ENVDIR", HERE / ".nox")) / ".cache"
+PYTHON_FILE = "harness-python.txt"
+FRESH_S = 3600.0
+# A plain `nox` or `nox -s tests` must not wait for a network.
+LISTING = ("-l", "--list", "-k", "--keywords", "-t", "--tags")
+MAY_ASK = any("matrix" in word or word.startswith(LISTING) for word in sys.argv[1:])
+ROWS, BROKEN = _rows()
+PARAMETERS = [nox.param(name, id=name, tags=list(row.tags)) for name, row in ROWS.items()]
 PARAMETERS += [nox.param(name, id=name) for name in BROKEN]
 
 
-@nox.session(venv_backend="none", requires=["harness"])
+@nox.session(requires=["harness"])
 @nox.parametrize("cell", PARAMETERS)
 def matrix(session: nox.Session, cell: str) -> None:
     """One cell: run its repro and say the verdict; bad is an answer, not a failure."""
     if cell in BROKEN:
         session.error(str(BROKEN[cell]))
     python = _python_file(session).read_text(encoding="utf-8")
-    words = (python, "-m", "harness", "probe", *CELLS[cell].arguments, "--results", RESULTS)
+    words = [python, "-m", "harness", "probe", *ROWS[cell].arguments, "--results", RESULTS]
+    if session.virtualenv.is_sandboxed:  # else --no-venv: the harness keeps its environments where it always does
+        words += ["--environment", session.virtualenv.location]
     # 0, 1 and 3 are good, bad and skip; all else means that there is no verdict.
     said: Any = session.run(*words, external=True, silent=True, stderr=None, success_codes=[0, 1, 3])
     line = next(iter(str(said).splitlines()), "")
     if not line.startswith(VERDICTS):
         session.error(f"no verdict: {line or 'the probe printed nothing'}")
     session.log(line)
+    if session.virtualenv.is_sandboxed:
+        session.log(f"its environment: {session.virtualenv.bin}/python")
     _verdict_file(session, cell).write_text(line, encoding="utf-8")
     try:
         session.notify("matrix_report")
@@ -117,20 +180,27 @@ def matrix(session: nox.Session, cell: str) -> None:
 @nox.session(venv_backend="none", default=False)
 def matrix_report(session: nox.Session) -> None:
     """The last verdict of each cell, a table for each matrix; runs by itself after the cells."""
-    for stem in sorted({name.partition(":")[0] for name in CELLS}):
-        mine = {name: cell for name, cell in CELLS.items() if name.partition(":")[0] == stem}
-        verdicts = {
-            cell.name: _verdict_file(session, name).read_text(encoding="utf-8").split(maxsplit=1)[0]
-            for name, cell in mine.items()
-            if _verdict_file(session, name).exists()
-        }
-        print(f"\n{stem}\n{verdict_table(list(mine.values()), verdicts)}")
+    for stem in sorted({name.partition(":")[0] for name in ROWS}):
+        print(f"\n{stem}\n{_table(session, stem)}")
     for error in BROKEN.values():
         session.warn(str(error))
 
 
+def _table(session: nox.Session, stem: str) -> str:
+    mine = {name: row for name, row in ROWS.items() if name.partition(":")[0] == stem}
+    verdicts = {
+        row.name: _verdict_file(session, name).read_text(encoding="utf-8").split(maxsplit=1)[0]
+        for name, row in mine.items()
+        if _verdict_file(session, name).exists()
+    }
+    cells = [row.cell for row in mine.values() if row.cell is not None]
+    if cells:
+        return verdict_table(cells, verdicts)
+    return "\n".join(f"{verdicts.get(row.name, '-'):<4}  {row.name}" for row in mine.values())
+
+
 def _python_file(session: nox.Session) -> Path:
-    return session.cache_dir / "harness-python.txt"
+    return session.cache_dir / PYTHON_FILE
 
 
 def _verdict_file(session: nox.Session, name: str) -> Path:

@@ -69,11 +69,14 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Wheelhouse:
     """All the projects that tests probe.
 
     `brittle` breaks in 1.6 and is mended in 1.10; `stale` is broken in every release; `early` breaks in a
-    pre-release; `mixed` has releases that can't be tried; `helper` has releases that come after each other.
+    pre-release; `wavering` is broken twice; the edges of `edgy`'s break do not import; `mixed` has releases
+    that can't be tried; `helper` has releases that come after each other.
     """
     house = Wheelhouse(tmp_path_factory.mktemp("house"))
     fill(house, "brittle", "GGGGGGBBBBGGG")
     fill(house, "stale", "BBBB")
+    fill(house, "wavering", "GGBBBGGGBBGG")
+    _fill_faulty(house, "edgy", FAULTS["noimport"], "GGXBBXGG")
     for version, broken in {"1.0": False, "1.1": False, "1.2rc1": True, "1.2": True}.items():
         house.add("early", version, files={"early.py": step_source(0, broken=broken)})
     good = {"mixed.py": step_source(0, broken=False)}

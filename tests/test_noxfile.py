@@ -7,9 +7,11 @@ import re
 import shutil
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import pytest
+from wheelhouse import Wheelhouse, free_port_url
 
 ROOT = Path(__file__).parent.parent
 TEST_COMMAND = "python -m pip install '.[test]' && python -m pytest"
@@ -28,15 +30,24 @@ def nox(harness, write_repro):
     (harness.folder / "harness").symlink_to(ROOT / "harness")
     write_repro("brittle")
 
-    def run(*words: str, **matrices: str) -> subprocess.CompletedProcess[str]:
+    def run(
+        *words: str, environ: dict[str, str] | None = None, in_venvs: bool = False, **matrices: str
+    ) -> subprocess.CompletedProcess[str]:
         folder = harness.folder / "matrices"
         folder.mkdir(exist_ok=True)
         for name, text in matrices.items():
             (folder / f"{name}.toml").write_text(text, encoding="utf-8")
         return subprocess.run(
-            [sys.executable, "-m", "nox", "--no-venv", "--no-install", "--nocolor", *words],
+            [
+                sys.executable,
+                "-m",
+                "nox",
+                *(["-R"] if in_venvs else ["--no-venv", "--no-install"]),
+                "--nocolor",
+                *words,
+            ],
             cwd=harness.folder,
-            env={**os.environ, **harness.environ},
+            env={**os.environ, **harness.environ, **(environ or {})},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -89,6 +100,61 @@ def test_a_broken_matrix_fails_by_itself_and_says_why(nox):
     assert ended.returncode == 1
     assert "axes.repro has no values" in ended.stdout
     assert "matrix(tiny:brittle_step-brittle-1.5)" in nox("-l").stdout
+
+
+def test_a_cell_leaves_its_environment_in_the_folder_that_nox_knows(nox, harness):
+    """It can be entered afterwards; the same cell again neither runs nor fills it."""
+    mine = harness.folder / ".nox" / "harness"  # stands for the one that nox would install the harness into
+    venv.create(mine, with_pip=False, symlinks=True)
+    settings = mine / "pyvenv.cfg"
+    settings.write_text(f"{settings.read_text()}uv = 0.9\n")  # nox takes it for its own
+    packages = next(mine.glob("lib/python*/site-packages"))
+    (packages / "tests.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")))
+    cell = "matrix(tiny:brittle_step-brittle-1.6)"
+    ended = nox("-s", cell, in_venvs=True, tiny=MATRIX)
+    assert "bad RuntimeError: the step is broken" in ended.stdout, ended.stdout
+    python = Path(re.search(r"its environment: (\S+)", ended.stdout).group(1))
+    assert python.is_relative_to(harness.folder / ".nox")
+    seen = subprocess.run([python, "-c", "import brittle; print(brittle.NUMBER)"], capture_output=True, check=True)
+    assert seen.stdout.strip() == b"6"
+    made = (python.parent.parent / "pyvenv.cfg").stat()
+    assert "bad RuntimeError" in nox("-s", cell, in_venvs=True).stdout
+    assert (python.parent.parent / "pyvenv.cfg").stat() == made
+
+
+@pytest.fixture
+def newest(nox, tmp_path):
+    """Run nox with a matrix of the newest releases of an index that grows, with nothing of it cached."""
+    house = Wheelhouse(tmp_path / "own")
+
+    def run(*words: str, release: str = "", online: bool = True) -> list[str]:
+        if release:
+            house.add("brittle", release)
+        cache = tmp_path / f"cache-{release}-{online}"
+        environ = {**house.environ, "HARNESS_CACHE_DIR": str(cache)}
+        if not online:
+            environ["UV_DEFAULT_INDEX"] = free_port_url()
+        ended = nox(*words, environ=environ, newest=MATRIX.replace('["1.5", "1.6"]', '"latest"'), tiny=MATRIX)
+        return [line for line in ended.stdout.splitlines() if "newest" in line]
+
+    return run
+
+
+def test_what_the_index_says_counts_for_an_hour(newest, harness):
+    """Each nox that --parallel starts must see the same cells; without network the old ones are better than none."""
+    assert "brittle_step-brittle-1.0)" in newest("-l", release="1.0")[0]
+    assert "brittle_step-brittle-1.0)" in newest("-l", release="2.0")[0]
+    (kept,) = (harness.folder / ".nox" / ".cache" / "cells").iterdir()
+    os.utime(kept, (0, 0))
+    assert "brittle_step-brittle-1.0)" in newest("-l", online=False)[0]
+    assert "brittle_step-brittle-2.0)" in newest("-l")[0]
+
+
+def test_a_matrix_that_can_not_be_looked_up_fails_by_itself(newest):
+    """And nothing is looked up for sessions that are no cells."""
+    assert newest("-s", "harness") == []
+    said = newest("-s", "matrix(newest)", online=False)
+    assert any("the package index can't be reached to list the releases of brittle" in line for line in said), said
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", ".ci/run"])

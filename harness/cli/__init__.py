@@ -13,6 +13,7 @@ from rich.text import Text
 
 from harness import __version__
 from harness.cli.bisect import bisect
+from harness.cli.history import history
 from harness.cli.housekeeping import clean, doctor
 from harness.cli.issues import issues, upstream
 from harness.cli.matrix import matrix
@@ -80,7 +81,7 @@ def cli() -> None:
     """Find which release of which package broke a training step, and prove it."""
 
 
-for command in (bisect, probe, report, results, matrix, nightly, issues, upstream, doctor, clean):
+for command in (bisect, history, probe, matrix, nightly, issues, upstream, report, results, doctor, clean):
     cli.add_command(command)
 
 

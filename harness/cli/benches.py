@@ -9,12 +9,15 @@ from attrs import frozen
 from harness.cli.wiring import Workshop, open_workshop
 from harness.errors import UserMistake
 from harness.investigation.cells import Bench
+from harness.investigation.expansion import expanded_by_index
 from harness.probers import Probers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
     from pathlib import Path
+
+    from harness.matrix import Matrix
 
 
 @frozen
@@ -25,6 +28,16 @@ class Benches:
     probers: Probers
     workshop: Workshop
     missing: dict[str | None, str]
+
+    def expanded(self, matrix: Matrix) -> Matrix:
+        """The matrix with releases of the index for its words. Raises `BadMatrix`, `UnknownProject`, `NoNetwork`."""
+        return expanded_by_index(matrix, self.bench.index, self.workshop.interpreter)
+
+
+def pythons_of(matrix: Matrix) -> tuple[str | None, ...]:
+    """The Pythons that cells of a matrix name; None is the harness's own."""
+    named = [*matrix.axes.get("python", (None,)), *(one.choice.get("python") for one in matrix.include)]
+    return tuple(dict.fromkeys(None if python is None else str(python) for python in named))
 
 
 def open_benches(
@@ -49,7 +62,7 @@ def open_benches(
             missing[python], mistake = error.message, error
     if not workshops:
         raise mistake if mistake is not None else UserMistake("there are no cells to run")
-    first = next(iter(workshops.values()))
+    first = workshops.get(None) or next(iter(workshops.values()))
     interpreters = {python: workshop.interpreter for python, workshop in workshops.items()}
     return Benches(
         Bench(first.index, interpreters, first.gpus, as_of),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from pathlib import Path
 
@@ -13,11 +12,12 @@ from rich.console import Console
 
 from harness.cli.report import keep_and_report
 from harness.cli.repro_options import chosen_repro
+from harness.cli.watching import short, typed_words, watching
 from harness.cli.wiring import open_workshop, shared_options
-from harness.investigation import Answer, Level, Question, Watcher, investigate, make_plan
+from harness.investigation import Level, Question, investigate, make_plan
 from harness.lanes import LocalLanes
 from harness.run.devices import choose_device
-from harness.terminal import LiveView, PlainView, QuietView, print_answer
+from harness.terminal import print_answer
 
 
 @click.command()
@@ -99,7 +99,7 @@ def bisect(
         device=device,
         confirm=confirm,
         from_source=from_source,
-        typed=_typed(repro, run, params),
+        typed=typed_words(repro, run, params),
     )
     workshop = open_workshop(
         results_folder,
@@ -112,20 +112,10 @@ def bisect(
     chosen, why = choose_device(device, question.repro.device, workshop.gpus)
     plan = make_plan(question, index=workshop.index, interpreter=workshop.interpreter, device=chosen)
     plan = evolve(plan, choices=(*plan.choices, f"{why} (--device changes it)"))
-    console = Console(stderr=True)
     pool = LocalLanes(lanes)
-
-    def answered(watcher: Watcher) -> Answer:
-        return investigate(plan, workshop.prober, pool, workshop.index, watcher, Level(depth))
-
     try:
-        if as_json:
-            answer = answered(QuietView())
-        elif console.is_terminal:
-            with LiveView(console) as view:
-                answer = answered(view)
-        else:
-            answer = answered(PlainView(console))
+        with watching(quiet=as_json) as watcher:
+            answer = investigate(plan, workshop.prober, pool, workshop.index, watcher, Level(depth))
     finally:
         pool.close()
     reports = keep_and_report(workshop.store, plan, answer, pass_env)
@@ -134,16 +124,5 @@ def bisect(
     else:
         print_answer(Console(soft_wrap=True), answer, str(results_folder))
         for path in reports:
-            click.echo(f"  report: {_short(path)}")
+            click.echo(f"  report: {short(path)}")
     sys.exit(answer.status.exit_code)
-
-
-def _short(path: Path) -> Path:
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-
-
-def _typed(repro: str | None, run: str | None, params: tuple[str, ...]) -> tuple[str, ...]:
-    """The words that name the repro, to be typed again."""
-    words = ["--repro", repro] if repro else ["--run", run] if run else []
-    words += [word for param in params for word in ("--param", param)]
-    return tuple(map(shlex.quote, words))

@@ -13,21 +13,26 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
-from harness.cli.benches import Benches, open_benches
+from harness.cli.benches import Benches, open_benches, pythons_of
 from harness.cli.matrix_page import write_page
-from harness.cli.wiring import results_option
+from harness.cli.watching import short
+from harness.cli.wiring import open_workshop, results_option
 from harness.errors import Interrupted, UserMistake
 from harness.investigation.cells import CellRun, Cells, CellWatcher
+from harness.investigation.expansion import expanded_by_index
 from harness.investigation.standing import Standing, known_runs, standings
 from harness.lanes import LocalLanes
 from harness.matrix import Cell, read_matrix
-from harness.matrix.selection import selected
+from harness.matrix.choice import Choice, choose
+from harness.model import Verdict
 from harness.terminal import LiveCells, PlainCells, QuietCells, print_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 _NOT_JUDGED = 3
+_ANSWERS = (Verdict.GOOD, Verdict.BAD)
+_NAMED = 12
 
 _EPILOG = """\b
 Exit codes:
@@ -41,6 +46,11 @@ Exit codes:
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("-k", "words", metavar="WORDS", help='Only cells of these words: "transformers_4_53 and not case_lora".')
 @click.option("--lanes", type=click.IntRange(1, 64), default=1, show_default=True, help="How many cells run at a time.")
+@click.option(
+    "--cover",
+    type=click.Choice(["pairs"]),
+    help="Run a subset in which every pair of values occurs, and say what it leaves out.",
+)
 @click.option(
     "--as-of",
     metavar="DATE|today",
@@ -56,6 +66,7 @@ Exit codes:
 def matrix(
     file: Path,
     words: str | None,
+    cover: str | None,
     lanes: int,
     as_of: str | None,
     as_list: bool,
@@ -78,50 +89,54 @@ def matrix(
     """
     day = _day(as_of, show=show)
     read = read_matrix(file)
-    cells = read.cells
-    chosen = selected(cells, words) if words else cells
+
     if as_list:
-        _print_list(read.name, chosen, as_json=as_json)
+        if read.needs_index:
+            workshop = open_workshop(results_folder)
+            read = expanded_by_index(read, workshop.index, workshop.interpreter)
+        _print_list(choose(read, words, cover), as_json=as_json)
         return
     benches = open_benches(
         results_folder,
-        (cell.python for cell in cells),
+        pythons_of(read),
         as_of=day,
         pass_env=pass_env,
         capability=capability,
         torch_backend=torch_backend,
     )
+    choice = choose(benches.expanded(read), words, cover)
     console = Console(stderr=True)
-    for reason in benches.missing.values():
-        console.print(f"skipped cells: {reason}", markup=False, highlight=False, soft_wrap=True)
+    for line in (*_left_out(choice), *(f"skipped cells: {reason}" for reason in benches.missing.values())):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
     runs: tuple[CellRun, ...] = ()
     stopped: Interrupted | None = None
     if not show:
         try:
-            runs = _run(
-                benches, [cell for cell in chosen if cell.python not in benches.missing], lanes, console, as_json
-            )
+            runs = _run(benches, choice, lanes, console, as_json=as_json)
         except Interrupted as error:
             stopped = error
-    stood = _standings(benches, cells, runs)
-    page, record = write_page(benches.workshop.store, read.name, stood, command=_typed(), pass_env=pass_env)
+    stood = _standings(benches, choice.matrix.cells, runs)
+    meant = [standing for standing in stood if standing.cell.name in choice.names]
+    page, record = write_page(
+        benches.workshop.store, read.name, stood, command=_typed(), pass_env=pass_env, left_out=choice.left_out
+    )
     if as_json:
         click.echo(record, nl=False)
     else:
-        meant = {cell.name for cell in chosen}
-        print_table(Console(), [standing for standing in stood if standing.cell.name in meant])
-        click.echo(f"  page: {page.relative_to(Path.cwd()) if page.is_relative_to(Path.cwd()) else page}")
+        print_table(Console(), stood, choice.names)
+        click.echo(f"  page: {short(page)}")
     if stopped is not None:
         raise stopped
-    sys.exit(0 if show else _exit_code(stood, chosen))
+    sys.exit(0 if show or all(standing.verdict in _ANSWERS for standing in meant) else _NOT_JUDGED)
 
 
-def _run(benches: Benches, cells: Sequence[Cell], lanes: int, console: Console, as_json: bool) -> tuple[CellRun, ...]:
+def _run(benches: Benches, choice: Choice, lanes: int, console: Console, *, as_json: bool) -> tuple[CellRun, ...]:
+    cells = tuple(cell for cell in choice.cells if cell.python not in benches.missing)
     pool = LocalLanes(lanes)
 
     def ran(watcher: CellWatcher) -> tuple[CellRun, ...]:
         log_of = benches.workshop.store.log
-        return Cells(tuple(cells), benches.bench, benches.probers, pool, watcher, log_of).run()
+        return Cells(cells, benches.bench, benches.probers, pool, watcher, log_of).run()
 
     try:
         if as_json:
@@ -143,22 +158,27 @@ def _standings(benches: Benches, cells: Sequence[Cell], runs: tuple[CellRun, ...
     return standings(cells, (*runs, *known), hindered)
 
 
-def _exit_code(stood: Sequence[Standing], chosen: Sequence[Cell]) -> int:
-    meant = {cell.name for cell in chosen}
-    judged = all(standing.word in ("good", "bad") for standing in stood if standing.cell.name in meant)
-    return 0 if judged else _NOT_JUDGED
-
-
-def _print_list(name: str, cells: Sequence[Cell], *, as_json: bool) -> None:
-    if not as_json:
-        for cell in cells:
-            click.echo(cell.name)
+def _print_list(choice: Choice, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(choice.as_json(), indent=1))
         return
-    told = [
-        {"name": cell.name, "arguments": list(cell.arguments), "tags": list(cell.tags), "python": cell.python}
-        for cell in cells
-    ]
-    click.echo(json.dumps({"matrix": name, "cells": told, "left_out": []}, indent=1))
+    for cell in choice.cells:
+        click.echo(cell.name)
+    for line in _left_out(choice):
+        click.echo(line, err=True)
+
+
+def _left_out(choice: Choice) -> Iterator[str]:
+    """What does not run, and why."""
+    for row in choice.matrix.left_out:
+        yield f"left out: {row.project} {row.version} ({row.reason})"
+    if (covering := choice.covering) is not None:
+        named = [cell.name for cell in covering.left_out]
+        more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+        yield (
+            f"{len(covering.cells)} of {len(covering.cells) + len(named)} cells have {covering.covered} of "
+            f"{covering.pairs} pairs of values; left out: {', '.join(named[:_NAMED]) or 'none'}{more}"
+        )
 
 
 def _day(as_of: str | None, *, show: bool) -> datetime | None:

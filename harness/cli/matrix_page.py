@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from harness.cli.private import private_of, unknown_here
 from harness.report.matrix_building import MatrixStanding, make_matrix_content
-from harness.report.render import render_page, render_record
+from harness.report.render import render_record
+from harness.report.templating import filled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +47,7 @@ def write_page(
     content = make_matrix_content(matrix, store.log, private_of(store, pass_env=passed, spared=spared))
     record = render_record(content.record)
     store.write(f"{_FOLDER}/{name}.json", record)
-    return store.write(f"{_FOLDER}/{name}.html", render_page("matrix.html.j2", content)), record
+    return store.write(f"{_FOLDER}/{name}.html", filled("matrix.html.j2", r=content)), record
 
 
 def _passed_before(store: Store, name: str) -> tuple[str, ...]:

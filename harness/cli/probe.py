@@ -13,10 +13,12 @@ from rich.console import Console
 
 from harness.cli.repro_options import chosen_repro
 from harness.cli.wiring import Workshop, open_workshop, shared_options
+from harness.environment import Uninstallable
 from harness.errors import UserMistake
+from harness.investigation.cells import era_of, pinned_prereleases
 from harness.investigation.plan import merged_requirements
 from harness.investigation.repros import find_repro
-from harness.model import Combination, Device, Judgement, Observation, Outcome, Verdict, judge
+from harness.model import Combination, Device, Judgement, Lock, Observation, Outcome, Verdict, judge
 from harness.probe import Prepared, Probe, next_attempt
 from harness.run.devices import choose_device
 from harness.terminal import print_observation
@@ -30,6 +32,12 @@ _EXIT = {Verdict.GOOD: 0, Verdict.BAD: 1, Verdict.SKIP: 3}
 @click.option("--again", metavar="KEY", help="Run an observation of the results once more: same lock, same repro.")
 @click.option("--fresh", is_flag=True, help="Run even if the store has the answer.")
 @click.option("--json", "as_json", is_flag=True, help="Print the observation as JSON.")
+@click.option(
+    "--environment",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Build and leave the environment here, to look into; it is remade when its lock is another.",
+)
 @shared_options
 def probe(
     repro: str | None,
@@ -37,6 +45,7 @@ def probe(
     again: str | None,
     fresh: bool,
     as_json: bool,
+    environment: Path | None,
     with_: tuple[str, ...],
     hold: tuple[str, ...],
     python: str | None,
@@ -51,13 +60,16 @@ def probe(
 ) -> None:
     """Run REPRO once and say what happened.
 
-    With --python PATH of an environment's interpreter, the repro runs in that environment as it is.
+    With --python PATH of an environment's interpreter, the repro runs in that environment as it is. With --environment
+    FOLDER it runs in one that is built there; FOLDER is filled even where the answer is known already.
 
     \b
     harness probe whisper_lora_checkpointing --with transformers==4.53.0
     harness probe repros/second_backward.py --python ~/venv/bin/python
     """
     in_place = bool(python and "/" in python)
+    if in_place and environment:
+        raise UserMistake("--python PATH runs in an environment as it is; --environment builds one: give one of them")
     workshop = open_workshop(
         results_folder,
         python=python,
@@ -65,6 +77,7 @@ def probe(
         from_source=from_source,
         capability=capability,
         torch_backend=torch_backend,
+        environment=environment,
     )
     if again:
         prepared = _prepared_again(workshop, again, repro, run)
@@ -77,8 +90,9 @@ def probe(
                 python=workshop.interpreter.version,
                 requirements=merged_requirements(chosen.dependencies, with_),
                 holds=merged_requirements((), hold),
-                as_of=_date(as_of),
+                as_of=era_of(with_, workshop.index) if as_of == "era" else _date(as_of),
                 device=where,
+                prereleases=pinned_prereleases(with_),
                 from_source=from_source,
             ),
         )
@@ -102,9 +116,18 @@ def probe(
             judgement.verdict if judgement else None,
             judgement.reason if judgement else "",
         )
+    if environment and prepared.cached and observation.lock is not None:
+        _fill(workshop, observation.lock, environment)
     if judgement is not None:
         sys.exit(_EXIT[judgement.verdict])
     sys.exit(0 if observation.outcome is Outcome.COMPLETED else 1)
+
+
+def _fill(workshop: Workshop, lock: Lock, folder: Path) -> None:
+    """What the store answers did not run here, and yet the user asked for its environment."""
+    built = workshop.prober.builder.build(lock)
+    if isinstance(built, Uninstallable):
+        click.echo(f"{folder} is left as it was: the lock can't be installed any more: {built.words}", err=True)
 
 
 def _judged(workshop: Workshop, prepared: Prepared, observation: Observation) -> Judgement | None:
@@ -154,4 +177,4 @@ def _date(as_of: str | None) -> datetime | None:
     try:
         return datetime.fromisoformat(str(as_of)).replace(tzinfo=UTC)
     except ValueError as error:
-        raise UserMistake(f"--as-of takes a date such as 2025-06-27 for one probe, not {as_of!r}") from error
+        raise UserMistake(f"--as-of takes era, none or a date such as 2025-06-27, not {as_of!r}") from error

@@ -19,6 +19,7 @@ from harness.environment import (
     find_interpreter,
     read_pip_settings,
 )
+from harness.environment.place import check_ours
 from harness.probe import Prober
 from harness.run.devices import Gpu, find_gpus
 from harness.store import Store
@@ -55,8 +56,14 @@ def open_workshop(
     from_source: tuple[str, ...] = (),
     capability: str = "8.6",
     torch_backend: str | None = None,
+    environment: Path | None = None,
 ) -> Workshop:
-    """Wire the parts. Raises `UserMistake` where there is no such Python."""
+    """Wire the parts; `environment` is a folder of the user's to build in.
+
+    Raises `UserMistake` where there is no such Python, or the folder holds something else.
+    """
+    if environment is not None:
+        check_ours(environment)
     workspace = Workspace.default()
     settings = read_pip_settings()
     uv = Uv(settings, extra_environment={"UV_TORCH_BACKEND": torch_backend} if torch_backend else {})
@@ -67,7 +74,7 @@ def open_workshop(
     prober = Prober(
         store=store,
         resolver=Resolver(uv, index, interpreter),
-        builder=Builder(uv, interpreter, workspace, from_source=from_source),
+        builder=Builder(uv, interpreter, workspace, from_source=from_source, at=environment),
         workspace=workspace,
         gpus=gpus,
         pass_env=pass_env,

@@ -1,7 +1,8 @@
 """From a lock to an environment: built whole or not at all, never altered afterwards.
 
-An environment is built under a name that nothing looks up, then renamed to the address of its lock. A file lock
-keeps a second harness from building the same one; a build that was killed leaves only rubbish in `building/`.
+An environment is built under a name that nothing looks up, then renamed to its place (`harness.environment.place`):
+the address of its lock, or a folder that the user named. A file lock keeps a second harness from building the same one;
+a build that was killed leaves only rubbish that the next one removes.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from attrs import field, frozen
 from filelock import FileLock
 
 from harness.environment.bytecode import BytecodeStore
+from harness.environment.place import MARK, Place
 from harness.environment.uv import Uv, is_out_of_space, spoken_by_uv
 from harness.errors import NoSpace
 
@@ -53,32 +54,36 @@ class Uninstallable:
 
 @frozen
 class Builder:
-    """Builds environments for one interpreter and keeps them by the id of their lock."""
+    """Builds environments for one interpreter and keeps them by the id of their lock.
+
+    With `at`, a folder of the user's, each environment is put there instead, in place of the one before.
+    """
 
     uv: Uv
     interpreter: Interpreter
     workspace: Workspace
     bytecode: BytecodeStore = field()
     from_source: tuple[str, ...] = ()
+    at: Path | None = None
 
     @bytecode.default
     def _default_bytecode(self) -> BytecodeStore:
         return BytecodeStore(self.workspace.bytecode, self.interpreter.cache_tag)
 
     def build(self, lock: Lock, *, cancel: threading.Event | None = None) -> Environment | Uninstallable:
-        """The environment of a lock, built now if it does not exist. Raises `NoSpace` and `NoNetwork`."""
-        folder = self.workspace.environments / lock.id
-        if not folder.is_dir():
-            with FileLock(self.workspace.locks / f"{lock.id}.lock"):
-                failure = None if folder.is_dir() else self._build(lock, folder, cancel)
+        """The environment of a lock, built now if it does not exist.
+
+        Raises `NoSpace`, `NoNetwork`, and `UserMistake` where the user's folder holds something else.
+        """
+        place = Place.given(self.at) if self.at is not None else Place.under_lock(self.workspace, lock)
+        if not place.holds(lock):
+            with FileLock(self.workspace.locks / f"{place.name}.lock"):
+                failure = None if place.holds(lock) else self._build(lock, place, cancel)
             if failure is not None:
                 return failure
-        os.utime(folder)  # when it was last used: `harness clean` frees the oldest first
+        os.utime(place.folder)  # when it was last used: `harness clean` frees the oldest first
         return Environment(
-            python=folder / "bin" / "python",
-            lock=lock,
-            folder=folder,
-            pycache=self.workspace.pycache / lock.id,
+            python=place.folder / "bin" / "python", lock=lock, folder=place.folder, pycache=place.pycache
         )
 
     def after_run(self, environment: Environment) -> None:
@@ -86,23 +91,23 @@ class Builder:
         if environment.pycache is not None and environment.folder is not None and not environment.is_mixture:
             self.bytecode.harvest(environment.lock, site_packages(environment.folder), environment.pycache)
 
-    def _build(self, lock: Lock, folder: Path, cancel: threading.Event | None) -> Uninstallable | None:
-        if shutil.disk_usage(self.workspace.building).free < _SPARE_BYTES:
+    def _build(self, lock: Lock, place: Place, cancel: threading.Event | None) -> Uninstallable | None:
+        if shutil.disk_usage(place.building).free < _SPARE_BYTES:
             raise NoSpace(
                 "less than 512 MiB are free for a new environment",
                 hint="harness clean frees old environments",
             )
-        partial = Path(tempfile.mkdtemp(prefix=f"{lock.id}-", dir=self.workspace.building))
+        partial = place.partial()
         try:
             words = self._install(lock, partial, cancel)
             if words is not None:
                 return Uninstallable(words)
-            pycache = self.workspace.pycache / lock.id
+            pycache = place.pycache_of(partial)
             shutil.rmtree(pycache, ignore_errors=True)
             # Bytecode is looked up by the path the environment will have, not by the one it is built at.
-            self.bytecode.link(lock, site_packages(partial), pycache, shown_as=site_packages(folder, partial))
+            self.bytecode.link(lock, site_packages(partial), pycache, shown_as=site_packages(place.folder, partial))
             self.bytecode.share_stdlib(self.interpreter.stdlib, pycache)
-            partial.rename(folder)
+            place.put(partial)
         except OSError as error:
             if is_out_of_space(error):
                 raise NoSpace(
@@ -114,7 +119,7 @@ class Builder:
         return None
 
     def _install(self, lock: Lock, partial: Path, cancel: threading.Event | None) -> str | None:
-        requirements = partial.parent / f"{partial.name}.txt"
+        requirements = partial / "requirements.txt"
         requirements.write_text(lock.as_requirements(), encoding="utf-8")
         try:
             for call in (self._venv(partial), self._install_into(partial, lock, requirements)):
@@ -123,7 +128,7 @@ class Builder:
                     return spoken_by_uv(answer.words)
         finally:
             requirements.unlink(missing_ok=True)
-        (partial / "harness.json").write_text(json.dumps({"lock": lock.id, "python": lock.python}), encoding="utf-8")
+        (partial / MARK).write_text(json.dumps({"lock": lock.id, "python": lock.python}), encoding="utf-8")
         return None
 
     def _venv(self, partial: Path) -> list[str | Path]:

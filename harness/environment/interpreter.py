@@ -53,14 +53,7 @@ class Interpreter:
 
     def wheel_tags(self) -> list[wheel_tags.Tag]:
         """The tags of wheels that it can install, best first (PEP 425)."""
-        major, minor = (int(part) for part in self.minor.split("."))
-        platforms = list(wheel_tags.platform_tags())
-        return [
-            *wheel_tags.cpython_tags(python_version=(major, minor), platforms=platforms),
-            *wheel_tags.compatible_tags(
-                python_version=(major, minor), interpreter=f"cp{major}{minor}", platforms=platforms
-            ),
-        ]
+        return accepted_tags(self.version)
 
 
 def find_interpreter(asked: str | None, uv: Uv) -> Interpreter:
@@ -80,6 +73,18 @@ def find_interpreter(asked: str | None, uv: Uv) -> Interpreter:
             f"{path} is not a Python that can be run", hint="--python takes a version or a path"
         ) from error
     return Interpreter(path.absolute(), version, implementation, cache_tag, Path(stdlib))
+
+
+def accepted_tags(python: str) -> list[wheel_tags.Tag]:
+    """The tags of wheels that a CPython of a version ("3.11") can install on this machine, best first (PEP 425)."""
+    major, minor = (int(part) for part in python.split(".")[:2])
+    platforms = list(wheel_tags.platform_tags())
+    return [
+        *wheel_tags.cpython_tags(python_version=(major, minor), platforms=platforms),
+        *wheel_tags.compatible_tags(
+            python_version=(major, minor), interpreter=f"cp{major}{minor}", platforms=platforms
+        ),
+    ]
 
 
 def foreign_lock(interpreter: Interpreter) -> Lock:

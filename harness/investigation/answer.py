@@ -40,6 +40,17 @@ class Step:
     seconds: float
     attempt: int = 0
 
+    def as_json(self) -> dict[str, Any]:
+        """The step as answers print it."""
+        return {
+            "release": self.release,
+            "verdict": self.verdict.value,
+            "reason": self.reason,
+            "observation": self.observation,
+            "cached": self.cached,
+            "seconds": self.seconds,
+        }
+
 
 @frozen
 class Answer:
@@ -90,18 +101,8 @@ class Answer:
             "status": self.status.value,
             **ends,
             "suspects": list(self.suspects),
-            "signature": _given(self.signature),
-            "steps": [
-                {
-                    "release": step.release,
-                    "verdict": step.verdict.value,
-                    "reason": step.reason,
-                    "observation": step.observation,
-                    "cached": step.cached,
-                    "seconds": step.seconds,
-                }
-                for step in self.steps
-            ],
+            "signature": given_parts(self.signature),
+            "steps": [step.as_json() for step in self.steps],
             "probes": self.probes,
             "culprit_probes": self.culprit_probes,
             "wall_s": round(self.wall_s, 2),
@@ -149,7 +150,7 @@ def _culprit(culprit: Culprit | None) -> list[dict[str, Any]] | None:
     ]
 
 
-def _given(signature: Signature | None) -> dict[str, Any] | None:
+def given_parts(signature: Signature | None) -> dict[str, Any] | None:
     """The parts of a signature that say something."""
     if signature is None:
         return None

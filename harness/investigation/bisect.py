@@ -5,20 +5,20 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, frozen
 from packaging.version import Version
 
 from harness.engine import Engine, Watcher
-from harness.errors import UnknownRelease
-from harness.investigation.answer import Answer, Status, Step
+from harness.investigation.anchoring import find_anchor
+from harness.investigation.answer import Answer, Status
+from harness.investigation.recording import Record, Recorder
 from harness.investigation.wording import advice_for, sentence_for
-from harness.model import Change, Judgement, Observation, Outcome, Signature, Verdict, capture_signature, judge
+from harness.model import Change, Judgement, Observation, Signature
 from harness.search import Bisection, BisectionStatus, Trial
 
 if TYPE_CHECKING:
     from harness.investigation.plan import Plan
     from harness.lanes import Lanes
-    from harness.model import Lock
     from harness.probe import Probe, Prober
 
 _STATUS = {
@@ -32,23 +32,25 @@ _STATUS = {
 }
 
 
-@define
-class Record:
-    """What a bisection has seen so far, in the order in which it was told."""
-
-    signature: Signature | None
-    steps: list[Step] = field(factory=list)
-    observations: dict[Trial, Observation] = field(factory=dict)
-    ran: int = 0
-
-
 @frozen
 class Progress:
     """A view on a running bisection, for whoever draws it."""
 
     plan: Plan
     search: Bisection
-    record: Record
+    record: Record[Trial]
+    captured_from: str = "the bad end"
+
+    @property
+    def headline(self) -> str:
+        """What is looked for."""
+        what = "release that fixed" if self.plan.question.find_fix else "release that broke"
+        return f"looking for the {what} {self.plan.repro.name}"
+
+    def name(self, candidate: Trial) -> str:
+        """A release's version, and which repetition of it."""
+        version = str(self.plan.releases[candidate.position].version)
+        return version if candidate.attempt == 0 else f"{version} (run {candidate.attempt + 1})"
 
 
 class BisectWatcher(Watcher[Trial]):
@@ -74,8 +76,8 @@ class Bisecting:
         """Run it to its end. Raises `Interrupted`, `NoNetwork`, `NoSpace`."""
         begun = time.monotonic()
         plan = self.plan
-        record = Record(plan.repro.signature)
-        anchored, near = self._anchor()
+        record = Record[Trial](plan.repro.signature)
+        anchor = find_anchor(plan, self.prober)
         search = Bisection(
             len(plan.releases),
             good=plan.good,
@@ -86,50 +88,21 @@ class Bisecting:
         self.watcher.begin(Progress(plan, search, record))
 
         def probe_of(trial: Trial) -> Probe:
-            return plan.probe(trial.position, None if trial.position == anchored else near, trial.attempt)
+            return plan.probe(trial.position, anchor.near(trial.position), trial.attempt)
 
         def told(trial: Trial, observation: Observation) -> Judgement:
-            record.observations[trial] = observation
-            return self._judge(record, observation)
+            return record.judged(trial, observation, self.prober.store, self.watcher.captured)
 
-        engine = Engine(self.prober, self.lanes, probe_of, told, _Recorder(self, record))
+        def named(trial: Trial) -> tuple[str, int]:
+            return str(plan.releases[trial.position].version), trial.attempt
+
+        engine = Engine(self.prober, self.lanes, probe_of, told, Recorder(record, named, self.watcher))
         # One at a time until it is known what the bug looks like: the bad end tells.
         engine.drive(search, width=1, until=lambda: record.signature is not None)
         engine.drive(search)
         return self._answer(search, record, time.monotonic() - begun)
 
-    def _anchor(self) -> tuple[int | None, Lock | None]:
-        """With companions held: the lock near which releases are tried, and the position that it is the lock of.
-
-        It is the plan's own, or that of the bad end or of the first release from there that can be resolved.
-        """
-        plan = self.plan
-        if plan.as_of != "none" or plan.anchor is not None:
-            return None, plan.anchor
-        step = 1 if plan.question.find_fix else -1
-        start = plan.bad if plan.bad is not None else (0 if plan.question.find_fix else len(plan.releases) - 1)
-        words = ""
-        for position in range(start, len(plan.releases) if step > 0 else -1, step):
-            resolution = self.prober.resolve(plan.probe(position, None))
-            if resolution.lock is not None:
-                return position, resolution.lock
-            words = words or resolution.words
-        raise UnknownRelease(
-            plan.subject, "(all)", f"none can be resolved: {words}", hint="--with and --hold may ask too much"
-        )
-
-    def _judge(self, record: Record, observation: Observation) -> Judgement:
-        log = self.prober.store.log(observation) if _needs_log(record.signature, observation) else ""
-        if record.signature is None:
-            record.signature = capture_signature(observation, log)
-            if record.signature is None:
-                if observation.outcome is Outcome.COMPLETED:
-                    return Judgement(Verdict.GOOD, "ran to its end")
-                return Judgement(Verdict.SKIP, observation.detail or observation.outcome.value)
-            self.watcher.captured(record.signature)
-        return judge(observation, record.signature, log)
-
-    def _answer(self, search: Bisection, record: Record, wall_s: float) -> Answer:
+    def _answer(self, search: Bisection, record: Record[Trial], wall_s: float) -> Answer:
         plan, result = self.plan, search.result
         name = {position: str(release.version) for position, release in enumerate(plan.releases)}
         sides = tuple(
@@ -167,42 +140,6 @@ class Bisecting:
         )
         answer = evolve(answer, sentence=sentence_for(answer, result, name))
         return evolve(answer, advice=advice_for(answer, plan))
-
-
-class _Recorder(Watcher[Trial]):
-    """Writes steps down before it passes them on."""
-
-    def __init__(self, bisecting: Bisecting, record: Record) -> None:
-        self._bisecting = bisecting
-        self._record = record
-
-    def preparing(self, candidate: Trial) -> None:
-        self._bisecting.watcher.preparing(candidate)
-
-    def running(self, candidate: Trial) -> None:
-        self._bisecting.watcher.running(candidate)
-
-    def told(self, candidate: Trial, judgement: Judgement, observation: Observation, *, cached: bool) -> None:
-        release = str(self._bisecting.plan.releases[candidate.position].version)
-        self._record.steps.append(
-            Step(
-                release=release,
-                verdict=judgement.verdict,
-                reason=judgement.reason,
-                observation=observation.key,
-                cached=cached,
-                seconds=0.0 if cached else observation.duration_s,
-                attempt=candidate.attempt,
-            )
-        )
-        self._record.ran += not cached and observation.outcome.ran
-        self._bisecting.watcher.told(candidate, judgement, observation, cached=cached)
-
-
-def _needs_log(signature: Signature | None, observation: Observation) -> bool:
-    if signature is None:
-        return observation.outcome is Outcome.EXITED
-    return signature.output is not None
 
 
 def _between(plan: Plan, reached: list[str]) -> dict[str, str]:

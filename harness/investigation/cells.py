@@ -80,7 +80,7 @@ class Bench:
                 holds=merged_requirements((), cell.hold),
                 as_of=self._date(cell),
                 device=device,
-                prereleases=_prereleases(cell.requirements),
+                prereleases=pinned_prereleases(cell.requirements),
             ),
         )
 
@@ -184,7 +184,7 @@ def _pinned(requirement: Requirement) -> str | None:
     return pins[0] if len(pins) == 1 and not pins[0].endswith(".*") else None
 
 
-def _prereleases(requirements: Sequence[str]) -> tuple[str, ...]:
+def pinned_prereleases(requirements: Sequence[str]) -> tuple[str, ...]:
     """Projects of which a pre-release is pinned."""
     pinned = [
         (normalized_name(parsed.name), parsed_version(_pinned(parsed))) for parsed in map(Requirement, requirements)

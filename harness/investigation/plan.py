@@ -7,17 +7,21 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.version import InvalidVersion, Version
+from packaging.requirements import Requirement
 
 from harness.environment.resolve import ERA_MARGIN
 from harness.errors import UnknownRelease, UserMistake
+from harness.investigation.written import as_of_date, required_name, version_of
 from harness.model import Combination, Device, Lock, Release, normalized_name
 from harness.model.repro import Bounds
 from harness.probe import Probe
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
+    from collections.abc import Set as AbstractSet
+
+    from packaging.tags import Tag
+    from packaging.version import Version
 
     from harness.environment import Index, Interpreter
     from harness.investigation.question import Question
@@ -91,24 +95,41 @@ def make_plan(question: Question, *, index: Index, interpreter: Interpreter, dev
 
     Raises `UnknownProject`, `UnknownRelease`, `UserMistake` and `NoNetwork`.
     """
+    bounds = question.repro.subjects.get(normalized_name(question.subject), Bounds())
+    choices: list[str] = []
+    good, bad = _ends(question, bounds, choices)
+    check_ends(index, question.subject, (good, bad))
+    _check_order(question, good, bad)
+    return fill_plan(question, good, bad, choices, index=index, interpreter=interpreter, device=device)
+
+
+def fill_plan(
+    question: Question,
+    good: str | None,
+    bad: str | None,
+    choices: Iterable[str] = (),
+    *,
+    index: Index,
+    interpreter: Interpreter,
+    device: Device,
+    near: str = "the bad end",
+) -> Plan:
+    """A plan between two ends that are known to be there; None is open, and goes as far as the releases do.
+
+    `choices` tell how the ends were chosen; `near` says in words what companions are held near. Raises as `make_plan`.
+    """
     subject = normalized_name(question.subject)
     repro = question.repro
     bounds = repro.subjects.get(subject, Bounds())
-    choices: list[str] = []
-    good, bad = _ends(question, bounds, choices)
-    as_of = _as_of(question.as_of or bounds.as_of or "none")
-    held = {_parsed(r).name for r in (*question.with_, *question.hold)}
-    holds = (*question.hold, *(hold for hold in bounds.hold if _parsed(hold).name not in held))
+    chosen = list(choices)
+    as_of = as_of_date(question.as_of or bounds.as_of or "none")
+    held = {required_name(r) for r in (*question.with_, *question.hold)}
+    holds = (*question.hold, *(hold for hold in bounds.hold if required_name(hold) not in held))
     if not question.as_of:
-        choices.append(f"companions: {_companions(as_of)} (--as-of changes it)")
+        chosen.append(f"companions: {_companions(as_of, near)} (--as-of changes it)")
     if kept := [hold for hold in holds if hold not in question.hold]:
-        choices.append(f"held: {', '.join(kept)} (by the repro; --hold and --with change it)")
-    all_releases = index.releases(subject)
-    for end in (good, bad):
-        if end is not None and index.release(subject, str(_version(end))) is None:
-            raise UnknownRelease(subject, end, "no such release", hint=_near_releases(end, all_releases))
-    _check_order(question, good, bad)
-    releases, left_out = _usable(question, all_releases, interpreter, good, bad)
+        chosen.append(f"held: {', '.join(kept)} (by the repro; --hold and --with change it)")
+    releases, left_out = _usable(question, index.releases(subject), interpreter, good, bad)
     versions = [release.version for release in releases]
     return Plan(
         question=question,
@@ -122,7 +143,25 @@ def make_plan(question: Question, *, index: Index, interpreter: Interpreter, dev
         as_of=as_of,
         requirements=_requirements(question, repro, subject),
         holds=tuple(holds),
-        choices=tuple(choices),
+        choices=tuple(chosen),
+    )
+
+
+def check_ends(index: Index, subject: str, ends: Iterable[str | None]) -> None:
+    """Raises `UnknownRelease` for an end that the index does not have, `UserMistake` for what is not a version."""
+    for end in ends:
+        if end is not None and index.release(subject, str(version_of(end))) is None:
+            hint = _near_releases(end, index.releases(subject))
+            raise UnknownRelease(normalized_name(subject), end, "no such release", hint=hint)
+
+
+def why_left_out(release: Release, question: Question, interpreter: Interpreter, tags: AbstractSet[Tag]) -> str | None:
+    """Why a release of the subject can't be tried, or None if it can."""
+    return release.left_out_because(
+        python=interpreter.version,
+        tags=tags,
+        prereleases=question.prereleases,
+        build_from_source=normalized_name(question.subject) in question.from_source,
     )
 
 
@@ -140,14 +179,14 @@ def _ends(question: Question, bounds: Bounds, choices: list[str]) -> tuple[str |
             bad = bounds.bad
             if bad is not None:
                 choices.append(f"bad end: {bad} (by the repro; --bad changes it)")
-        if good is None and bounds.good is not None and bad is not None and _version(bounds.good) > _version(bad):
+        if good is None and bounds.good is not None and bad is not None and version_of(bounds.good) > version_of(bad):
             good = bounds.good
             choices.append(f"good end: {good} (by the repro; --good changes it)")
         return good, bad
-    if good is None and bounds.good is not None and (bad is None or _version(bounds.good) < _version(bad)):
+    if good is None and bounds.good is not None and (bad is None or version_of(bounds.good) < version_of(bad)):
         good = bounds.good
         choices.append(f"good end: {good} (by the repro; --good changes it)")
-    if bad is None and bounds.bad is not None and (good is None or _version(good) < _version(bounds.bad)):
+    if bad is None and bounds.bad is not None and (good is None or version_of(good) < version_of(bounds.bad)):
         bad = bounds.bad
         choices.append(f"bad end: {bad} (by the repro; --bad changes it)")
     return good, bad
@@ -156,14 +195,14 @@ def _ends(question: Question, bounds: Bounds, choices: list[str]) -> tuple[str |
 def _check_order(question: Question, good: str | None, bad: str | None) -> None:
     if good is None or bad is None:
         return
-    if _version(good) == _version(bad):
+    if version_of(good) == version_of(bad):
         raise UserMistake(f"--good and --bad are both {good}; there is nothing between them")
-    if question.find_fix and _version(good) < _version(bad):
+    if question.find_fix and version_of(good) < version_of(bad):
         raise UserMistake(
             f"--good {good} is older than --bad {bad}, so there is no fix to find between them",
             hint="leave out --find-fix to find what broke it",
         )
-    if not question.find_fix and _version(good) > _version(bad):
+    if not question.find_fix and version_of(good) > version_of(bad):
         raise UserMistake(
             f"--good {good} is newer than --bad {bad}",
             hint="swap them, or add --find-fix to find the release that mended it",
@@ -178,23 +217,18 @@ def _usable(
     bad: str | None,
 ) -> tuple[tuple[Release, ...], tuple[LeftOut, ...]]:
     """The releases between the ends that can be tried, and the others with their reasons."""
-    ends = {_version(end) for end in (good, bad) if end is not None}
+    ends = {version_of(end) for end in (good, bad) if end is not None}
     oldest, newest = (bad, good) if question.find_fix else (good, bad)
     inside = [
         release
         for release in releases
-        if (oldest is None or release.version >= _version(oldest))
-        and (newest is None or release.version <= _version(newest))
+        if (oldest is None or release.version >= version_of(oldest))
+        and (newest is None or release.version <= version_of(newest))
     ]
     tags = frozenset(interpreter.wheel_tags())
     usable, left_out = [], []
     for release in inside:
-        reason = release.left_out_because(
-            python=interpreter.version,
-            tags=tags,
-            prereleases=question.prereleases,
-            build_from_source=normalized_name(question.subject) in question.from_source,
-        )
+        reason = why_left_out(release, question, interpreter, tags)
         # Who names a pre-release or a yanked one as an end wants it tried.
         named = release.version in ends and reason is not None and reason.startswith(("pre-release", "yanked"))
         if reason is None or named:
@@ -224,50 +258,19 @@ def merged_requirements(
 
     Raises `UserMistake` where what is given is not a requirement.
     """
-    said = {_parsed(requirement).name for requirement in given} | set(left_out)
+    said = {required_name(requirement) for requirement in given} | set(left_out)
     return (*(text for text in own if normalized_name(Requirement(text).name) not in said), *given)
 
 
-def _as_of(text: str) -> str:
-    if text in ("era", "none"):
-        return text
-    try:
-        datetime.fromisoformat(text)
-    except ValueError as error:
-        raise UserMistake(f"--as-of takes era, none or a date such as 2025-06-27, not {text!r}") from error
-    return text
-
-
-def _companions(as_of: str) -> str:
+def _companions(as_of: str, near: str) -> str:
     return {
         "era": "those of each release's own day",
-        "none": "as near as possible to those of the bad end",
+        "none": f"as near as possible to those of {near}",
     }.get(as_of, f"those of {as_of}")
 
 
-@frozen
-class _Named:
-    name: str
-
-
-def _parsed(text: str) -> _Named:
-    try:
-        return _Named(normalized_name(Requirement(text).name))
-    except InvalidRequirement as error:
-        raise UserMistake(
-            f"{text!r} is not a requirement: {str(error).splitlines()[0]}", hint="write for instance 'torch==2.8.0'"
-        ) from error
-
-
-def _version(text: str) -> Version:
-    try:
-        return Version(Version(text).public)  # a local label names a build, not a release
-    except InvalidVersion as error:
-        raise UserMistake(f"{text!r} is not a version", hint="write for instance 4.52.4") from error
-
-
 def _position(end: str | None, versions: list[Version]) -> int | None:
-    return versions.index(_version(end)) if end is not None else None
+    return versions.index(version_of(end)) if end is not None else None
 
 
 def _near_releases(version: str, releases: tuple[Release, ...]) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import jinja2
 from attrs import frozen
 
 from harness.nightly.archive import FOLDER, NightArchive
 from harness.nightly.record import Past, Standing
 from harness.nightly.telling import exit_code, news_of, report_of
 from harness.report import Private, redacted
+from harness.report.templating import filled
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,7 +60,7 @@ def write_page(store: Store, private: Private) -> Path:
     """Write `nights/index.html` of the results folder, and its path. Raises `NoSpace`."""
     nights = NightArchive(store).all()
     found = redacted(nights_of(nights, store.root), private)
-    return store.write(f"{FOLDER}/index.html", _TEMPLATES.get_template("nights.html.j2").render(r=found))
+    return store.write(f"{FOLDER}/index.html", filled("nights.html.j2", r=found))
 
 
 def nights_of(nights: tuple[Night, ...], results: Path) -> Nights:
@@ -105,12 +105,3 @@ def _break_row(known: Break, nights: tuple[Night, ...], results: Path) -> BreakR
         last_seen=max(seen, default=known.last_seen)[:10],
         closed=known.closed[:10],
     )
-
-
-_TEMPLATES = jinja2.Environment(
-    loader=jinja2.ChoiceLoader([jinja2.PackageLoader("harness.nightly"), jinja2.PackageLoader("harness.report")]),
-    autoescape=True,
-    undefined=jinja2.StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)

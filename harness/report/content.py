@@ -54,12 +54,15 @@ class LevelRow:
 
 @frozen
 class Cell:
-    """One release in the picture of the range; `state` is good, bad, skip, untried, excluded or left-out."""
+    """One release in the picture of the range; `state` is good, bad, skip, untried, excluded or left-out; of a
+    history also between-good or between-bad. `href` is where its log is in the page.
+    """
 
     release: str
     letter: str
     state: str
     title: str
+    href: str = ""
 
 
 @frozen

@@ -7,16 +7,17 @@ from collections import Counter
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from attrs import field, frozen
+from attrs import evolve, frozen
 
 from harness.investigation.standing import NOT_RUN
 from harness.matrix.cells import PACKAGES
 from harness.model import Verdict
 from harness.report.heat_map import heat_maps, neighbours, state_class
+from harness.report.matrix_charts import plots
 from harness.report.matrix_content import Count, MatrixContent
 from harness.report.matrix_panels import Panels
 from harness.report.matrix_record import make_record
-from harness.report.phrases import device_kind
+from harness.report.phrases import device_worth
 from harness.report.pivot import Pivot, axis_name, labels, pivot
 from harness.report.redact import Private, redacted
 
@@ -47,7 +48,7 @@ class MatrixStanding:
     command: str
     left_out: tuple[tuple[str, str], ...] = ()
     pass_env: tuple[str, ...] = ()
-    withheld: str = field(default="", kw_only=True)
+    withheld: str = ""
 
 
 def make_matrix_content(
@@ -56,6 +57,8 @@ def make_matrix_content(
     private: Private = Private(),  # noqa: B008
 ) -> MatrixContent:
     """What the page and its record say; `log_of` gives what a run printed."""
+    if matrix.withheld:
+        matrix = evolve(matrix, standings=tuple(map(_without_words, matrix.standings)))
     standings = matrix.standings
     laid = pivot([standing.cell for standing in standings])
     ids = _ids([standing.cell for standing in standings])
@@ -63,7 +66,9 @@ def make_matrix_content(
     counts = Counter(standing.word for standing in standings)
     is_timely = laid.down.startswith(PACKAGES) or laid.down in ("python", "as-of")
     told = labels([standing.cell for standing in standings])
-    panels = Panels(standings, ids, told, neighbours(laid) if is_timely else {}, log_of, matrix.withheld)
+    panels = Panels(
+        standings, ids, told, neighbours(laid) if is_timely else {}, (lambda _: "") if matrix.withheld else log_of
+    )
     content = MatrixContent(
         name=matrix.name,
         about=_about(runs),
@@ -72,7 +77,9 @@ def make_matrix_content(
         readings=_readings(laid, standings) if is_timely else (),
         facts=tuple((label, text) for label, text in _facts(runs) if text),
         maps=heat_maps(laid, standings, ids, told),
+        plots=plots(laid, standings, ids) if is_timely else (),
         panels=tuple(panels.panel(position) for position in range(len(standings))),
+        withheld=matrix.withheld,
         left_out=matrix.left_out,
         command=matrix.command,
         footer=f"{matrix.name}, {len(standings)} cells; written {_minute(matrix.written)}",
@@ -84,6 +91,17 @@ def make_matrix_content(
 def _sentence(counts: Counter[str], cells: int) -> str:
     told = ", ".join(f"{counts[word]} {word}" for word in _WORDS if counts[word])
     return f"{cells} {'cell' if cells == 1 else 'cells'}: {told}."
+
+
+def _without_words(standing: Standing) -> Standing:
+    """Without all that its run said; what happened remains."""
+    run = standing.run
+    if run is None:
+        return standing
+    seen = evolve(run.observation, exception=None, detail="", machine={})
+    signature = run.signature if run.signature is not None and not run.signature.captured else None
+    judgement = evolve(run.judgement, reason=seen.outcome.value)
+    return evolve(standing, run=evolve(run, observation=seen, signature=signature, judgement=judgement))
 
 
 def _about(runs: Sequence[CellRun]) -> str:
@@ -114,7 +132,7 @@ def _readings(laid: Pivot, standings: Sequence[Standing]) -> tuple[tuple[str, st
 
 def _facts(runs: Sequence[CellRun]) -> list[tuple[str, str]]:
     observations = [run.observation for run in runs]
-    devices = dict.fromkeys(device_kind(one.device.value, one.machine) for one in observations)
+    devices = (device_worth(run.observation, run.probe.repro) for run in runs)
     days = sorted(one.started[:10] for one in observations if one.started)
     return [
         ("Repro", _listed(run.probe.repro.name for run in runs)),

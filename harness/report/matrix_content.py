@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
+
+if TYPE_CHECKING:
+    from harness.report.matrix_charts import Plots
 
 
 @frozen
@@ -69,7 +72,6 @@ class Panel:
     drift: tuple[str, ...] = ()
     traceback: str = ""
     log: str = ""
-    withheld: str = ""
     older: str = ""
     newer: str = ""
     took: str = ""
@@ -86,7 +88,7 @@ class Count:
 
 @frozen
 class MatrixContent:
-    """The whole page. `readings` say each column in words, `charts` are title and SVG, `record` is the page's JSON."""
+    """The whole page. `readings` say each column in words, `plots` draw its numbers, `record` is the page's JSON."""
 
     name: str
     about: str
@@ -97,7 +99,8 @@ class MatrixContent:
     maps: tuple[HeatMap, ...]
     panels: tuple[Panel, ...]
     left_out: tuple[tuple[str, str], ...]
+    withheld: str
     command: str
     footer: str
     record: dict[str, Any]
-    charts: tuple[tuple[str, str], ...] = ()
+    plots: tuple[Plots, ...] = ()

@@ -14,10 +14,9 @@ from harness.report.commands import asked_for
 from harness.report.heat_map import state_class
 from harness.report.logs import plain, tail
 from harness.report.matrix_content import Panel
-from harness.report.phrases import device_kind
+from harness.report.phrases import device_worth
 from harness.report.pivot import axis_name
 from harness.report.traces import trimmed_traceback
-from harness.run.devices import choose_device
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,7 +39,6 @@ class Panels:
     labels: Sequence[str]
     older: Mapping[int, tuple[int, ...]]
     log_of: Callable[[Observation], str]
-    withheld: str = ""
 
     def panel(self, position: int) -> Panel:
         """The panel of one cell."""
@@ -66,7 +64,7 @@ class Panels:
         observation = run.observation
         compared = self._compared(run, older)
         lock = observation.lock
-        panel = evolve(
+        return evolve(
             panel,
             again=shlex.join(["harness", "probe", "--again", observation.key]) if lock else "",
             versions=_versions(run, lock),
@@ -74,11 +72,9 @@ class Panels:
             changes=_changes(self.standings[compared], lock) if compared is not None else (),
             drift=observation.drift,
             took=f"{observation.duration_s:.1f} s" if observation.outcome.ran else "",
-            withheld=self.withheld,
+            traceback=_trace(run),
+            log=_end(self.log_of(observation)),
         )
-        if self.withheld:
-            return evolve(panel, reason=observation.outcome.value)
-        return evolve(panel, traceback=_trace(run), log=_end(self.log_of(observation)))
 
     def _compared(self, run: CellRun, older: tuple[int, ...]) -> int | None:
         """The nearest older cell that has a lock, where its verdict is another."""
@@ -102,11 +98,10 @@ def _choice(cell: Cell) -> tuple[tuple[str, str], ...]:
 
 def _facts(run: CellRun) -> tuple[tuple[str, str], ...]:
     observation = run.observation
-    _, worth = choose_device(observation.device.value, run.probe.repro.device, ())
     lock = observation.lock
     told = [
         ("recognised by", str(run.signature) if run.signature else ""),
-        ("runs on", f"{device_kind(observation.device.value, observation.machine)}. {worth}"),
+        ("runs on", device_worth(observation, run.probe.repro)),
         ("interpreter", f"Python {lock.python}, {lock.platform}" if lock else ""),
         ("seen", observation.started.replace("T", " ").replace("+00:00", " UTC")),
         ("took", f"{observation.duration_s:.1f} s" if observation.outcome.ran else ""),

@@ -20,13 +20,13 @@ def make_record(matrix: MatrixStanding) -> dict[str, Any]:
         "written": matrix.written,
         "command": matrix.command,
         "counts": {word: words.count(word) for word in sorted(set(words))},
-        "cells": [_cell(standing, matrix.withheld) for standing in matrix.standings],
+        "cells": [_cell(standing) for standing in matrix.standings],
         "left_out": [{"what": what, "reason": reason} for what, reason in matrix.left_out],
         "pass_env": list(matrix.pass_env),
     }
 
 
-def _cell(standing: Standing, withheld: str) -> dict[str, Any]:
+def _cell(standing: Standing) -> dict[str, Any]:
     cell, run = standing.cell, standing.run
     record: dict[str, Any] = {
         "name": cell.name,
@@ -38,13 +38,11 @@ def _cell(standing: Standing, withheld: str) -> dict[str, Any]:
     if run is None:
         return record
     seen = run.observation
-    if withheld:
-        record["reason"] = seen.outcome.value
     lock = seen.lock
     return {
         **record,
         "outcome": seen.outcome.value,
-        "signature": str(run.signature) if run.signature is not None and not withheld else None,
+        "signature": str(run.signature) if run.signature is not None else None,
         "observation": seen.key,
         "cached": run.cached,
         "started": seen.started,
@@ -54,7 +52,7 @@ def _cell(standing: Standing, withheld: str) -> dict[str, Any]:
         "metrics": dict(seen.metrics),
         "device": seen.device.value,
         "machine": dict(seen.machine),
-        "as_of": seen.as_of,
+        "as_of": as_of.isoformat() if (as_of := run.probe.combination.as_of) else None,
         "drift": list(seen.drift),
         "lock": {
             "id": lock.id,

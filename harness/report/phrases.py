@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from harness.investigation import Answer, Finding, Status
-from harness.model import Device, Observation, normalized_name
+from harness.model import Device, Observation, Repro, normalized_name
+from harness.run.devices import choose_device
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -114,6 +115,12 @@ def device_kind(device: str, machine: Mapping[str, Any]) -> str:
     driver = f", driver {machine['driver']}" if machine.get("driver") else ""
     kind = {"emulated": "CPU with a stand-in for CUDA", "cpu": "CPU", "cuda": "CUDA"}.get(device, device)
     return f"{kind} ({name}{driver})" if name else kind
+
+
+def device_worth(observation: Observation, repro: Repro) -> str:
+    """On what a run was seen, and what that is worth."""
+    _, worth = choose_device(observation.device.value, repro.device, ())
+    return f"{device_kind(observation.device.value, observation.machine)}. {worth}"
 
 
 def how_to_see_it(kept: KeptAnswer) -> list[str]:

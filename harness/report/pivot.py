@@ -10,7 +10,7 @@ from harness.environment.versions import parsed_version
 from harness.matrix.cells import PACKAGES, PARAMETERS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     import pandas as pd
     from packaging.version import Version
@@ -37,6 +37,19 @@ class Pivot:
     rows: tuple[str, ...]
     columns: tuple[Choice, ...]
     places: Mapping[tuple[str, Choice], tuple[int, ...]]
+
+    def of(self, positions: Collection[int]) -> Pivot:
+        """The same table with these cells alone."""
+        places = {
+            side: kept for side, place in self.places.items() if (kept := tuple(i for i in place if i in positions))
+        }
+        rows, columns = {row for row, _ in places}, {column for _, column in places}
+        return evolve(
+            self,
+            rows=tuple(row for row in self.rows if row in rows),
+            columns=tuple(column for column in self.columns if column in columns),
+            places=places,
+        )
 
 
 def pivot(cells: Sequence[Cell]) -> Pivot:

@@ -6,11 +6,10 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
-import jinja2
 from attrs import evolve
 
-from harness.report import markdown_text
 from harness.report.shortening import shortened
+from harness.report.templating import filled
 
 if TYPE_CHECKING:
     from harness.report.content import ReportContent
@@ -44,12 +43,7 @@ def render_issue(content: ReportContent) -> str:
 
 def render_html(content: ReportContent) -> str:
     """One HTML file without outside resources."""
-    return render_page("report.html.j2", content)
-
-
-def render_page(template: str, content: Any) -> str:
-    """A page of this package's templates, which know their content as `r`; every text in it is escaped."""
-    return _HTML.get_template(template).render(r=content)
+    return filled("report.html.j2", r=content)
 
 
 def render_json(content: ReportContent) -> str:
@@ -66,8 +60,7 @@ RENDERERS = {"markdown": render_markdown, "html": render_html, "json": render_js
 
 
 def _markdown(content: ReportContent) -> str:
-    text = _MARKDOWN.get_template("report.md.j2").render(r=content)
-    return text.strip("\n") + "\n"
+    return filled("report.md.j2", r=content).strip("\n") + "\n"
 
 
 def _cut(text: str) -> str:
@@ -83,30 +76,3 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(item) for item in value]
     return value
-
-
-def _diff_lines(diff: str) -> list[tuple[str, str]]:
-    """Each line of a unified diff with the name of its kind."""
-    kinds = {"+": "added", "-": "removed", "@": "place"}
-    return [(kinds.get(line[:1], "same"), line) for line in diff.split("\n")]
-
-
-def _environment(*, autoescape: bool) -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("harness.report"),
-        autoescape=autoescape,  # noqa: S701 - off for Markdown alone, which has its own filters
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(
-        paragraph=markdown_text.paragraph,
-        span=markdown_text.span,
-        fence=markdown_text.fence,
-        diff_lines=_diff_lines,
-    )
-    return environment
-
-
-_MARKDOWN = _environment(autoescape=False)
-_HTML = _environment(autoescape=True)

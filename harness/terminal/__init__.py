@@ -2,6 +2,7 @@
 
 from harness.terminal.answer import print_answer, print_observation
 from harness.terminal.cells import LiveCells, PlainCells, QuietCells
+from harness.terminal.history import print_history
 from harness.terminal.running import LiveView, PlainView, QuietView
 from harness.terminal.table import print_table
 
@@ -13,6 +14,7 @@ __all__ = [
     "QuietCells",
     "QuietView",
     "print_answer",
+    "print_history",
     "print_observation",
     "print_table",
 ]

@@ -12,7 +12,8 @@ from rich.text import Text
 
 from harness.investigation.cells import CellWatcher
 from harness.terminal.clock import Clock
-from harness.terminal.running import STATE_STYLE, STYLE
+from harness.terminal.running import STYLE
+from harness.terminal.scene import STATE_STYLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +44,7 @@ class _Told(CellWatcher):
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self._clock = Clock[int]()
+        self._clock = Clock()
         self._cells: Sequence[Cell] = ()
         self._search: Grid | None = None
         self._first: dict[str, str] = {}

@@ -3,40 +3,44 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING
 
-C = TypeVar("C", bound=Hashable)
+if TYPE_CHECKING:
+    from collections.abc import Hashable
 
 _UNKNOWN_RUN_S = 15.0  # only until the first run has been timed
 
 
-class Clock(Generic[C]):
-    """Times runs of candidates; with several at once it measures how often one ends, not how long one takes."""
+class Clock:
+    """Times runs by their candidates."""
 
     def __init__(self) -> None:
-        self._begun: dict[C, float] = {}
+        self._begun: dict[Hashable, float] = {}
         self._taken: list[float] = []
         self._last = time.monotonic()
 
-    def started(self, candidate: C) -> None:
-        """A candidate's run has begun."""
+    def started(self, candidate: Hashable) -> None:
+        """A run begins now."""
         self._begun[candidate] = time.monotonic()
 
-    def since(self, candidate: C) -> str:
-        """For how long it has been running, "" if it is not."""
+    def since(self, candidate: Hashable) -> str:
+        """How long it has been running, in words; empty if it is not."""
         return f"{time.monotonic() - self._begun[candidate]:.0f} s" if candidate in self._begun else ""
 
-    def ended(self, candidate: C, *, cached: bool) -> None:
-        """A candidate has its verdict; `cached` ones took no time that tells anything."""
+    def ended(self, candidate: Hashable, *, cached: bool) -> None:
+        """A run has ended, or the store had its answer."""
         now = time.monotonic()
         if not cached:
             self._taken.append(now - self._last)  # with what was installed before it
         self._last = now
         self._begun.pop(candidate, None)
 
+    def left(self, runs: int) -> str:
+        """How long so many runs will take at most, in words."""
+        return f"at most {runs} {'probe' if runs == 1 else 'probes'} left, {self.estimate(runs)}"
+
     def estimate(self, runs: int) -> str:
-        """How long so many more runs will take, in words that say how much is known of it."""
+        """How long so many runs will take, by how often one has ended so far."""
         mean = sum(self._taken) / len(self._taken) if self._taken else _UNKNOWN_RUN_S
         return f"{'about' if self._taken else 'perhaps'} {duration(runs * mean)}"
 

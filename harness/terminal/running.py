@@ -1,4 +1,4 @@
-"""A running bisection: a picture of the range that fills, what is running now, and how long it will take."""
+"""A running search: a picture of the range that fills, what is running now, and how long it will take."""
 
 from __future__ import annotations
 
@@ -12,34 +12,33 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.investigation import Level, Watcher
-from harness.investigation.bisect import Progress
 from harness.model import Judgement, Observation, Signature, Verdict
-from harness.search import PositionState, Trial
 from harness.terminal.clock import Clock
+from harness.terminal.scene import Scene, heading, name_of, picture, source_of
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
     from types import TracebackType
 
 STYLE = {Verdict.GOOD: "green", Verdict.BAD: "red", Verdict.SKIP: "yellow"}
-STATE_STYLE = {
-    PositionState.GOOD: "bold green",
-    PositionState.BAD: "bold red",
-    PositionState.SKIP: "yellow",
-    PositionState.UNTRIED: "default",
-    PositionState.EXCLUDED: "dim",
-}
 
 
 class QuietView(Watcher):
     """Shows nothing (`--json`)."""
 
-    def preparing(self, candidate: Trial) -> None:
+    def begin(self, progress: Scene) -> None:
         """Nothing to show."""
 
-    def running(self, candidate: Trial) -> None:
+    def captured(self, signature: Signature) -> None:
         """Nothing to show."""
 
-    def told(self, candidate: Trial, judgement: Judgement, observation: Observation, *, cached: bool) -> None:
+    def preparing(self, candidate: Hashable) -> None:
+        """Nothing to show."""
+
+    def running(self, candidate: Hashable) -> None:
+        """Nothing to show."""
+
+    def told(self, candidate: Hashable, judgement: Judgement, observation: Observation, *, cached: bool) -> None:
         """Nothing to show."""
 
     def level(self, level: Level, sentence: str) -> None:
@@ -57,10 +56,10 @@ class PlainView(Watcher):
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self._clock = Clock[Trial]()
-        self._progress: Progress | None = None
+        self._clock = Clock()
+        self._progress: Scene | None = None
 
-    def begin(self, progress: Progress) -> None:
+    def begin(self, progress: Scene) -> None:
         """Print what is going to be searched."""
         self._progress = progress
         for line in heading(progress):
@@ -68,24 +67,24 @@ class PlainView(Watcher):
 
     def captured(self, signature: Signature) -> None:
         """Print how the bug will be recognised."""
-        self._print(f"signature, taken from the bad end: {signature}")
+        self._print(f"signature, taken from {source_of(self._progress)}: {signature}")
 
-    def preparing(self, candidate: Trial) -> None:
+    def preparing(self, candidate: Hashable) -> None:
         """Print which release is being installed."""
-        self._print(f"{self._name(candidate)}: resolving and installing")
+        self._print(f"{name_of(self._progress, candidate)}: resolving and installing")
 
-    def running(self, candidate: Trial) -> None:
+    def running(self, candidate: Hashable) -> None:
         """Print which release is running."""
         self._clock.started(candidate)
-        self._print(f"{self._name(candidate)}: running")
+        self._print(f"{name_of(self._progress, candidate)}: running")
 
-    def told(self, candidate: Trial, judgement: Judgement, observation: Observation, *, cached: bool) -> None:
+    def told(self, candidate: Hashable, judgement: Judgement, observation: Observation, *, cached: bool) -> None:
         """Print a verdict, the picture and what is left."""
         self._clock.ended(candidate, cached=cached)
         seconds = "known already" if cached else f"{observation.duration_s:.1f} s"
-        self._print(f"{self._name(candidate)}: {judgement.verdict.value} ({judgement.reason}) [{seconds}]")
+        self._print(f"{name_of(self._progress, candidate)}: {judgement.verdict.value} ({judgement.reason}) [{seconds}]")
         if self._progress is not None and (left := self._progress.search.remaining()):
-            self._print(f"  {picture(self._progress).plain}  {_left(self._clock, left)}")
+            self._print(f"  {picture(self._progress).plain}  {self._clock.left(left)}")
 
     def level(self, level: Level, sentence: str) -> None:
         """Print what is searched now."""
@@ -102,18 +101,15 @@ class PlainView(Watcher):
     def _print(self, line: str) -> None:
         self.console.print(Text(line), soft_wrap=True)
 
-    def _name(self, trial: Trial) -> str:
-        return name_of(self._progress, trial) if self._progress else str(trial.position)
-
 
 class LiveView(Watcher):
     """The same, drawn in place on a terminal. Use it as a context manager."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self._clock = Clock[Trial]()
-        self._progress: Progress | None = None
-        self._busy: dict[Trial, str] = {}
+        self._clock = Clock()
+        self._progress: Scene | None = None
+        self._busy: dict[Hashable, str] = {}
         self._level = self._doing = self._left = ""
         self._since = 0.0
         self._live = Live(console=console, get_renderable=self._render, refresh_per_second=8, transient=True)
@@ -127,7 +123,7 @@ class LiveView(Watcher):
     ) -> None:
         self._live.stop()
 
-    def begin(self, progress: Progress) -> None:
+    def begin(self, progress: Scene) -> None:
         """Print what is going to be searched, and start the picture."""
         self._progress = progress
         for line in heading(progress):
@@ -135,22 +131,24 @@ class LiveView(Watcher):
 
     def captured(self, signature: Signature) -> None:
         """Print how the bug will be recognised."""
-        self.console.print(Text.assemble(("signature, taken from the bad end: ", "dim"), str(signature)))
+        self.console.print(
+            Text.assemble((f"signature, taken from {source_of(self._progress)}: ", "dim"), str(signature))
+        )
 
-    def preparing(self, candidate: Trial) -> None:
+    def preparing(self, candidate: Hashable) -> None:
         """Show which release is being installed."""
         self._busy[candidate] = "resolving and installing"
 
-    def running(self, candidate: Trial) -> None:
+    def running(self, candidate: Hashable) -> None:
         """Show which release is running."""
         self._clock.started(candidate)
         self._busy[candidate] = "running"
 
-    def told(self, candidate: Trial, judgement: Judgement, observation: Observation, *, cached: bool) -> None:
+    def told(self, candidate: Hashable, judgement: Judgement, observation: Observation, *, cached: bool) -> None:
         """Print a verdict above the picture."""
         self._clock.ended(candidate, cached=cached)
         self._busy.pop(candidate, None)
-        name = name_of(self._progress, candidate) if self._progress else str(candidate.position)
+        name = name_of(self._progress, candidate)
         seconds = "known already" if cached else f"{observation.duration_s:.1f} s"
         style = STYLE[judgement.verdict]
         self.console.print(
@@ -201,46 +199,4 @@ class LiveView(Watcher):
                 Text(f"{doing} {since}", style="dim"),
             )
         left = self._progress.search.remaining()
-        return Group(picture(self._progress), rows, Text(_left(self._clock, left) if left else "", style="dim"))
-
-
-def _left(clock: Clock[Trial], runs: int) -> str:
-    return f"at most {runs} {'probe' if runs == 1 else 'probes'} left, {clock.estimate(runs)}"
-
-
-def heading(progress: Progress) -> list[str]:
-    """The first lines: what is searched, where, and what was chosen for the user."""
-    plan = progress.plan
-    first, last = plan.releases[0].version, plan.releases[-1].version
-    what = "release that fixed" if plan.question.find_fix else "release that broke"
-    lines = [
-        f"looking for the {what} {plan.repro.name}: {plan.subject} {first} to {last}, {len(plan.releases)} releases, "
-        f"Python {plan.interpreter.version}, {plan.device.value}"
-    ]
-    lines += [f"  {choice}" for choice in plan.choices]
-    if plan.repro.signature is not None:
-        lines.append(f"  the bug is recognised by: {plan.repro.signature}")
-    if plan.left_out:
-        by_reason: dict[str, list[str]] = {}
-        for row in plan.left_out:
-            by_reason.setdefault(row.reason, []).append(row.release)
-        for reason, releases in by_reason.items():
-            few = ", ".join(releases[:4]) + (f" and {len(releases) - 4} more" if len(releases) > 4 else "")
-            lines.append(f"  left out: {few} ({reason})")
-    return lines
-
-
-def picture(progress: Progress) -> Text:
-    """The range as one letter for each release, the oldest first; what can't matter at the far ends is dropped."""
-    states = progress.search.states
-    shown = [i for i, state in enumerate(states) if state is not PositionState.EXCLUDED]
-    text = Text("[")
-    for i in range(shown[0], shown[-1] + 1) if shown else ():
-        text.append(states[i].symbol, STATE_STYLE[states[i]])
-    return text.append("]")
-
-
-def name_of(progress: Progress, trial: Trial) -> str:
-    """A release's version, and which repetition of it."""
-    version = str(progress.plan.releases[trial.position].version)
-    return version if trial.attempt == 0 else f"{version} (run {trial.attempt + 1})"
+        return Group(picture(self._progress), rows, Text(self._clock.left(left) if left else "", style="dim"))

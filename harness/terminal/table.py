@@ -11,7 +11,7 @@ from harness.report.pivot import axis_name, differences, parts, pivot
 from harness.terminal.running import STYLE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from rich.console import Console
 
@@ -19,16 +19,22 @@ if TYPE_CHECKING:
     from harness.report.pivot import Choice, Pivot
 
 _NOT_RUN = "-"
+_WIDEST = 10_000
 
 
-def print_table(console: Console, standings: Sequence[Standing]) -> None:
-    """The axis with the most values down, what else varies across; a cell that was never run shows "-"."""
-    for title, laid in parts(pivot([standing.cell for standing in standings])):
+def print_table(console: Console, standings: Sequence[Standing], meant: Collection[str] | None = None) -> None:
+    """The axis with the most values down, what else varies across; a cell that was never run shows "-".
+
+    `meant` are the names of the cells to show, of a matrix that has more (None: all).
+    """
+    shown = [i for i, standing in enumerate(standings) if meant is None or standing.cell.name in meant]
+    for title, laid in parts(pivot([standing.cell for standing in standings]).of(shown)):
         if title:
             console.print(Text(f"\n{title}", style="bold"))
         table = _table(laid, standings)
         if not console.is_terminal:  # a log has no width; a table cut to one would lose its words
-            console.width = max(console.width, console.measure(table).maximum)
+            options = console.options.update(max_width=_WIDEST)
+            console.width = max(console.width, console.measure(table, options=options).maximum)
         console.print(table)
 
 
@@ -38,7 +44,8 @@ def _table(laid: Pivot, standings: Sequence[Standing]) -> Table:
     names = [axis_name(axis) for axis in laid.across] if len(laid.across) > 1 else []
     table.add_column(Text("\n".join([*names, axis_name(laid.down)])), no_wrap=True)
     for column in laid.columns:
-        told = [value or _NOT_RUN for value in column] if names else _headings(laid, column)
+        # The last line of headings is that of the axis down.
+        told = [*(value or _NOT_RUN for value in column), " "] if names else _headings(laid, column)
         table.add_column(Text("\n".join(told)))
     for row in laid.rows:
         places = [[standings[i] for i in laid.places.get((row, column), ())] for column in laid.columns]

@@ -123,7 +123,7 @@ def test_a_date_that_is_none(harness, write_repro):
     told, _ = refused(harness, "bisect", "brittle", "--as-of", "yesterday")
     assert told == "--as-of takes era, none or a date such as 2025-06-27, not 'yesterday'"
     told, _ = refused(harness, "probe", "brittle_step", "--as-of", "yesterday")
-    assert told == "--as-of takes a date such as 2025-06-27 for one probe, not 'yesterday'"
+    assert told == "--as-of takes era, none or a date such as 2025-06-27, not 'yesterday'"
 
 
 @pytest.mark.parametrize("option", ["--with", "--hold"])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import subprocess
 import sys
 import venv
 
@@ -135,3 +137,56 @@ def test_python_is_chosen_by_its_path_or_version(harness, write_repro, interpret
     seen = observed(harness, "brittle_step", "--python", interpreter.minor, "--with", "brittle==1.2")
     assert seen["lock"]["python"].startswith(interpreter.minor)
     assert sys.version_info[:2] == tuple(map(int, interpreter.minor.split(".")))
+
+
+def pins(python) -> str:
+    """What is installed beside an interpreter that is entered by hand."""
+    names = "[f'{d.name} {d.version}' for d in importlib.metadata.distributions()]"
+    words = [python, "-c", f"import importlib.metadata; print(*sorted({names}))"]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_an_environment_is_left_where_it_was_asked_for(harness, write_repro, tmp_path):
+    """The repro ran in it, it can be entered afterwards, and it is remade for another lock alone."""
+    write_repro("brittle", body="import sys, brittle\nprint('ran in', sys.prefix)\nbrittle.step()\n")
+    folder = tmp_path / "look here"
+    asked = ("probe", "brittle_step", "--environment", folder, "--with")
+    assert harness(*asked, "brittle==1.2", "--json").code == 0
+    log = next((harness.folder / "results").rglob("*.gz"))
+    assert f"ran in {folder}" in gzip.decompress(log.read_bytes()).decode()
+    assert pins(folder / "bin" / "python") == "brittle 1.2"
+    made = (folder / "pyvenv.cfg").stat().st_ino
+    assert harness(*asked, "brittle==1.2").code == 0
+    assert (folder / "pyvenv.cfg").stat().st_ino == made
+    assert harness(*asked, "brittle==1.6").code == 1
+    assert pins(folder / "bin" / "python") == "brittle 1.6"
+    assert sorted(path.name for path in tmp_path.iterdir() if "building" in path.name) == []
+
+
+def test_what_is_known_is_not_run_again_to_leave_an_environment(harness, write_repro, tmp_path):
+    """The store answers; the environment is there all the same."""
+    write_repro("brittle")
+    first = observed(harness, "brittle_step", "--with", "brittle==1.2")
+    assert observed(harness, "brittle_step", "--with", "brittle==1.2", "--environment", tmp_path / "new") == first
+    assert pins(tmp_path / "new" / "bin" / "python") == "brittle 1.2"
+
+
+def test_a_folder_with_anything_else_in_it_is_not_replaced(harness, write_repro, tmp_path):
+    write_repro("brittle")
+    kept = tmp_path / "mine"
+    kept.mkdir()
+    (kept / "thesis.txt").write_text("years of work")
+    refused = harness("probe", "brittle_step", "--with", "brittle==1.2", "--environment", kept)
+    assert (refused.code, "is not an environment that the harness made" in refused.stderr) == (2, True)
+    assert (kept / "thesis.txt").read_text() == "years of work"
+    both = harness("probe", "brittle_step", "--environment", kept, "--python", sys.executable)
+    assert (both.code, "give one of them" in both.stderr) == (2, True)
+
+
+def test_an_era_is_the_day_of_the_newest_release_that_is_pinned(harness, write_repro):
+    """`brittle` has a release a month from January 2023 on."""
+    write_repro("brittle")
+    seen = observed(harness, "brittle_step", "--with", "brittle==1.2", "--as-of", "era")
+    assert seen["as_of"] == "2023-03-01T13:00:00+00:00"
+    unpinned = harness("probe", "brittle_step", "--as-of", "era")
+    assert (unpinned.code, "needs a release to take the day from" in unpinned.stderr) == (2, True)

@@ -33,7 +33,7 @@ def open_page(browser, tmp_path):
         opened.on("pageerror", lambda error: said.append(str(error)))
         opened.on("request", lambda request: said.append(request.url))
         opened.goto(path.as_uri() + fragment)
-        said.remove(path.as_uri() + fragment)
+        said.remove(path.as_uri())
         return opened, said
 
     return opening

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attrs import evolve
-from matrices import SMALL, cell_of, large, stand
+from standing_matrices import SMALL, cell_of, large, stand
 
 from harness.report.heat_map import heat_maps, neighbours
 from harness.report.matrix_content import Head

@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
-from matrices import SMALL, cell_of, large
+from standing_matrices import SMALL, cell_of, large
 
 from harness.matrix import Cell
 from harness.report.pivot import axis_name, differences, labels, parts, pivot
@@ -79,3 +79,10 @@ def test_too_many_columns_become_several_tables():
         ("till = 3.0", 6, ("python", "parameters.case")),
     ]
     assert parts(pivot(CELLS)) == [("", pivot(CELLS))]
+
+
+def test_a_part_of_the_cells_keeps_its_place():
+    laid = pivot(CELLS).of([1, 2])
+    assert (laid.down, laid.rows, laid.columns) == ("packages.shop", ("1.10",), (("whole",), ("half",)))
+    assert laid.places == {("1.10", ("whole",)): (1,), ("1.10", ("half",)): (2,)}
+    assert pivot(CELLS).of(range(len(CELLS))) == pivot(CELLS)

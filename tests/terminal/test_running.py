@@ -17,7 +17,7 @@ from harness.model.repro import parse_repro
 from harness.search import Bisection, Trial
 from harness.terminal import LiveView, PlainView
 from harness.terminal.clock import duration
-from harness.terminal.running import heading, picture
+from harness.terminal.scene import heading, picture
 
 
 @frozen

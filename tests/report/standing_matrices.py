@@ -42,7 +42,9 @@ def run_of(cell: Cell, verdict: Verdict, **more: object) -> CellRun:
     }[verdict]
     shop = str(cell.choice.get("packages.shop", "1.0"))
     if observation.lock is not None:
-        observation = evolve(observation, lock=lock_of(shop=shop, till="3.0", coin="0.9" if shop < "1.2" else "1.0"))
+        observation = evolve(
+            observation, lock=lock_of(shop=shop, till="3.0", coin="0.9" if verdict is Verdict.GOOD else "1.0")
+        )
     observation = evolve(observation, **{"key": f"key of {cell.name}", **more})
     reasons = {Verdict.GOOD: "ran to its end", Verdict.BAD: "ValueError: no price", Verdict.SKIP: "nothing fits"}
     probe = Probe(REPRO, Combination("3.11.7", ("till", *cell.requirements)))

@@ -1,0 +1,40 @@
+"""What a user writes is read here, or refused in one sentence: versions, requirements, dates."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.version import InvalidVersion, Version
+
+from harness.errors import UserMistake
+from harness.model import normalized_name
+
+
+def version_of(text: str) -> Version:
+    """A version without its local label, which names a build and no release. Raises `UserMistake`."""
+    try:
+        return Version(Version(text).public)
+    except InvalidVersion as error:
+        raise UserMistake(f"{text!r} is not a version", hint="write for instance 4.52.4") from error
+
+
+def required_name(text: str) -> str:
+    """The normalised name of the project that a requirement is for. Raises `UserMistake`."""
+    try:
+        return normalized_name(Requirement(text).name)
+    except InvalidRequirement as error:
+        raise UserMistake(
+            f"{text!r} is not a requirement: {str(error).splitlines()[0]}", hint="write for instance 'torch==2.8.0'"
+        ) from error
+
+
+def as_of_date(text: str) -> str:
+    """One of "era", "none" or an ISO date, as it was written. Raises `UserMistake`."""
+    if text in ("era", "none"):
+        return text
+    try:
+        datetime.fromisoformat(text)
+    except ValueError as error:
+        raise UserMistake(f"--as-of takes era, none or a date such as 2025-06-27, not {text!r}") from error
+    return text

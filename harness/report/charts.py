@@ -1,0 +1,137 @@
+"""Numbers over releases as charts: inline SVG that takes its colours from the page and asks for nothing else."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from xml.etree.ElementTree import Element
+
+_WIDTH, _HEIGHT = 520, 250
+_LABELS = 18  # more do not fit beside each other
+_RADIUS = {"bad": 5}
+_TITLES = {"duration_s": "run, seconds", "peak_memory_mib": "peak memory, MiB"}
+# Scripts, a style sheet of fixed colours, and what a script would show as tooltips: the page has its own, or none.
+_DROPPED = {"script", "style", "desc", "title"}
+
+
+@frozen
+class ChartPoint:
+    """One number: `metric` chooses the chart, `series` the line in it, `label` the place on its x axis.
+
+    `verdict` is good, bad or skip; `href` is where a click on the point leads, "" for nowhere.
+    """
+
+    metric: str
+    label: str
+    value: float
+    verdict: str
+    series: str = ""
+    href: str = ""
+
+
+@frozen
+class Chart:
+    """One metric: a `<svg>` element to stand in a page that has the rules of `charts.css`; "" if nothing can be drawn.
+
+    `series` are the names of its lines, in the order of their colours; `missing` names the points that can't be drawn,
+    such as a loss that is not a number.
+    """
+
+    title: str
+    svg: str
+    series: tuple[str, ...]
+    missing: tuple[str, ...] = ()
+
+
+def metric_charts(points: Iterable[ChartPoint]) -> tuple[Chart, ...]:
+    """A chart for each metric, all with the same x axis, so that a label without a number is a gap to be seen.
+
+    Metrics, lines and labels keep the order of the points; of two points for the same place the later one counts.
+    """
+    points = tuple(points)
+    labels = list(dict.fromkeys(point.label for point in points))
+    by_metric: dict[str, list[ChartPoint]] = {}
+    for point in points:
+        by_metric.setdefault(point.metric, []).append(point)
+    return tuple(_chart(metric, found, labels) for metric, found in by_metric.items())
+
+
+def _chart(metric: str, points: list[ChartPoint], labels: list[str]) -> Chart:
+    title = _TITLES.get(metric, metric)
+    series: dict[str, dict[str, ChartPoint]] = {}
+    for point in points:
+        series.setdefault(point.series, {})[point.label] = point
+    drawn = _line_chart(
+        width=_WIDTH,
+        height=_HEIGHT,
+        margin=8,
+        js=(),
+        show_legend=False,
+        allow_interruptions=True,
+        x_label_rotation=45,
+        x_labels_major_every=math.ceil(len(labels) / _LABELS),
+        show_minor_x_labels=False,
+        max_scale=6,
+        formatter=lambda value: f"{value:g}",
+        disable_xml_declaration=True,
+    )
+    drawn.x_labels = labels
+    for name, found in series.items():
+        drawn.add(name, [_dot(title, found.get(label)) for label in labels])
+    drawn.add_xml_filter(lambda root: _for_a_page(root, title))
+    return Chart(
+        title=title,
+        svg=drawn.render(is_unicode=True).strip() if any(math.isfinite(point.value) for point in points) else "",
+        series=tuple(series),
+        missing=tuple(
+            f"{_place(point)}: {point.value}"
+            for found in series.values()
+            for point in found.values()
+            if not math.isfinite(point.value)
+        ),
+    )
+
+
+def _line_chart(**settings: Any) -> Any:
+    import pygal  # type: ignore[import-untyped]  # here, since only who draws should wait for it
+
+    # It leaves a finder of plugins behind that Python 3.11 warns of at every later import.
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, pygal.PluginImportFixer)]
+    return pygal.Line(**settings)
+
+
+def _dot(title: str, point: ChartPoint | None) -> Mapping[str, Any] | None:
+    if point is None or not math.isfinite(point.value):
+        return None
+    told = f"{_place(point)}: {title} = {point.value:g} ({point.verdict})"
+    node = {"class": f"dot {point.verdict}", "r": _RADIUS.get(point.verdict, 4), "aria-label": told}
+    return {"value": point.value, "node": node, **({"xlink": point.href} if point.href else {})}
+
+
+def _place(point: ChartPoint) -> str:
+    return f"{point.label}, {point.series}" if point.series else point.label
+
+
+def _for_a_page(root: Element, title: str) -> Element:
+    """Without what a page must not get twice, or from elsewhere; with a tooltip that needs no script on each point."""
+    root.attrib.pop("id", None)
+    root.set("role", "img")
+    root.set("aria-label", f"{title}, by release")
+    for parent in list(root.iter()):
+        for child in list(parent):
+            is_comment = not isinstance(child.tag, str)
+            if is_comment or child.tag in _DROPPED or "tooltip" in child.get("class", ""):
+                parent.remove(child)
+        if parent.tag == "a":
+            parent.attrib.pop("target", None)
+        if parent.tag == "circle":
+            tooltip = parent.makeelement("title", {})
+            tooltip.text = parent.get("aria-label", "")
+            parent.append(tooltip)
+    return root

@@ -1,0 +1,56 @@
+"""A history for a person to read: the windows, what was not seen, and how to go on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from harness.investigation.history import HistoryStatus
+from harness.investigation.history.answer import RowState
+from harness.terminal.clock import duration
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from harness.investigation.history import History
+
+_STATUS_STYLE = {HistoryStatus.BROKEN: "bold red", HistoryStatus.NEVER_BROKEN: "bold green"}
+_STATE_STYLE = {
+    RowState.GOOD: "bold green",
+    RowState.BAD: "bold red",
+    RowState.SKIP: "yellow",
+    RowState.BETWEEN_GOOD: "green",
+    RowState.BETWEEN_BAD: "red",
+}
+
+
+def print_history(console: Console, history: History, results: str) -> None:
+    """The sentence, the picture of the range, what limits the answer, what was skipped."""
+    console.print()
+    console.print(Text(history.sentence, style=_STATUS_STYLE.get(history.status, "bold yellow")))
+    console.print(Text("  ").append_text(_picture(history)))
+    console.print(
+        Text("  G good, B bad, S skip; g and b not run, as the runs around them agree; ? not run", style="dim")
+    )
+    if history.signature is not None:
+        console.print(f"  recognised by: {history.signature}", markup=False, highlight=False)
+    for note in history.notes:
+        console.print(Text(f"  {note}"))
+    for row in history.rows:
+        if row.state is RowState.SKIP:
+            console.print(Text.assemble(("  skipped ", "yellow"), f"{row.release}: {row.reason}"))
+    counted = f"{history.probes} of {history.tried} releases run now, {history.known} known already"
+    console.print(
+        Text(f"  {counted}, {duration(history.wall_s)}; seen on {history.device}; records in {results}", style="dim")
+    )
+    if history.advice:
+        console.print(Text(history.advice), soft_wrap=True)
+
+
+def _picture(history: History) -> Text:
+    rows = [row for row in history.rows if row.state is not RowState.LEFT_OUT]
+    text = Text("[")
+    for row in rows:
+        text.append(row.state.symbol, _STATE_STYLE.get(row.state, "default"))
+    return text.append(f"]  {rows[0].release} to {rows[-1].release}")

@@ -1,0 +1,198 @@
+"""`harness matrix`: cells run, shown as a table, written as a page."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from support import SIGNED
+
+TINY = """
+[axes]
+repro = "brittle_step"
+[axes.packages]
+brittle = ["1.5", "1.6", "1.10"]
+"""
+
+
+@pytest.fixture
+def matrix(harness, write_repro):
+    """Run `harness matrix` on a file with this text."""
+    write_repro("brittle")
+
+    def run(text: str, *words: str, **environ: str):
+        folder = harness.folder / "matrices"
+        folder.mkdir(exist_ok=True)
+        (folder / "tiny.toml").write_text(text, encoding="utf-8")
+        return harness("matrix", "matrices/tiny.toml", *words, **environ)
+
+    run.folder = harness.folder
+    return run
+
+
+def page_of(matrix) -> str:
+    return (matrix.folder / "results/matrices/tiny.html").read_text()
+
+
+def record_of(matrix):
+    return json.loads((matrix.folder / "results/matrices/tiny.json").read_text())
+
+
+def verdicts(record) -> dict[str, str]:
+    return {cell["choice"]["packages.brittle"]: cell["verdict"] for cell in record["cells"]}
+
+
+def test_cells_run_and_bad_is_an_answer(matrix):
+    ended = matrix(TINY, "--lanes", "2")
+    assert ended.code == 0, ended.stderr
+    assert [line.split() for line in ended.stdout.splitlines()] == [
+        ["brittle", "verdict"],
+        ["1.5", "good"],
+        ["1.6", "bad"],
+        ["1.10", "good"],
+        ["page:", "results/matrices/tiny.html"],
+    ]
+    assert "3 cells to judge" in ended.stderr
+    assert "1 cell left" in ended.stderr
+    assert verdicts(record_of(matrix)) == {"1.5": "good", "1.6": "bad", "1.10": "good"}
+    assert "RuntimeError: the step is broken" in page_of(matrix)
+    assert "harness matrix matrices/tiny.toml --lanes 2" in page_of(matrix)
+
+
+def test_what_was_run_is_known(matrix):
+    matrix(TINY, "-k", "1_6")
+    again = matrix(TINY, "--json").json
+    assert [cell["cached"] for cell in again["cells"]] == [False, True, False]
+    assert again == record_of(matrix)
+
+
+def test_a_cell_that_can_not_be_judged_ends_with_3_and_says_why(matrix):
+    ended = matrix(TINY.replace('"1.10"', '"9.9"'))
+    assert ended.code == 3
+    assert "9.9" in record_of(matrix)["cells"][2]["reason"]
+    assert verdicts(record_of(matrix))["9.9"] == "skip"
+
+
+def test_words_choose_cells_and_the_page_keeps_the_others(matrix):
+    """What was run before is on the page; what never was says so."""
+    matrix(TINY, "-k", "1_5")
+    ended = matrix(TINY, "-k", "brittle_1_6 or nothing")
+    assert [line.split() for line in ended.stdout.splitlines()[1:-1]] == [["1.6", "bad"]]
+    assert verdicts(record_of(matrix)) == {"1.5": "good", "1.6": "bad", "1.10": "not run"}
+
+
+def test_show_runs_nothing(matrix):
+    assert matrix(TINY, "--show").stdout.splitlines()[1:4] == [
+        "1.5      -      ",
+        "1.6      -      ",
+        "1.10     -      ",
+    ]
+    matrix(TINY, "-k", "1_6")
+    ended = matrix(TINY, "--show")
+    assert ended.code == 0
+    assert verdicts(record_of(matrix)) == {"1.5": "not run", "1.6": "bad", "1.10": "not run"}
+    assert ended.stderr == ""
+
+
+def test_a_list_is_what_nox_and_others_run(matrix):
+    listed = matrix(TINY, "--list", "--json").json
+    assert listed["matrix"] == "tiny"
+    assert listed["left_out"] == []
+    assert listed["cells"][0] == {
+        "name": "brittle_step-brittle-1.5",
+        "arguments": ["brittle_step", "--with", "brittle==1.5", "--device", "auto"],
+        "tags": ["brittle_step", "brittle_1_5"],
+        "python": None,
+    }
+    assert matrix(TINY, "--list", "-k", "1_6").stdout == "brittle_step-brittle-1.6\n"
+    assert not (matrix.folder / "results").exists()
+
+
+def test_words_become_releases_of_the_index(matrix):
+    text = TINY.replace('brittle = ["1.5", "1.6", "1.10"]', 'brittle = ["1.5", ">=1.9,<1.11"]')
+    assert matrix(text, "--list").stdout.split() == [
+        f"brittle_step-brittle-{version}" for version in ("1.5", "1.9", "1.10")
+    ]
+
+
+def test_what_is_left_out_is_told(matrix, write_repro):
+    write_repro("mixed")
+    text = 'axes.repro = "mixed_step"\naxes.packages.mixed = [">=1.0,<1.2"]'
+    listed = matrix(text, "--list", "--json").json
+    assert [cell["name"] for cell in listed["cells"]] == ["mixed_step-mixed-1.0"]
+    assert listed["left_out"] == [{"project": "mixed", "version": "1.1", "reason": "yanked: it deletes files"}]
+    ended = matrix(text)
+    assert "left out: mixed 1.1 (yanked: it deletes files)" in ended.stderr
+    assert "yanked: it deletes files" in page_of(matrix)
+
+
+def test_a_covering_subset_says_what_it_leaves_out(matrix):
+    text = TINY + 'helper = ["1.0", "2.0"]\n[axes.parameters]\nsize = [1, 2]\n'
+    whole = matrix(text, "--list").stdout.split()
+    ended = matrix(text, "--list", "--cover", "pairs")
+    kept = ended.stdout.split()
+    assert set(kept) < set(whole)
+    assert ended.stderr.startswith(f"{len(kept)} of 12 cells have 16 of 16 pairs of values; left out: ")
+    left = ended.stderr.strip().partition("left out: ")[2].split(", ")
+    assert sorted([*kept, *left]) == sorted(whole)
+
+
+def test_a_python_that_is_not_there_is_a_skip_and_the_others_run(matrix):
+    ended = matrix(TINY.replace('"1.6", "1.10"]', '"1.6"]') + '[[include]]\npackages.brittle = "1.5"\npython = "3.3"\n')
+    assert ended.code == 3
+    assert "skipped cells: no Python 3.3 on this machine" in ended.stderr
+    cells = record_of(matrix)["cells"]
+    assert [cell["verdict"] for cell in cells] == ["good", "bad", "skip"]
+    assert cells[2]["reason"] == "no Python 3.3 on this machine"
+
+
+def test_no_python_at_all_is_a_mistake(matrix):
+    ended = matrix(TINY.replace("[axes.packages]", 'python = "3.3"\n[axes.packages]'))
+    assert (ended.code, "no Python 3.3 on this machine" in ended.stderr) == (2, True)
+
+
+def test_days_are_taken_by_cells_that_name_none(matrix):
+    text = 'axes.repro = "brittle_step"\naxes.packages.brittle = "1.5"\n'
+    matrix(text, "--as-of", "2023-09-15")
+    (cell,) = record_of(matrix)["cells"]
+    assert cell["as_of"] == "2023-09-15T00:00:00+00:00"
+    assert matrix(text, "--as-of", "today").code == 0
+    assert record_of(matrix)["cells"][0]["as_of"] > "2026"
+    ended = matrix(text, "--as-of", "soon")
+    assert (ended.code, "--as-of takes a date such as 2025-06-27, or today" in ended.stderr) == (2, True)
+    ended = matrix(text, "--as-of", "today", "--show")
+    assert (ended.code, "give a date" in ended.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("-k", "no_such_cell"), "means none of the 3 cells"),
+        (("-k", "1_5 and"), "-k takes words joined by and, or, not"),
+    ],
+)
+def test_mistakes_are_told_in_one_sentence(matrix, words, told):
+    ended = matrix(TINY, *words)
+    assert (ended.code, told in ended.stderr) == (2, True)
+    assert not (matrix.folder / "results").exists()
+
+
+def test_a_file_that_is_not_there_is_told(harness):
+    ended = harness("matrix", "matrices/none.toml")
+    assert (ended.code, "can't read the matrix matrices/none.toml" in ended.stderr) == (2, True)
+
+
+def test_a_secret_that_a_run_saw_is_not_on_the_page(matrix, write_repro):
+    """Nor does anything that it printed stay there once nobody can tell the secret any more."""
+    body = 'import os\n\nprint("the place is", os.environ["MY_PLACE"])\nraise RuntimeError(os.environ["MY_PLACE"])\n'
+    write_repro("brittle", body=body, tool=SIGNED.replace("the step is broken", ""))
+    place = "somewhere-nobody-knows"
+    assert matrix(TINY, "-k", "1_5", "--pass-env", "MY_PLACE", MY_PLACE=place).code == 0
+    page = page_of(matrix)
+    assert "the place is &lt;secret&gt;" in page
+    assert place not in page + json.dumps(record_of(matrix))
+    matrix(TINY, "--show")
+    page = page_of(matrix)
+    assert "they saw MY_PLACE, which is not set now" in page
+    assert "the place is" not in page
+    assert place not in page + json.dumps(record_of(matrix))

@@ -1,0 +1,89 @@
+"""`harness matrix FILE --list`: the cells as they are today, what is left out of them, and mistakes in one sentence."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from wheelhouse import Wheelhouse
+
+from harness.cli.probe import probe
+
+TEXT = """
+[axes]
+repro = "step"
+[axes.packages]
+brittle = {versions}
+"""
+
+
+@pytest.fixture
+def listed(harness, tmp_path):
+    """List a matrix on an index of its own; more words go to the command."""
+    house = Wheelhouse(tmp_path / "own")
+    for month, version in enumerate(["1.0", "1.1", "1.2", "2.0", "2.1rc1"], start=1):
+        yanked = "wrong" if version == "1.2" else None
+        house.add("brittle", version, uploaded=f"2025-0{month}-01T12:00:00Z", yanked=yanked)
+
+    def run(versions: str, *words: str, more: str = "", **environ: str):
+        path = harness.folder / "small.toml"
+        path.write_text(TEXT.format(versions=versions) + more, encoding="utf-8")
+        return harness("matrix", path, "--list", *words, **house.environ, HARNESS_CACHE_DIR=str(tmp_path), **environ)
+
+    return run
+
+
+def test_words_are_looked_up_in_the_index(listed):
+    ended = listed('["latest 3", "prereleases"]')
+    assert ended.code == 0
+    names = ["step-brittle-1.0", "step-brittle-1.1", "step-brittle-2.0", "step-brittle-2.1rc1"]
+    assert ended.stdout.splitlines() == names
+    assert ended.stderr.splitlines() == ["left out: brittle 1.2 (yanked: wrong)"]
+
+
+def test_the_list_as_json_has_all_that_runs_a_cell(listed):
+    """The arguments are those of `harness probe`."""
+    document = listed('[">=1.1,<2"]', "--json", more="\n[axes.parameters]\nlayers = 2\n").json
+    assert document["matrix"] == "small"
+    (cell,) = document["cells"]
+    assert (cell["name"], cell["python"]) == ("step-brittle-1.1-layers=2", None)
+    assert cell["tags"] == ["step", "brittle_1_1", "layers_2"]
+    assert probe.make_context("probe", cell["arguments"]).params["with_"] == ("brittle==1.1",)
+    assert document["left_out"] == [{"project": "brittle", "version": "1.2", "reason": "yanked: wrong"}]
+
+
+def test_a_python_need_not_be_here_to_list_its_cells(listed):
+    ended = listed('"latest"', more='\n[[include]]\nrepro = "step"\npython = "3.99"\n')
+    assert ended.stdout.splitlines() == ["step-brittle-2.0", "step-brittle-2.0-py3.99"]
+
+
+def test_a_covering_says_what_it_leaves_out(listed):
+    axes = "\n[axes.parameters]\na = [1, 2]\nb = [1, 2]\n"
+    ended = listed('["1.0", "2.0"]', "--cover", "pairs", more=axes)
+    assert len(ended.stdout.splitlines()) == 4
+    assert "4 of 8 cells have 12 of 12 pairs of values; left out: step-brittle-" in ended.stderr
+    document = listed('["1.0", "2.0"]', "--cover", "pairs", "--json", more=axes).json
+    names = {row["cell"] for row in document["left_out"]} | {cell["name"] for cell in document["cells"]}
+    assert len(names) == 8
+
+
+@pytest.mark.parametrize(
+    ("versions", "sentence"),
+    [
+        ('"newest"', "is neither a version such as 4.53.0, nor a range"),
+        ('"latest >9"', "no release of brittle that can be tried is meant by 'latest >9'"),
+    ],
+)
+def test_a_mistake_is_one_sentence_on_stderr(listed, versions, sentence):
+    ended = listed(versions, "--json")
+    assert (ended.code, ended.stdout) == (2, "")
+    assert sentence in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_without_the_index_words_can_not_be_looked_up(listed):
+    """Versions alone need no index."""
+    assert listed('"1.0"', UV_NO_INDEX="1").code == 0
+    ended = listed('"latest"', UV_NO_INDEX="1")
+    assert (ended.code, "no project named 'brittle'" in ended.stderr) == (2, True)
+    assert json.loads(listed('"latest"', "--json").stdout)["cells"][0]["name"] == "step-brittle-2.0"

@@ -1,0 +1,37 @@
+"""Which cells of a matrix are to run."""
+
+from __future__ import annotations
+
+from harness.matrix import LeftOut, Matrix
+from harness.matrix.choice import choose
+
+MATRIX = Matrix(
+    "tiny",
+    {"repro": ("step",), "packages.shop": ("1.0", "2.0"), "parameters.a": (1, 2, 3), "parameters.b": (1, 2, 3)},
+    left_out=(LeftOut("shop", "1.5", "yanked"),),
+)
+
+
+def test_all_cells_unless_words_choose():
+    assert choose(MATRIX).cells == MATRIX.cells
+    chosen = choose(MATRIX, "shop_2_0 and a_3")
+    assert chosen.names == {cell.name for cell in chosen.cells}
+    assert [cell.choice["parameters.b"] for cell in chosen.cells] == [1, 2, 3]
+    assert chosen.left_out == (("shop 1.5", "yanked"),)
+
+
+def test_of_these_a_covering_subset():
+    chosen = choose(MATRIX, "shop_2_0 or a_1", "pairs")
+    assert chosen.covering is not None
+    assert {*chosen.names, *(cell.name for cell in chosen.covering.left_out)} == choose(MATRIX, "shop_2_0 or a_1").names
+    assert len(chosen.left_out) == 1 + len(chosen.covering.left_out)
+
+
+def test_the_list_has_commands_and_what_is_left_out():
+    chosen = choose(MATRIX, cover="pairs")
+    listed = chosen.as_json()
+    assert chosen.covering is not None
+    assert listed["left_out"][0] == {"project": "shop", "version": "1.5", "reason": "yanked"}
+    assert [row["cell"] for row in listed["left_out"][1:]] == [cell.name for cell in chosen.covering.left_out]
+    assert listed["cells"][0]["arguments"][0] == "step"
+    assert listed["cells"][0]["python"] is None

@@ -1,0 +1,180 @@
+"""What the page of a matrix says of each cell and of the whole, and that nothing private is in it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from answers import BAD_RUN
+from attrs import evolve
+from standing_matrices import SMALL, cell_of, matrix_of, run_of, stand
+from test_redact import HERE, PLANT, SECRETS
+
+from harness.investigation.standing import Standing
+from harness.model import Device, Judgement, RaisedException, StackFrame, Verdict
+from harness.report import private_here
+from harness.report.matrix_building import make_matrix_content
+from harness.report.render import render_record
+from harness.report.templating import filled
+
+
+def content_of(matrix, log="", **more):
+    return make_matrix_content(matrix, lambda observation: log, **more)
+
+
+def panels_of(matrix, log=""):
+    return {panel.label: panel for panel in content_of(matrix, log).panels}
+
+
+def test_the_whole_is_told_in_counts_and_words():
+    content = content_of(SMALL)
+    assert content.sentence == "5 cells: 2 bad, 1 good, 1 skip, 1 not run."
+    assert [(count.number, count.word) for count in content.counts] == [
+        (2, "bad"),
+        (1, "good"),
+        (1, "skip"),
+        (1, "not run"),
+    ]
+    assert content.readings == (("case=whole", "good 1.9, bad 1.10, skip 1.11"), ("case=half", "bad 1.10"))
+    assert content.about == "Sells a thing."
+    assert dict(content.facts) == {
+        "Repro": "sale",
+        "Recognised by": 'ValueError, "no price"',
+        "Device": "CPU. Runs on the CPU: bugs of kernels and of the driver can't show.",
+        "Python": "3.11.7",
+        "Platform": "linux-x86_64",
+        "Seen": "2026-01-02",
+    }
+
+
+def test_what_changes_all_the_time_is_not_told_in_full():
+    cells = [cell_of(shop=f"1.{n}") for n in range(20)]
+    ((_, told),) = content_of(matrix_of(stand("gb" * 10, cells))).readings
+    assert told.endswith("bad 1.5, and 14 more changes")
+
+
+def test_what_is_not_a_row_of_releases_is_not_told_as_one():
+    content = content_of(matrix_of(stand("gb", [cell_of(case="a"), cell_of(case="b")])))
+    assert content.readings == ()
+    assert all(panel.older == panel.newer == panel.changes_title == "" for panel in content.panels)
+
+
+def test_a_cell_says_why_and_how_to_see_it_again():
+    panel = panels_of(SMALL, "the last line")["shop 1.10, case=whole"]
+    assert (panel.word, panel.reason) == ("bad", "ValueError: no price")
+    assert panel.command == "harness probe sale --with shop==1.10 --param 'case=\"whole\"' --device auto"
+    assert panel.again.startswith("harness probe --again ")
+    assert panel.log == "the last line"
+    assert panel.traceback.endswith("no price\nnot even a small one")
+    assert "stop" in panel.traceback
+    facts = dict(panel.facts)
+    assert facts["shop"] == "1.10"
+    assert facts["runs on"] == "CPU. Runs on the CPU: bugs of kernels and of the driver can't show."
+    assert dict(panel.versions) == {"shop": "1.10", "till": "3.0"}
+
+
+def test_a_long_command_has_an_option_on_each_line():
+    cell = evolve(cell_of(shop="1.10"), hold=("a-long-name==1.0", "another-long-name==2.0", "a-third-name==3.0"))
+    (panel,) = content_of(matrix_of(stand("g", [cell]))).panels
+    assert panel.command.splitlines()[:2] == ["harness probe sale \\", "    --with shop==1.10 \\"]
+
+
+def test_where_the_verdict_turns_the_locks_are_compared():
+    """With the nearest older cell of the same column that has a lock."""
+    panels = panels_of(SMALL)
+    turned = panels["shop 1.10, case=whole"]
+    assert turned.changes_title == "shop 1.9, case=whole (good)"
+    assert turned.changes == ("coin 0.9 -> 1.0", "shop 1.9 -> 1.10")
+    assert panels["shop 1.9, case=whole"].changes_title == ""
+    cells = [cell_of(shop=f"1.{n}") for n in (0, 1, 2, 3)]
+    told = content_of(matrix_of(stand("gsbb", cells))).panels
+    assert [panel.changes_title for panel in told] == ["", "shop 1.0 (good)", "shop 1.0 (good)", ""]
+    assert [panel.older for panel in told] == ["", *(panel.id for panel in told[:-1])]
+    assert [panel.newer for panel in told] == [*(panel.id for panel in told[1:]), ""]
+
+
+def test_a_cell_that_was_not_run_has_its_command_and_no_more():
+    panel = panels_of(SMALL)["shop 1.11, case=half"]
+    assert (panel.word, panel.state, panel.again, panel.log) == ("not run", "not-run", "", "")
+    assert panel.command.startswith("harness probe sale")
+    hindered = Standing(cell_of(shop="1.0"), hindered="no Python 3.1 on this machine")
+    (panel,) = content_of(matrix_of((hindered,))).panels
+    assert (panel.word, panel.reason) == ("skip", "no Python 3.1 on this machine")
+
+
+def test_a_stand_in_is_told_for_what_it_is_worth():
+    run = run_of(cell_of(shop="1.0"), Verdict.BAD, device=Device.EMULATED)
+    content = content_of(matrix_of((Standing(run.cell, run),)))
+    told = dict(content.panels[0].facts)["runs on"]
+    assert told.startswith("CPU with a stand-in for CUDA. Runs with a stand-in for CUDA")
+    assert dict(content.facts)["Device"] == told
+
+
+def test_a_long_log_is_shown_from_its_end():
+    panel = panels_of(SMALL, "x" * 1500 + "\n" + "y\n" * 30_000 + "the end")["shop 1.10, case=half"]
+    assert panel.log.endswith("y\nthe end")
+    wide = panels_of(SMALL, ("z" * 1000 + "\n") * 100)["shop 1.10, case=half"].log
+    assert wide.startswith("...\nzzz")
+    assert len(wide) < 21_000
+
+
+def test_the_record_has_every_cell_with_what_it_was_seen_by():
+    run = run_of(cell_of(shop="1.0"), Verdict.GOOD, metrics={"loss": float("nan"), "norm": 2.0})
+    record = json.loads(render_record(content_of(matrix_of((Standing(run.cell, run),))).record))
+    (cell,) = record["cells"]
+    assert (record["schema"], record["matrix"], record["counts"]) == (1, "till", {"good": 1})
+    assert (cell["verdict"], cell["reason"], cell["cached"]) == ("good", "ran to its end", False)
+    assert cell["metrics"] == {"loss": None, "norm": 2.0}
+    assert cell["lock"]["versions"] == {"shop": "1.0", "till": "3.0", "coin": "0.9"}
+    assert (cell["choice"]["packages.shop"], cell["device"], cell["seconds"]) == ("1.0", "cpu", 2.0)
+    assert cell["observation"] == run.observation.key
+    untried = json.loads(render_record(content_of(SMALL).record))["cells"][-1]
+    assert (untried["verdict"], "lock" in untried) == ("not run", False)
+
+
+@pytest.fixture
+def planted():
+    """A matrix with something private in every text of it."""
+    frame = StackFrame("/srv/people/jane.doe/lib.py", 1, "jane", "shop", PLANT)
+    raised = RaisedException("builtins.ValueError", PLANT, frames=(frame,))
+    run = run_of(
+        cell_of(shop="1.0"), Verdict.BAD, exception=raised, machine={"name": "workhorse"}, drift=(PLANT,), detail=PLANT
+    )
+    run = evolve(run, judgement=Judgement(Verdict.BAD, PLANT))
+    odd = evolve(cell_of(shop="1.1"), params={"path": PLANT}, hold=(), name=PLANT)
+    return matrix_of(
+        (Standing(run.cell, run), Standing(odd, hindered=PLANT)), command=PLANT, left_out=((PLANT, PLANT),)
+    )
+
+
+def written(content) -> str:
+    return filled("matrix.html.j2", r=content) + render_record(content.record)
+
+
+def test_what_is_planted_everywhere_is_found_nowhere(planted):
+    private = private_here(
+        HERE, {Path("/var/tmp/probes"): "<scratch>"}, addresses=["https://mirror.corp.example/simple"]
+    )
+    text = written(content_of(planted, PLANT, private=private))
+    assert [secret for secret in SECRETS if secret in text] == []
+    assert "&lt;secret&gt;" in text
+
+
+def test_a_page_without_redaction_would_show_it(planted):
+    """The plant is in the page and in the record, so that the test above can fail."""
+    content = content_of(planted, PLANT)
+    assert "workhorse" in filled("matrix.html.j2", r=content)
+    assert "workhorse" in render_record(content.record)
+
+
+def test_what_can_not_be_redacted_is_withheld():
+    """Messages and logs of runs that saw a variable whose value nobody knows any more."""
+    why = "What runs printed is left out: they saw MY_TOKEN, which is not set now."
+    content = content_of(evolve(SMALL, withheld=why), "a line of the log")
+    text = written(content)
+    assert why in text
+    assert [
+        told for told in ("a line of the log", "ValueError: no price", "not even a small one") if told in text
+    ] == []
+    assert BAD_RUN.outcome.value in text

@@ -1,0 +1,60 @@
+"""The verdicts of a matrix as lines of text."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from harness.investigation.standing import Standing
+from harness.matrix import Cell
+from harness.terminal import print_table
+
+
+def cell(name: str, hold: tuple[str, ...] = (), **choice: str) -> Standing:
+    axes = {"shop": "packages.shop", "till": "packages.till", "case": "parameters.case"}
+    chosen = {"repro": "sale", **{axes.get(axis, axis): value for axis, value in choice.items()}}
+    return Standing(Cell(name, "sale", hold=hold, choice=chosen), hindered="why" if name.startswith("skip") else "")
+
+
+def lines(*standings: Standing, **console) -> list[str]:
+    out = io.StringIO()
+    print_table(Console(file=out, **{"width": 30, **console}), standings)
+    return [line.rstrip() for line in out.getvalue().splitlines()]
+
+
+def test_releases_go_down_and_the_rest_across():
+    told = lines(
+        cell("a", shop="1.10", case="whole"),
+        cell("skipped", shop="1.9", case="half"),
+        cell("b", shop="2.0", case="half"),
+    )
+    assert told == ["shop  case=whole  case=half", "1.9               skip", "1.10  -", "2.0               -"]
+
+
+def test_one_axis_has_one_column():
+    assert lines(cell("a", shop="1.9"), cell("skipped", shop="1.10")) == ["shop  verdict", "1.9   -", "1.10  skip"]
+
+
+def test_several_axes_have_a_line_of_headings_each():
+    told = lines(*(cell(f"{s}{t}{c}", shop=s, till=t, case=c) for s in "123" for t in "78" for c in "ab"))
+    assert [line.split() for line in told[:4]] == [
+        ["till", "7", "7", "8", "8"],
+        ["case", "a", "b", "a", "b"],
+        ["shop"],
+        ["1", "-", "-", "-", "-"],
+    ]
+
+
+def test_cells_that_share_a_place_are_told_apart():
+    assert lines(cell("skipped", shop="1"), cell("old coin", ("coin<2",), shop="1")) == [
+        "repro  verdict",
+        "sale   skip, - (coin<2)",
+    ]
+
+
+def test_a_log_is_as_wide_as_the_table():
+    """Words are not cut where nobody looks at a terminal of that width."""
+    told = lines(*(cell(f"{s}{c}", shop=s, case=c * 20) for s in "12345" for c in "abcd"))
+    assert len(told) == 6
+    assert told[0].count("case=") == 4
