@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from harness.cli.private import private_of
 from harness.cli.report import content_of, repositories_of
 from harness.cli.wiring import results_option
 from harness.nightly.archive import NightArchive
@@ -16,7 +17,7 @@ from harness.nightly.github import Gh, own_repository
 from harness.nightly.record import Past
 from harness.nightly.tracker import actions
 from harness.nightly.upstream import upstream_issue
-from harness.report import Archive, render_issue
+from harness.report import Archive, redacted, render_issue
 from harness.store import Store
 
 _UNKNOWN_TARGET = 1
@@ -39,7 +40,7 @@ def issues(repository: str | None, dry_run: bool, results_folder: Path) -> None:
     harness issues --repository OWNER/NAME
     """
     store = Store(results_folder.absolute())
-    breaks = Past.of(NightArchive(store).all(), "").breaks
+    breaks = redacted(Past.of(NightArchive(store).all(), "").breaks, private_of(store))
     gh = Gh(own_repository(repository, os.environ, Path.cwd()))
     wanted = actions(breaks.values(), {name: _report(store, name) for name in breaks}, gh.issues())
     for action in wanted:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Protocol
 from attrs import define, evolve, field, frozen
 
 from harness.investigation import Level
-from harness.investigation.levels.ground import listed
 from harness.model import Judgement, Outcome, Verdict, judge
 from harness.nightly.cause import Finder, Turned
+from harness.nightly.facts import facts_of_break, releases_of
 from harness.nightly.patterns import break_id, came_between
 from harness.nightly.record import Break, CellRecord, Fix, Standing
 from harness.nightly.watching import OutOfTimeError, Timed
@@ -153,7 +153,7 @@ class Settling:
             return "nothing that was installed: the same packages were bad before"
         for packages in self._mending.get(known.id, ()):
             if came_between(packages, older.lock, newer.lock):
-                return _releases(packages)
+                return releases_of(packages)
         if self._is_spent(suspicion.probe):
             return f"one of {len(changes)} packages that changed; which one was not searched, for want of time"
         found = self._find(suspicion, older, signature)
@@ -161,10 +161,10 @@ class Settling:
             return f"one of {len(changes)} packages that changed; the search stopped, for want of time"
         _, answer = found
         if answer.culprit is None and len(answer.lock_changes) != 1:
-            return f"one of: {_releases(answer.lock_changes)}"
+            return f"one of: {releases_of(answer.lock_changes)}"
         packages = answer.culprit.packages if answer.culprit is not None else answer.lock_changes
         self._mending.setdefault(known.id, []).append(packages)
-        return _releases(packages)
+        return releases_of(packages)
 
     def _new(self, suspicion: Suspicion, plan: Plan, answer: Answer) -> CellRecord:
         record = suspicion.record
@@ -233,9 +233,10 @@ class Settling:
         return observation
 
     def _known(self, pattern: str, older: Lock, newer: Lock) -> Break | None:
-        """The break that fails in this way and whose culprit came between two locks."""
+        """The break that fails in this way and whose culprit came between two locks, else one without a culprit."""
         same = [known for known in self.known().values() if known.pattern == pattern]
-        return next((known for known in same if came_between(known.culprit, older, newer)), None)
+        came = [known for known in same if came_between(known.culprit, older, newer)]
+        return next(iter([*came, *(known for known in same if known.is_open and not known.culprit)]), None)
 
     def _older(self, suspicion: Suspicion) -> Observation | None:
         is_fix = suspicion.signature is None
@@ -252,27 +253,3 @@ class Settling:
 
     def _label(self, record: CellRecord) -> str:
         return f"{self.matrix}: {record.name}"
-
-
-def _releases(packages: tuple[Change, ...]) -> str:
-    return listed(f"{one.name} {one.after}" if one.after else f"{one.name} being gone" for one in packages)
-
-
-def facts_of_break(known: Break) -> tuple[tuple[str, str], ...]:
-    """What the nights add to the report of a break, as label and text."""
-    facts = [
-        ("Seen in", "; ".join(known.cells)),
-        ("First seen", f"in the night of {known.first_seen[:10]}"),
-    ]
-    if known.last_seen != known.first_seen:
-        facts.append(("Last spread", f"in the night of {known.last_seen[:10]}"))
-    by: dict[tuple[str, str], list[str]] = {}
-    for fix in known.fixes:
-        by.setdefault((fix.by, fix.night), []).append(fix.cell)
-    facts += [
-        ("Fixed by", f"{what}, in the night of {night[:10]} ({'; '.join(cells)})")
-        for (what, night), cells in by.items()
-    ]
-    if known.closed:
-        facts.append(("Closed", f"in the night of {known.closed[:10]}: no cell is broken by it any more"))
-    return tuple(facts)
