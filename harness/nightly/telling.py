@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from harness.model.signature import normalized_message
 from harness.nightly.record import Standing
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def news_of(night: Night, past: Past) -> dict[str, tuple[str, ...]]:
         ],
         "flaky": [_told(cell) for cell in _with(night, Standing.FLAKY) if not _was_flaky(past, cell)],
         "could not be judged": [
-            _told(cell) for cell in _with(night, Standing.UNJUDGED) if past.unjudged.get(cell.name) != cell.reason
+            _told(cell) for cell in _with(night, Standing.UNJUDGED) if not _was_unjudged(past, cell)
         ],
         "left for tomorrow": [cell.name for cell in _with(night, Standing.LEFT)],
     }
@@ -141,6 +142,12 @@ def _told(cell: CellRecord) -> str:
 
 def _stood(past: Past, name: str) -> Standing | None:
     return past.cells[name].standing if name in past.cells else None
+
+
+def _was_unjudged(past: Past, cell: CellRecord) -> bool:
+    """Whether the last night said the same, but for paths and numbers."""
+    before = past.unjudged.get(cell.name)
+    return before is not None and normalized_message(before) == normalized_message(cell.reason)
 
 
 def _was_flaky(past: Past, cell: CellRecord) -> bool:

@@ -65,12 +65,12 @@ class _CellLines(CellWatcher):
             left = self._search.remaining() if self._search is not None else 0
             took = f"{observation.duration_s:.1f} s" if observation.outcome.ran else "not run"
             name = self._cells[candidate].name
-            self.view.say(f"{name}: {judgement.verdict.value} ({judgement.reason}) [{took}; {left} cells left]")
+            self.view.say(f"{name}: {judgement.verdict.value} ({judgement.reason}) [{took}; {_cells(left)} left]")
 
 
 def estimate(cells: int, seconds: float | None, gpu_seconds: float | None) -> str:
     """How many cells there are, and how long they take at most by what earlier nights measured."""
-    about = f"{cells} {'cell' if cells == 1 else 'cells'}"
+    about = _cells(cells)
     if seconds is None:
         return f"{about}; how long they take is not known yet"
     on_gpu = f", {duration(gpu_seconds)} of it on a GPU" if gpu_seconds else ""
@@ -86,3 +86,7 @@ def print_night(console: Console, night: Night, past: Past, reports: dict[str, s
             console.print(Text(f"  {line}"), soft_wrap=True)
     for title, path in reports.items():
         console.print(Text(f"  report: {path} ({title})"), soft_wrap=True)
+
+
+def _cells(count: int) -> str:
+    return f"{count} {'cell' if count == 1 else 'cells'}"

@@ -76,6 +76,10 @@ def test_of_two_siblings_the_good_one_is_taken():
     assert nearest_sibling(choice, [bad, good]) == good
 
 
+def test_the_same_release_in_another_spelling_is_not_older():
+    assert nearest_sibling({"packages.app": "1.0"}, [record(choice={"packages.app": "1.0.0"})]) is None
+
+
 def test_another_python_or_parameter_is_no_sibling():
     other = record(choice={"packages.app": "1", "python": "3.11"})
     assert nearest_sibling({"packages.app": "1", "python": "3.12"}, [other]) is None

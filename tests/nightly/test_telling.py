@@ -38,6 +38,16 @@ def test_what_could_not_be_judged_is_news_once():
     assert news_of(tonight, BEFORE) == {"could not be judged": ("a: unresolvable",)}
     again = Past.of((night(record("a")), tonight), "nightly")
     assert news_of(tonight, again) == {}
+    other = night(record("a", Standing.UNJUDGED, reason="out of memory"), start=SECOND)
+    assert "could not be judged" in news_of(other, again)
+
+
+def test_a_path_that_changes_each_night_is_no_news():
+    nights = [
+        night(record("a", Standing.UNJUDGED, reason=f"no name x in /cache/environments/{one}/x.py"), start=start)
+        for one, start in (("1a2b", FIRST), ("3c4d", SECOND))
+    ]
+    assert news_of(nights[1], Past.of((nights[0],), "nightly")) == {}
 
 
 def test_each_thing_has_its_heading():

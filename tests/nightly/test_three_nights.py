@@ -33,6 +33,8 @@ def test_a_release_of_a_companion_breaks_it_and_another_fixes_it(nights):
     assert "proved both ways, down to the region" in report
     assert f"+    raise RuntimeError('{MESSAGE}')" in report
     assert "- Seen in: nightly: step-app-1.0-case=1" in report
+    assert "| package | helper 1.1 (good) | helper 1.2 (bad) | |" in report
+    assert "Difference of the locks: 1" in report
     assert "`1.2, run 2` | bad" in report  # confirmed
     assert "`1.0, run 2` | good" in report
 
@@ -156,6 +158,16 @@ def test_what_can_not_be_resolved_is_never_a_break(nights):
     assert told.code == 3
     assert "could not be judged:\n  step-app-1.1-case=1: unresolvable" in told.stdout
     assert nights.reports() == {}
+
+
+def test_what_could_not_be_judged_is_told_once(nights):
+    """Also where the reason names a path of an environment, which no record holds."""
+    nights.helper("1.1", "2024-01-02", "raise ImportError('not from ' + __file__)")
+    first = nights.run("2024-02-01")
+    assert "could not be judged:\n  step-app-1.0-case=1: failed differently: ImportError: not from " in first.stdout
+    assert str(nights.cache) not in first.stdout
+    nights.other("1.1", "2024-02-01")
+    assert nights.run("2024-02-02").stdout.count("\n") == 1
 
 
 def test_what_is_bad_in_the_first_night_has_no_report(nights):
