@@ -24,7 +24,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))  # harness.matrix needs nothing that nox does not have itself
 
 from harness.errors import BadMatrix  # noqa: E402
-from harness.matrix import Cell, read_matrix, verdict_table  # noqa: E402
+from harness.matrix import read_matrix  # noqa: E402
 from harness.whole import write_whole  # noqa: E402
 
 nox.needs_version = ">=2025.5.1"
@@ -84,15 +84,11 @@ def harness(session: nox.Session) -> None:
 
 
 class Row(NamedTuple):
-    """A cell as nox needs it: its name, the words after `harness probe`, and the words that select it.
-
-    `cell` is None where the package index had to be asked, by a process of its own.
-    """
+    """A cell as nox needs it: its name, the words after `harness probe`, and the words that select it."""
 
     name: str
     arguments: tuple[str, ...]
     tags: tuple[str, ...]
-    cell: Cell | None = None
 
 
 def _rows() -> tuple[dict[str, Row], dict[str, BadMatrix]]:
@@ -110,7 +106,7 @@ def _rows() -> tuple[dict[str, Row], dict[str, BadMatrix]]:
 def _rows_of(path: Path) -> list[Row]:
     read = read_matrix(path)
     if not read.needs_index:
-        return [Row(cell.name, cell.arguments, cell.tags, cell) for cell in read.cells]
+        return [Row(cell.name, cell.arguments, cell.tags) for cell in read.cells]
     digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
     kept = CACHE / "cells" / f"{path.stem}-{digest}.json"
     is_fresh = kept.exists() and time.time() - kept.stat().st_mtime < FRESH_S
@@ -170,43 +166,25 @@ def matrix(session: nox.Session, cell: str) -> None:
     session.log(line)
     if session.virtualenv.is_sandboxed:
         session.log(f"its environment: {session.virtualenv.bin}/python")
-    _verdict_file(session, cell).write_text(line, encoding="utf-8")
     try:
         session.notify("matrix_report")
     except ValueError:  # nox --parallel runs each cell in a nox of its own
         session.log("nox -s matrix_report shows the table")
 
 
-@nox.session(venv_backend="none", default=False)
+@nox.session(venv_backend="none", default=False, requires=["harness"])
 def matrix_report(session: nox.Session) -> None:
-    """The last verdict of each cell, a table for each matrix; runs by itself after the cells."""
+    """What is known of each cell, a table and a page for each matrix; runs by itself after the cells."""
+    python = _python_file(session).read_text(encoding="utf-8")
     for stem in sorted({name.partition(":")[0] for name in ROWS}):
-        print(f"\n{stem}\n{_table(session, stem)}")
+        path = Path("matrices") / f"{stem}.toml"
+        session.run(python, "-m", "harness", "matrix", str(path), "--show", "--results", RESULTS, external=True)
     for error in BROKEN.values():
         session.warn(str(error))
 
 
-def _table(session: nox.Session, stem: str) -> str:
-    mine = {name: row for name, row in ROWS.items() if name.partition(":")[0] == stem}
-    verdicts = {
-        row.name: _verdict_file(session, name).read_text(encoding="utf-8").split(maxsplit=1)[0]
-        for name, row in mine.items()
-        if _verdict_file(session, name).exists()
-    }
-    cells = [row.cell for row in mine.values() if row.cell is not None]
-    if cells:
-        return verdict_table(cells, verdicts)
-    return "\n".join(f"{verdicts.get(row.name, '-'):<4}  {row.name}" for row in mine.values())
-
-
 def _python_file(session: nox.Session) -> Path:
     return session.cache_dir / PYTHON_FILE
-
-
-def _verdict_file(session: nox.Session, name: str) -> Path:
-    folder = session.cache_dir / "matrix"
-    folder.mkdir(exist_ok=True)
-    return folder / f"{name.replace('/', '_')}.txt"
 
 
 # The nightly job, a session for each step of .github/workflows/nightly-gpu.yml; docs/nightly.md says how it is set up.

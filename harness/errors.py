@@ -10,6 +10,7 @@ What a probed release does wrong is never an exception but an `Outcome`. Only `h
     |   `-- BadMatrix            2   the matrix file can't be read
     |-- NoNetwork                5   the package index can't be reached
     |-- NoSpace                  6   the disk is full, or the store can't be written
+    |-- NoWorkers              7   no worker of the cluster can answer, or its scheduler can't be reached
     |-- Interrupted            130   Ctrl-C: a normal end
     `-- HarnessFault            70   a mistake of the harness itself
 
@@ -76,6 +77,12 @@ class NoSpace(HarnessError):
     """The disk is full, or a folder can't be written."""
 
     exit_code = 6
+
+
+class NoWorkers(HarnessError):
+    """The scheduler can't be reached, no worker is like this machine, or those that are have gone."""
+
+    exit_code = 7
 
 
 class Interrupted(HarnessError):

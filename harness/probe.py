@@ -29,6 +29,7 @@ from harness.store import StoredResolution, observation_key
 if TYPE_CHECKING:
     from harness.environment import Builder, Resolver, Workspace
     from harness.run.devices import Gpu
+    from harness.run.result import Ran
     from harness.store import Store
 
 __all__ = ["Cancelled", "Prepared", "Probe", "Prober"]
@@ -88,7 +89,7 @@ class Prober:
             resolution = StoredResolution(lock=answer.lock, drift=answer.drift)
         else:
             resolution = StoredResolution(lock=None, words=answer.words)
-        self.store.put_resolution(combination.resolution_key, resolution, _question(combination))
+        self.store.put_resolution(combination.resolution_key, resolution, question_of(combination))
         return resolution
 
     def known(self, probe: Probe) -> Observation | None:
@@ -96,7 +97,7 @@ class Prober:
         kept = self.store.get_resolution(probe.combination.resolution_key)
         if kept is None:
             return None
-        return self.store.get(self._key(probe, kept.lock) if kept.lock else _unresolvable_key(probe))
+        return self.store.get(self.key(probe, kept.lock) if kept.lock else _unresolvable_key(probe))
 
     def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
         """Lock and environment of a probe, or the observation that answers it without a run."""
@@ -121,12 +122,10 @@ class Prober:
     ) -> Prepared:
         """A probe whose lock is known already."""
         begun = time.monotonic() if begun is None else begun
-        key = self._key(probe, lock)
-        if (kept := self.store.get(key)) is not None:
-            return Prepared(probe, key, observation=kept, cached=True)
-        if (why := unavailable(probe.combination.device, self.gpus)) is not None:
-            missing = self._unrun(probe, key, Outcome.NO_DEVICE, why, lock, begun, keep=False)
-            return Prepared(probe, key, observation=missing)
+        prepared = self.look_up(probe, lock, drift=drift, begun=begun)
+        if prepared.observation is not None:
+            return prepared
+        key = prepared.key
         built = self.builder.build(lock, cancel=cancel)
         if isinstance(built, Environment) and probe.mixture is not None:
             built = Mixer(self.workspace).build(built, probe.mixture)
@@ -136,13 +135,23 @@ class Prober:
                 probe, key, Outcome.UNINSTALLABLE, built.words, lock, begun, keep=probe.mixture is None
             )
             return Prepared(probe, key, observation=failed)
-        return Prepared(probe, key, environment=built, drift=drift, setup_s=time.monotonic() - begun)
+        return evolve(prepared, environment=built, setup_s=time.monotonic() - begun)
+
+    def look_up(self, probe: Probe, lock: Lock, *, drift: tuple[str, ...] = (), begun: float) -> Prepared:
+        """A probe whose lock is known, with its answer if that takes no environment; nothing is built."""
+        key = self.key(probe, lock)
+        if (kept := self.store.get(key)) is not None:
+            return Prepared(probe, key, observation=kept, cached=True)
+        if (why := unavailable(probe.combination.device, self.gpus)) is not None:
+            missing = self._unrun(probe, key, Outcome.NO_DEVICE, why, lock, begun, keep=False)
+            return Prepared(probe, key, observation=missing)
+        return Prepared(probe, key, drift=drift)
 
     def prepare_in(self, python: str, probe: Probe) -> Prepared:
         """A probe in an environment that already exists, as it is."""
         interpreter = find_interpreter(python, self.builder.uv)
         lock = foreign_lock(interpreter)
-        return Prepared(probe, self._key(probe, lock), environment=Environment(interpreter.path, lock))
+        return Prepared(probe, self.key(probe, lock), environment=Environment(interpreter.path, lock))
 
     def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
         """Run a prepared probe and keep what was observed. Raises `Cancelled` when `cancel` is set."""
@@ -171,42 +180,22 @@ class Prober:
         self.builder.after_run(environment)
         if environment.is_mixture and environment.folder is not None:
             discard(environment.folder, self.workspace)
-        observation = Observation(
+        observation = observation_of(
+            probe,
+            environment.lock,
+            ran,
             key=prepared.key,
-            outcome=ran.outcome,
-            repro=probe.repro.name,
-            repro_digest=probe.repro.digest,
-            device=probe.combination.device,
-            detail=ran.detail,
-            exception=ran.exception,
-            exit_code=ran.exit_code,
-            metrics=dict(ran.metrics),
-            params=probe.repro.params,
-            lock=environment.lock,
-            requirements=probe.combination.requirements,
-            as_of=probe.combination.as_of.isoformat() if probe.combination.as_of else None,
             drift=prepared.drift,
-            machine=dict(ran.machine),
-            loaded={name: tuple(files) for name, files in ran.loaded.items()},
-            duration_s=round(ran.duration_s, 3),
-            setup_s=round(prepared.setup_s, 3),
-            peak_memory=ran.peak_memory,
+            setup_s=prepared.setup_s,
             started=started.isoformat(timespec="seconds"),
-            attempt=probe.attempt,
             log=log.relative_to(self.store.root).as_posix(),
-            mixture=probe.mixture.label if probe.mixture else "",
-            called=dict(ran.called),
         )
         self.store.put(observation)
         return observation
 
-    def _key(self, probe: Probe, lock: Lock) -> str:
-        device = probe.combination.device
-        machine = self.gpus[0].name if device is Device.CUDA and self.gpus else ""
-        if device is Device.EMULATED:
-            machine = f"capability {self.capability}"
-        mixture = f"{probe.mixture.id if probe.mixture else ''}{'+trace' if probe.trace else ''}"
-        return observation_key(lock, probe.repro, device, machine=machine, attempt=probe.attempt, mixture=mixture)
+    def key(self, probe: Probe, lock: Lock) -> str:
+        """The address in the store of what a probe with this lock comes to here."""
+        return probe_key(probe, lock, gpus=self.gpus, capability=self.capability)
 
     def _unrun(
         self,
@@ -240,6 +229,56 @@ class Prober:
         return observation
 
 
+def probe_key(probe: Probe, lock: Lock, *, gpus: tuple[Gpu, ...], capability: str) -> str:
+    """The address of what a probe shows where these GPUs are, or where the stand-in pretends this capability."""
+    device = probe.combination.device
+    machine = gpus[0].name if device is Device.CUDA and gpus else ""
+    if device is Device.EMULATED:
+        machine = f"capability {capability}"
+    mixture = f"{probe.mixture.id if probe.mixture else ''}{'+trace' if probe.trace else ''}"
+    return observation_key(lock, probe.repro, device, machine=machine, attempt=probe.attempt, mixture=mixture)
+
+
+def observation_of(
+    probe: Probe,
+    lock: Lock,
+    ran: Ran,
+    *,
+    key: str,
+    drift: tuple[str, ...],
+    setup_s: float,
+    started: str,
+    log: str,
+) -> Observation:
+    """The record of a run: `lock` is what was installed, `started` an ISO 8601 time, `log` relative to the results."""
+    return Observation(
+        key=key,
+        outcome=ran.outcome,
+        repro=probe.repro.name,
+        repro_digest=probe.repro.digest,
+        device=probe.combination.device,
+        detail=ran.detail,
+        exception=ran.exception,
+        exit_code=ran.exit_code,
+        metrics=dict(ran.metrics),
+        params=probe.repro.params,
+        lock=lock,
+        requirements=probe.combination.requirements,
+        as_of=probe.combination.as_of.isoformat() if probe.combination.as_of else None,
+        drift=drift,
+        machine=dict(ran.machine),
+        loaded={name: tuple(files) for name, files in ran.loaded.items()},
+        duration_s=round(ran.duration_s, 3),
+        setup_s=round(setup_s, 3),
+        peak_memory=ran.peak_memory,
+        started=started,
+        attempt=probe.attempt,
+        log=log,
+        mixture=probe.mixture.label if probe.mixture else "",
+        called=dict(ran.called),
+    )
+
+
 def next_attempt(probe: Probe) -> Probe:
     """The same probe once more."""
     return evolve(probe, attempt=probe.attempt + 1)
@@ -249,7 +288,8 @@ def _unresolvable_key(probe: Probe) -> str:
     return f"{probe.combination.resolution_key}-{probe.repro.digest[:6]}"
 
 
-def _question(combination: Combination) -> dict[str, Any]:
+def question_of(combination: Combination) -> dict[str, Any]:
+    """A question to the resolver in words, for who reads the store."""
     return {
         "python": combination.python,
         "requirements": combination.requirements,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import cattrs
-from attrs import frozen
+from attrs import evolve, frozen
 
 from harness.environment.uv import is_out_of_space
 from harness.errors import NoSpace
@@ -73,6 +73,16 @@ class Store:
         """Keep an observation. Raises `NoSpace`."""
         record = {"schema": SCHEMA, **_converter.unstructure(observation)}
         self._write(self._record(observation.key), json.dumps(record, indent=1, sort_keys=True))
+
+    def put_from_elsewhere(self, observation: Observation, log: bytes) -> Observation:
+        """Keep an observation that was made by another store, with its compressed log. Raises `NoSpace`."""
+        path = self.log_path(observation.key)
+        if log:
+            with self._disk():
+                write_whole(path, log)
+        kept = evolve(observation, log=path.relative_to(self.root).as_posix() if log else "")
+        self.put(kept)
+        return kept
 
     def get_resolution(self, key: str) -> StoredResolution | None:
         """What a resolution key (`Combination.resolution_key`) was answered with, or None."""

@@ -8,13 +8,13 @@ import tempfile
 from pathlib import Path
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write text beside its place and rename it there. Raises `OSError`; nothing is left behind then."""
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write text or bytes beside its place and rename it there. Raises `OSError`; nothing is left behind then."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, partial = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
         Path(partial).chmod(0o644)  # a temporary file is its owner's alone
         Path(partial).replace(path)
     except BaseException:

@@ -12,7 +12,9 @@ from rich.console import Console
 from rich.text import Text
 
 from harness import __version__
+from harness.cli.absorb import absorb
 from harness.cli.bisect import bisect
+from harness.cli.bundle import bundle
 from harness.cli.history import history
 from harness.cli.housekeeping import clean, doctor
 from harness.cli.issues import issues, upstream
@@ -31,6 +33,7 @@ Exit codes:
     3  not sure: what hides the answer is named (for probe: skip)
     5  the package index can't be reached
     6  no space left, or a folder can't be written
+    7  the scheduler can't be reached, or none of its workers can answer for this machine
    70  a mistake of the harness itself
   130  stopped by Ctrl-C; the same command goes on where it stopped
 """
@@ -81,7 +84,8 @@ def cli() -> None:
     """Find which release of which package broke a training step, and prove it."""
 
 
-for command in (bisect, history, probe, matrix, nightly, issues, upstream, report, results, doctor, clean):
+_COMMANDS = (bisect, history, probe, matrix, nightly, issues, upstream, bundle, absorb, report, results, doctor, clean)
+for command in _COMMANDS:
     cli.add_command(command)
 
 

@@ -9,13 +9,14 @@ from pathlib import Path
 import click
 from attrs import evolve
 from rich.console import Console
+from rich.text import Text
 
+from harness.cli.lane_options import lane_options, open_place
 from harness.cli.report import keep_and_report
 from harness.cli.repro_options import chosen_repro
 from harness.cli.watching import short, typed_words, watching
 from harness.cli.wiring import open_workshop, shared_options
 from harness.investigation import Level, Question, investigate, make_plan
-from harness.lanes import LocalLanes
 from harness.run.devices import choose_device
 from harness.terminal import print_answer
 
@@ -33,9 +34,6 @@ from harness.terminal import print_answer
 @click.option("--find-fix", is_flag=True, help="Find the release that fixed it: good is newer than bad.")
 @click.option("--pre", is_flag=True, help="Try pre-releases of the subject too.")
 @click.option(
-    "--lanes", type=click.IntRange(1, 64), default=1, show_default=True, help="How many probes run at a time."
-)
-@click.option(
     "--confirm",
     type=click.IntRange(0, 20),
     default=0,
@@ -50,6 +48,7 @@ from harness.terminal import print_answer
     help="How closely to look for what of the change made the difference.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON on stdout, and nothing else there.")
+@lane_options
 @shared_options
 def bisect(
     subject: str,
@@ -59,10 +58,11 @@ def bisect(
     bad: str | None,
     find_fix: bool,
     pre: bool,
-    lanes: int,
     confirm: int,
     depth: str,
     as_json: bool,
+    lanes: int | None,
+    scheduler: str | None,
     with_: tuple[str, ...],
     hold: tuple[str, ...],
     python: str | None,
@@ -109,13 +109,16 @@ def bisect(
         capability=capability,
         torch_backend=torch_backend,
     )
-    chosen, why = choose_device(device, question.repro.device, workshop.gpus)
+    console = Console(stderr=True)
+    opened = open_place(workshop, lanes, scheduler, lambda told: console.print(Text(told), soft_wrap=True))
+    place = click.get_current_context().with_resource(opened)
+    chosen, why = choose_device(device, question.repro.device, place.gpus)
     plan = make_plan(question, index=workshop.index, interpreter=workshop.interpreter, device=chosen)
     plan = evolve(plan, choices=(*plan.choices, f"{why} (--device changes it)"))
-    pool = LocalLanes(lanes)
+    pool = place.open_lanes(chosen)
     try:
         with watching(quiet=as_json) as watcher:
-            answer = investigate(plan, workshop.prober, pool, workshop.index, watcher, Level(depth))
+            answer = investigate(plan, place.prober, pool, workshop.index, watcher, Level(depth))
     finally:
         pool.close()
     reports = keep_and_report(workshop.store, plan, answer, pass_env)

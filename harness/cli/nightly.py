@@ -14,7 +14,7 @@ import click
 from attrs import frozen
 from rich.console import Console
 
-from harness.cli.benches import Benches, open_benches
+from harness.cli.benches import Benches, open_benches, pythons_of
 from harness.cli.private import private_of
 from harness.cli.report import write_reports
 from harness.cli.wiring import results_option
@@ -92,7 +92,7 @@ def nightly(
     past = Past.of(archive.before(start), matrix.name)
     benches = open_benches(
         results_folder,
-        _pythons(matrix),
+        pythons_of(matrix),
         as_of=start,
         pass_env=pass_env,
         capability=capability,
@@ -154,13 +154,6 @@ class _Reports:
     def write(self, kept: KeptAnswer) -> None:
         """Keep an answer and write its report."""
         write_reports(self.store, kept)
-
-
-def _pythons(matrix: Matrix) -> list[str | None]:
-    """The Pythons that the cells can name; None is the harness's own."""
-    named = [choice.get("python") for choice in (inclusion.choice for inclusion in matrix.include)]
-    named += matrix.axes.get("python", (None,)) if matrix.axes else ()
-    return [None if python is None else str(python) for python in named]
 
 
 def _as_of(matrix: Matrix, benches: Benches, start: datetime) -> Matrix:

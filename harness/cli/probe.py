@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 import cattrs
 import click
 from rich.console import Console
 
-from harness.cli.repro_options import chosen_repro
+from harness.cli.repro_options import chosen_repro, one_date
 from harness.cli.wiring import Workshop, open_workshop, shared_options
 from harness.environment import Uninstallable
 from harness.errors import UserMistake
-from harness.investigation.cells import era_of, pinned_prereleases
+from harness.investigation.cells import pinned_prereleases
 from harness.investigation.plan import merged_requirements
 from harness.investigation.repros import find_repro
 from harness.model import Combination, Device, Judgement, Lock, Observation, Outcome, Verdict, judge
@@ -90,7 +89,7 @@ def probe(
                 python=workshop.interpreter.version,
                 requirements=merged_requirements(chosen.dependencies, with_),
                 holds=merged_requirements((), hold),
-                as_of=era_of(with_, workshop.index) if as_of == "era" else _date(as_of),
+                as_of=one_date(as_of, with_, workshop.index),
                 device=where,
                 prereleases=pinned_prereleases(with_),
                 from_source=from_source,
@@ -169,12 +168,3 @@ def _prepared_again(workshop: Workshop, key: str, named: str | None, run: str | 
         + 1,
     )
     return workshop.prober.prepare_lock(asked, lock)
-
-
-def _date(as_of: str | None) -> datetime | None:
-    if as_of in (None, "none"):
-        return None
-    try:
-        return datetime.fromisoformat(str(as_of)).replace(tzinfo=UTC)
-    except ValueError as error:
-        raise UserMistake(f"--as-of takes era, none or a date such as 2025-06-27, not {as_of!r}") from error

@@ -5,15 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import UserMistake
+from harness.investigation.cells import era_of
 from harness.investigation.repros import find_repro, repro_for_subject
 from harness.model.repro import Repro, command_repro
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from harness.environment import Index
 
 
 def chosen_repro(repro: str | None, run: str | None, subject: str | None, params: tuple[str, ...]) -> Repro:
@@ -29,6 +33,18 @@ def chosen_repro(repro: str | None, run: str | None, subject: str | None, params
     else:
         raise UserMistake("say what to run", hint='--repro NAME|PATH, or --run "COMMAND"')
     return found.with_params(dict(_parameter(text) for text in params))
+
+
+def one_date(as_of: str | None, pinned: Sequence[str], index: Index) -> datetime | None:
+    """The date that `--as-of` gives for one probe; era is that of what is `pinned` with ==. Raises `UserMistake`."""
+    if as_of in (None, "none"):
+        return None
+    if as_of == "era":
+        return era_of(pinned, index)
+    try:
+        return datetime.fromisoformat(str(as_of)).replace(tzinfo=UTC)
+    except ValueError as error:
+        raise UserMistake(f"--as-of takes era, none or a date such as 2025-06-27, not {as_of!r}") from error
 
 
 def _parameter(text: str) -> tuple[str, Any]:

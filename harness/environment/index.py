@@ -68,13 +68,13 @@ class Index:
         linked = {normalized_name(wheel.name.split("-")[0]) for wheel in _wheels(self.settings.find_links)}
         folders = [
             Path(unquote(urlsplit(url).path))
-            for url in _index_urls(self.settings, self.environ)
+            for url in index_urls(self.settings, self.environ)
             if url.startswith("file:")
         ]
         return frozenset(linked) | {name for name in kept if any((folder / name).is_dir() for folder in folders)}
 
     def _remote(self, name: str) -> list[Release]:
-        urls = _index_urls(self.settings, self.environ)
+        urls = index_urls(self.settings, self.environ)
         cached = self.cache / f"{hashlib.sha256('|'.join([*urls, name]).encode()).hexdigest()[:24]}.json"
         if (kept := _read_cache(cached, max_age=_FRESH_S)) is not None:
             return kept
@@ -93,7 +93,7 @@ class Index:
         return found
 
 
-def _index_urls(settings: PipSettings, environ: Mapping[str, str]) -> list[str]:
+def index_urls(settings: PipSettings, environ: Mapping[str, str]) -> list[str]:
     """Every index that is asked; "" is the default that the index client has built in."""
     if settings.no_index or environ.get("UV_NO_INDEX"):
         return []

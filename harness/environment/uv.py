@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 _NETWORK = re.compile(
     r"error sending request|Failed to fetch|dns error|tcp connect error|Network is unreachable|"
-    r"Connection refused|operation timed out|Network connectivity is disabled|request or response body error",
+    r"Connection refused|operation timed out|Network connectivity is disabled|request or response body error|"
+    r"Failed to establish a new connection|Read timed out|ConnectionResetError|Name or service not known",
     re.IGNORECASE,
 )
 _SPACE = re.compile(r"No space left on device|os error 28|Disk quota exceeded", re.IGNORECASE)
@@ -76,7 +77,7 @@ class Uv:
             )
             words = Path(log.name).read_text(encoding="utf-8", errors="replace").strip()
         if ended.returncode != 0:
-            _raise_surroundings(words)
+            raise_surroundings(words)
         return UvAnswer(ended.returncode, words)
 
     def find_python(self, asked: str | None) -> Path:
@@ -104,7 +105,8 @@ def spoken_by_uv(words: str) -> str:
     return re.sub(r"^No solution found when resolving dependencies:?\s*", "", text)
 
 
-def _raise_surroundings(words: str) -> None:
+def raise_surroundings(words: str) -> None:
+    """Raise `NoSpace` or `NoNetwork` where an installer's words mean a full disk or an index that is out of reach."""
     if _SPACE.search(words):
         raise NoSpace("no space left on the disk while installing", hint="harness clean frees old environments")
     if _NETWORK.search(words):

@@ -11,7 +11,7 @@ from harness.errors import UnknownRelease
 if TYPE_CHECKING:
     from harness.investigation.plan import Plan
     from harness.model import Lock
-    from harness.probe import Prober
+    from harness.probers import Probing
 
 
 @frozen
@@ -26,7 +26,7 @@ class Anchor:
         return None if position == self.position else self.lock
 
 
-def find_anchor(plan: Plan, prober: Prober) -> Anchor:
+def find_anchor(plan: Plan, prober: Probing) -> Anchor:
     """The plan's own anchor, else the lock of its bad end or of the first release from there that can be resolved.
 
     Raises `UnknownRelease` where none can be.

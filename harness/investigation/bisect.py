@@ -19,7 +19,8 @@ from harness.search import Bisection, BisectionStatus, Trial
 if TYPE_CHECKING:
     from harness.investigation.plan import Plan
     from harness.lanes import Lanes
-    from harness.probe import Probe, Prober
+    from harness.probe import Probe
+    from harness.probers import Probing
 
 _STATUS = {
     BisectionStatus.FOUND: Status.FOUND,
@@ -68,7 +69,7 @@ class Bisecting:
     """One bisection over the releases of a plan."""
 
     plan: Plan
-    prober: Prober
+    prober: Probing
     lanes: Lanes
     watcher: BisectWatcher
 

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from harness.environment import Index
     from harness.investigation.plan import Plan
     from harness.lanes import Lanes
-    from harness.probe import Prober
+    from harness.probers import Probing
 
 
 class Watcher(BisectWatcher, LevelWatcher):
     """Who is told of all levels."""
 
 
-def investigate(plan: Plan, prober: Prober, lanes: Lanes, index: Index, watcher: Watcher, depth: Level) -> Answer:
+def investigate(plan: Plan, prober: Probing, lanes: Lanes, index: Index, watcher: Watcher, depth: Level) -> Answer:
     """Answer a plan's question, down to `depth`. Raises `Interrupted`, `NoNetwork`, `NoSpace`."""
     begun = time.monotonic()
     answer = Bisecting(plan, prober, lanes, watcher).run()

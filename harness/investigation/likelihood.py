@@ -5,6 +5,7 @@ The order decides only how soon the culprit is found, never what it is.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from packaging.requirements import Requirement
@@ -16,6 +17,10 @@ from harness.model import Change, Observation, StackFrame, normalized_name
 
 Called = Mapping[str, Mapping[str, int]]
 _NEVER = 10**9
+
+# In messages of Python's own errors: "Trainer.__init__() got ...", "'Tensor' object has no attribute 'x'".
+_CALL = re.compile(r"\b([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\(\)")
+_QUOTED = re.compile(r"['\"`]([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)['\"`]")
 
 
 def ranked_packages(changes: Mapping[str, Change], sides: Sides, plan: Plan) -> tuple[str, ...]:
@@ -36,33 +41,37 @@ def ranked_files(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Files that a side used, the likeliest first, and the others.
 
-    Likely is what the traceback names, what defines names that the repro uses, and what was called last.
+    Likely is what the traceback names, what defines names of the error's message, then names that the repro uses, and
+    what was called last.
     """
     used = {
         path for side in (sides.before, sides.after) for files in side.observation.loaded.values() for path in files
     }
     frames = _files_of_frames(sides)
     wanted = used_names(plan.repro.source)
+    told = {name.partition(".")[0] for name in called_in_message(sides)}
 
     def is_used(unit: str) -> bool:
         return unit.startswith(METADATA) or not used.isdisjoint(units[unit])
 
-    def rank(unit: str) -> tuple[int, int, int, str]:
+    def rank(unit: str) -> tuple[int, int, int, int, str]:
         content = after.read(unit) if unit.endswith(".py") else None
-        named = content is not None and bool(defined_names(content.decode(errors="replace")) & wanted)
+        defined = defined_names(content.decode(errors="replace")) if content is not None else frozenset()
         last = max(called.get(unit, {}).values(), default=-1)
-        return (frames.index(unit) if unit in frames else _NEVER, 0 if named else 1, -last, unit)
+        frame = frames.index(unit) if unit in frames else _NEVER
+        return (frame, 0 if defined & told else 1, 0 if defined & wanted else 1, -last, unit)
 
     ranked = sorted((unit for unit in units if is_used(unit)), key=rank)
     return tuple(ranked), tuple(sorted(unit for unit in units if not is_used(unit)))
 
 
 def ranked_groups(groups: Iterable[str], sides: Sides, plan: Plan, called: Called, *, last: str) -> tuple[str, ...]:
-    """Definitions ("path::name") by traceback, then by their last call before the end, then the others."""
+    """Definitions ("path::name"): by traceback, the error's message, their last call before the end, then others."""
+    told = called_in_message(sides)
     frames = [(frame.file, frame.function) for frame in _frames(sides)]
     wanted = used_names(plan.repro.source)
 
-    def rank(group: str) -> tuple[int, int, int, int, str]:
+    def rank(group: str) -> tuple[int, int, int, int, int, str]:
         path, _, name = group.partition("::")
         method = name.rpartition(".")[2]
         in_frame = next((i for i, (file, function) in enumerate(frames) if file == path and function == method), _NEVER)
@@ -71,6 +80,7 @@ def ranked_groups(groups: Iterable[str], sides: Sides, plan: Plan, called: Calle
         return (
             1 if group == last else 0,
             in_frame,
+            0 if name in told else 1,
             -ran if ran >= 0 else 0 if elsewhere else 1,
             0 if name.partition(".")[0] in wanted else 1,
             group,
@@ -79,12 +89,31 @@ def ranked_groups(groups: Iterable[str], sides: Sides, plan: Plan, called: Calle
     return tuple(sorted(groups, key=rank))
 
 
-def _frames(sides: Sides) -> list[StackFrame]:
-    """Frames of the failing side, the innermost first."""
-    failing: Observation = next(
+def called_in_message(sides: Sides) -> frozenset[str]:
+    """Functions that the error's message names as called: "Trainer.__init__" of "Trainer.__init__() got ..."."""
+    return frozenset(_CALL.findall(_message(sides)))
+
+
+def quoted_in_message(sides: Sides) -> frozenset[str]:
+    """Names that the error's message quotes."""
+    return frozenset(part for name in _QUOTED.findall(_message(sides)) for part in name.split("."))
+
+
+def _message(sides: Sides) -> str:
+    raised = _failing(sides).exception
+    return raised.message if raised is not None else ""
+
+
+def _failing(sides: Sides) -> Observation:
+    return next(
         (side.observation for side in (sides.after, sides.before) if side.observation.exception is not None),
         sides.after.observation,
     )
+
+
+def _frames(sides: Sides) -> list[StackFrame]:
+    """Frames of the failing side, the innermost first."""
+    failing = _failing(sides)
     return list(reversed(failing.exception.frames)) if failing.exception is not None else []
 
 

@@ -11,7 +11,8 @@ from harness.engine import Engine, Watcher
 from harness.investigation.culprit import Level
 from harness.lanes import Lanes
 from harness.model import Judgement, Observation, Verdict
-from harness.probe import Probe, Prober
+from harness.probe import Probe
+from harness.probers import Probing
 from harness.search import DeltaDebugging
 
 Unit = str
@@ -38,7 +39,8 @@ class LevelWatcher(Protocol):
 class Reduced:
     """The smallest set of units that made the difference alone, and what is known of it.
 
-    `runs` counts the probes that it took, `ran_now` those that the store did not answer, `unresolved` the skips.
+    `runs` counts the probes that it took, `ran_now` those that the store did not answer, `unresolved` the skips;
+    `untestable` maps the units that were tried alone and could not be judged to the reasons, the likeliest first.
     """
 
     units: Candidate
@@ -49,6 +51,7 @@ class Reduced:
     unresolved: int
     shown: Observation | None
     gave_up: bool
+    untestable: dict[Unit, str] = field(factory=dict)
 
 
 @define
@@ -67,7 +70,7 @@ class Reduction:
     with `only_singles` nothing but the first `singles` units, each with what it requires, is tried.
     """
 
-    prober: Prober
+    prober: Probing
     lanes: Lanes
     judge: Callable[[Observation], Judgement]
     watcher: LevelWatcher
@@ -117,6 +120,12 @@ class Reduction:
             unresolved=result.unresolved,
             shown=seen.observations.get(result.minimal),
             gave_up=seen.runs >= self.most and not search.done,
+            untestable={
+                unit: judgement.reason
+                for unit in self.units[: self.singles]
+                if (judgement := seen.judgements.get(self._complete(frozenset({unit})))) is not None
+                and judgement.verdict is Verdict.SKIP
+            },
         )
 
     def _complete(self, units: Candidate) -> Candidate:

@@ -7,7 +7,7 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from harness.environment.build import site_packages
 from harness.investigation.culprit import Proof
@@ -46,10 +46,14 @@ class Sides:
 
 @frozen
 class PackageFiles:
-    """The files of some distributions in one environment: path relative to site-packages -> folder to read it from."""
+    """The files of some distributions in one environment, by their paths relative to the folder `packages`.
+
+    `owners` maps each file to its distribution.
+    """
 
     packages: Path
     digests: dict[str, str]
+    owners: dict[str, str] = field(factory=dict)
 
     @classmethod
     def of(cls, environment: Environment, distributions: Iterable[str]) -> PackageFiles:
@@ -58,11 +62,14 @@ class PackageFiles:
             raise ValueError("only environments that the harness has built can be taken apart")
         packages = site_packages(environment.folder)
         wanted = set(distributions)
-        digests = {}
+        digests: dict[str, str] = {}
+        owners: dict[str, str] = {}
         for record in packages.glob("*.dist-info/RECORD"):
-            if _distribution(record.parent.name) in wanted:
-                digests.update(_recorded(record))
-        return cls(packages, digests)
+            if (name := _distribution(record.parent.name)) in wanted:
+                recorded = _recorded(record)
+                digests |= recorded
+                owners |= dict.fromkeys(recorded, name)
+        return cls(packages, digests, owners)
 
     def read(self, path: str) -> bytes | None:
         """The content of a file, None if this side lacks it."""

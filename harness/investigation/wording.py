@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from packaging.version import Version
+
 from harness.investigation.answer import Answer, Status, Step
 from harness.model import Verdict
 from harness.search import BisectionStatus
@@ -45,6 +47,7 @@ def sentence_for(answer: Answer, result: BisectionResult, name: Mapping[int, str
         f"{name[end.asked]} could not be tested, so {name[end.used]} stands for the {end.end.value} end"
         for end in result.moved_ends
     ]
+    text += _untried_between(answer)
     return " ".join([text, *(f"{sentence[0].upper()}{sentence[1:]}." for sentence in moved)])
 
 
@@ -69,6 +72,21 @@ def advice_for(answer: Answer, plan: Plan) -> str:
             return "Releases that were skipped hide the change; --with, --hold or --python may make them run"
         case _:
             return ""
+
+
+def _untried_between(answer: Answer) -> str:
+    """Releases between the two sides that were left out: one of them may have brought the change first."""
+    older, newer = (answer.last_good, answer.first_bad) if answer.first_bad else (answer.last_bad, answer.first_good)
+    if answer.status not in (Status.FOUND, Status.FIXED) or older is None or newer is None:
+        return ""
+    between = {
+        release: reason.partition(":")[0]
+        for release, reason in answer.left_out.items()
+        if Version(older) < Version(release) < Version(newer) and not reason.startswith("pre-release")
+    }
+    if not between:
+        return ""
+    return f" Between them, and not tried: {_few(f'{release} ({why})' for release, why in between.items())}."
 
 
 def _inconclusive(answer: Answer, result: BisectionResult, name: Mapping[int, str]) -> str:

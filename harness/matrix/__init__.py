@@ -2,7 +2,6 @@
 
 from harness.matrix.cells import Cell, LeftOut, Matrix, Value
 from harness.matrix.reading import read_matrix
-from harness.matrix.table import verdict_table
 from harness.matrix.tonight import tonight
 from harness.matrix.versions import Target, expanded
 
@@ -15,5 +14,4 @@ __all__ = [
     "expanded",
     "read_matrix",
     "tonight",
-    "verdict_table",
 ]

@@ -74,13 +74,13 @@ def _varying(cells: Iterable[Cell]) -> list[str]:
     return [axis for axis in axes if len({_value(cell, axis) for cell in cells}) > 1]
 
 
-def _value(cell: Cell, axis: str) -> _Value | None:
-    return (axis, json.dumps(cell.choice[axis])) if axis in cell.choice else None
+def _value(cell: Cell, axis: str) -> _Value:
+    """That an axis is left out is a value of it too: what the repro does by itself."""
+    return axis, json.dumps(cell.choice.get(axis))
 
 
 def _pairs(cell: Cell, varying: Iterable[str]) -> frozenset[_Pair]:
-    values = [value for axis in varying if (value := _value(cell, axis)) is not None]
-    return frozenset(itertools.combinations(values, 2))
+    return frozenset(itertools.combinations([_value(cell, axis) for axis in varying], 2))
 
 
 def _proposed(cells: Sequence[Cell]) -> set[str]:

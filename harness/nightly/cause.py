@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from harness.lanes import Lanes
     from harness.model import Lock, Release
     from harness.nightly.watching import Timed
-    from harness.probe import Probe, Prober
+    from harness.probe import Probe
+    from harness.probers import Probing
 
 _WAS = {False: "the last good", True: "the last bad"}
 
@@ -54,7 +55,7 @@ class Turned:
 class Finder:
     """Finds what made the difference between two runs."""
 
-    prober: Prober
+    prober: Probing
     interpreter: Interpreter
     index: Index
     lanes: Lanes

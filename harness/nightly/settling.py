@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from harness.nightly.budget import Budget
     from harness.nightly.record import Past
     from harness.nightly.watching import NightWatcher
-    from harness.probe import Probe, Prober
-    from harness.probers import Probers
+    from harness.probe import Probe
+    from harness.probers import Probers, Probing
     from harness.report import KeptAnswer
     from harness.store import Store
 
@@ -245,7 +245,7 @@ class Settling:
     def _judged(self, signature: Signature, observation: Observation) -> Judgement:
         return judge(observation, signature, self.store.log(observation) if signature.output else "")
 
-    def _prober(self, probe: Probe) -> Prober:
+    def _prober(self, probe: Probe) -> Probing:
         return self.probers.by_python[probe.combination.python]
 
     def _is_spent(self, probe: Probe) -> bool:

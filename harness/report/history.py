@@ -122,7 +122,7 @@ def render_history_markdown(content: HistoryContent) -> str:
 def _facts(history_plan: HistoryPlan, history: History) -> list[tuple[str, str]]:
     plan = history_plan.plan
     judged = sum(row.state in _JUDGED for row in history.rows)
-    near = str(plan.releases[plan.bad].version) if plan.bad is not None else "the newest release"
+    near = plan.releases[plan.bad if plan.bad is not None else -1].version
     companions = {"none": f"held near those of {near}", "era": "of each release's own day"}
     told = [
         ("Recognised by", str(history.signature) if history.signature else ""),
@@ -152,8 +152,17 @@ def _window(window: BrokenWindow) -> WindowRow:
         first_bad=window.first_bad,
         last_bad=window.last_bad,
         fixed_in=window.fixed_in or "",
-        certainty="; ".join(doubts) or "certain: its neighbours were run",
+        certainty="; ".join(doubts) or _certainty(window),
     )
+
+
+def _certainty(window: BrokenWindow) -> str:
+    """Of a window whose edges could be judged: how far that reaches."""
+    sides = (window.last_good, "before"), (window.fixed_in, "after")
+    missing = [side for known, side in sides if known is None]
+    if missing:
+        return f"certain in this range, which has no good run {' or '.join(missing)} it"
+    return "certain among the releases that were tried" if window.left_out else "certain: its neighbours were run"
 
 
 def _cell(row: ReleaseRow) -> Cell:

@@ -27,6 +27,7 @@ def history_id(history_plan: HistoryPlan) -> str:
         plan.interpreter.version,
         plan.device.value,
         plan.as_of,
+        plan.question.prereleases,
         str(plan.releases[0].version),
         str(plan.releases[-1].version),
     ]

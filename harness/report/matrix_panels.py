@@ -54,7 +54,7 @@ class Panels:
             word=standing.word,
             reason=standing.reason,
             facts=(*_choice(cell), *(_facts(run) if run is not None else ())),
-            command=_command(["harness", "probe", *cell.arguments]),
+            command=_command(["harness", "probe", *cell.arguments, *_day(cell, run)]),
             older=self.ids[older[-1]] if older else "",
             newer=self.ids[newer[0]] if newer else "",
         )
@@ -83,6 +83,12 @@ class Panels:
             if other.run is not None and other.run.observation.lock is not None:
                 return position if other.verdict is not run.judgement.verdict else None
         return None
+
+
+def _day(cell: Cell, run: CellRun | None) -> tuple[str, ...]:
+    """The day that was given for all cells, where this one names none."""
+    day = run.probe.combination.as_of if run is not None and cell.as_of is None else None
+    return ("--as-of", day.isoformat()) if day is not None else ()
 
 
 def _command(words: Iterable[str]) -> str:

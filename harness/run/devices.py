@@ -37,9 +37,7 @@ def find_gpus(environment: Mapping[str, str] | None = None) -> tuple[Gpu, ...]:
 
     Empty where there is no nvidia-smi, or where it fails.
     """
-    # compute_cap came with driver 510, and an unknown field fails the whole query.
-    for fields in (_FIELDS, _FIELDS[:-1]):
-        query = ["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]
+    for query in gpu_queries():
         try:
             answer = subprocess.run(query, capture_output=True, text=True, timeout=_QUERY_S, check=False)
         except (OSError, subprocess.TimeoutExpired):
@@ -47,6 +45,15 @@ def find_gpus(environment: Mapping[str, str] | None = None) -> tuple[Gpu, ...]:
         if answer.returncode == 0:
             return visible(parse_gpus(answer.stdout), (environment or {}).get("CUDA_VISIBLE_DEVICES"))
     return ()
+
+
+def gpu_queries() -> list[list[str]]:
+    """The commands that list GPUs as `parse_gpus` reads them; the first that succeeds counts."""
+    # compute_cap came with driver 510, and an unknown field fails the whole query.
+    return [
+        ["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]
+        for fields in (_FIELDS, _FIELDS[:-1])
+    ]
 
 
 def parse_gpus(listing: str) -> tuple[Gpu, ...]:

@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 from attrs import frozen
 
 from harness.errors import HarnessFault
+from harness.run.launch import guard_order, memory_limit
 
 if TYPE_CHECKING:
     import threading
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 _GUARD = Path(__file__).with_name("guard.py")
 _CANCEL_POLL_MS = 100
 _GUARD_ENDS_WITHIN_S = 20.0
-_SHARE_OF_MEMORY = 0.9
 
 
 class Cancelled(Exception):
@@ -49,7 +49,7 @@ class Limits:
     @property
     def bytes(self) -> int:
         """The memory limit in force."""
-        return self.memory if self.memory is not None else int(physical_memory() * _SHARE_OF_MEMORY)
+        return memory_limit(self.memory)
 
 
 @frozen
@@ -96,15 +96,15 @@ def run_guarded(
     once `cancel` is set, `HarnessFault` where the guard itself fails.
     """
     command = [str(argument) for argument in argv]
-    order = {
-        "argv": command,
-        "env": dict(env),
-        "cwd": str(cwd),
-        "wall_s": limits.wall_s,
-        "memory": limits.bytes,
-        "output": str(output),
-        "remove_if_orphaned": str(remove_if_orphaned) if remove_if_orphaned else "",
-    }
+    order = guard_order(
+        command,
+        env=env,
+        cwd=cwd,
+        wall_s=limits.wall_s,
+        memory=limits.bytes,
+        output=output,
+        remove_if_orphaned=remove_if_orphaned,
+    )
     # A session of its own, so that Ctrl-C in a terminal reaches the harness alone.
     guard = subprocess.Popen(
         [sys.executable, "-I", "-S", str(_GUARD)],
@@ -115,21 +115,10 @@ def run_guarded(
         start_new_session=True,
     )
     try:
-        said = _converse(guard, json.dumps(order).encode() + b"\n", cancel)
+        said = _converse(guard, order, cancel)
     finally:
         _dismiss(guard)
     return _ended(said, command, guard.returncode)
-
-
-def physical_memory() -> int:
-    """Bytes of memory that this machine, or the container around us, has."""
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        try:
-            memory = min(memory, int(Path(limit).read_text()))
-        except (OSError, ValueError):  # no such control group, or "max"
-            continue
-    return memory
 
 
 def _converse(guard: subprocess.Popen[bytes], order: bytes, cancel: threading.Event | None) -> bytes:
@@ -185,4 +174,9 @@ def _ended(said: bytes, argv: Sequence[str], status: int) -> Ended:
         raise OSError(result["problem"], os.strerror(result["problem"]), argv[0])
     if result["reason"] not in set(EndReason):
         raise Cancelled
-    return Ended(**{**result, "reason": EndReason(result["reason"])})
+    return ended_from(result)
+
+
+def ended_from(told: Mapping[str, Any]) -> Ended:
+    """How a command ended, in the guard's own words. Raises `ValueError` and `TypeError` where they are not such."""
+    return Ended(**{**told, "reason": EndReason(told["reason"])})

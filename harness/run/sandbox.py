@@ -1,4 +1,7 @@
-"""A run's own place: fresh folders for all that a process writes, and an environment without secrets."""
+"""A run's own place: fresh folders for all that a process writes, and an environment without secrets.
+
+Standard library only, as a node without the harness makes the same place with this file.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,10 @@ import os
 import re
 import shutil
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-
-from attrs import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -44,7 +46,7 @@ _CACHES = {
 _SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
-@frozen
+@dataclass(frozen=True)
 class Sandbox:
     """The folders of one run; `root` holds all others and is removed at the end."""
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
 
 import pytest
 from support import SIGNED
+from test_interruption import GATED as GATED_AT_5
+from test_interruption import wait_for
 
+GATED = GATED_AT_5.replace("NUMBER == 5", "NUMBER == 6")
 TINY = """
 [axes]
 repro = "brittle_step"
@@ -196,3 +200,20 @@ def test_a_secret_that_a_run_saw_is_not_on_the_page(matrix, write_repro):
     assert "they saw MY_PLACE, which is not set now" in page
     assert "the place is" not in page
     assert place not in page + json.dumps(record_of(matrix))
+
+
+def test_ctrl_c_keeps_what_has_run_and_shows_it(harness, write_repro, tmp_path):
+    gate = tmp_path / "gate"
+    gate.mkdir()
+    write_repro("brittle", body=GATED, tool=f"timeout = 300\n{SIGNED}")
+    (harness.folder / "tiny.toml").write_text(TINY, encoding="utf-8")
+    own = harness.with_environ(GATE=str(gate), HARNESS_CACHE_DIR=str(tmp_path / "cache"))
+    process = own.start("matrix", "tiny.toml", "--pass-env", "GATE")
+    wait_for(lambda: (gate / "reached").exists())
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the same command goes on where it stopped" in stderr
+    assert [line.split() for line in stdout.splitlines()[1:4]] == [["1.5", "good"], ["1.6", "-"], ["1.10", "-"]]
+    record = json.loads((harness.folder / "results/matrices/tiny.json").read_text())
+    assert record["counts"] == {"good": 1, "not run": 2}

@@ -121,3 +121,16 @@ def test_peft_with_a_transformers_that_works(bisect: Bisect) -> None:
     held = ("--hold", "transformers==4.52.4")
     answer = bisect("peft", *WHISPER, "--good", "0.15.2", "--bad", "0.18.1", *held, expected=1)
     assert answer["status"] == "no-failure"
+
+
+def test_the_history_of_the_bug(tmp_path: Path) -> None:
+    """One window, 4.53.0 to 4.57.6, with less than a third of the releases run; asked again, nothing runs."""
+    command = [sys.executable, "-m", "harness", "history", "transformers", "--from", "4.50.0", "--to", "5.10.4"]
+    command += ["--json", "--results", str(tmp_path / "results")]
+    first, again = (subprocess.run(command, capture_output=True, text=True, check=True) for _ in range(2))
+    history = json.loads(first.stdout)
+    (window,) = history["windows"]
+    assert (window["last_good"], window["first_bad"]) == ("4.52.4", "4.53.0")
+    assert (window["last_bad"], window["fixed_in"]) == ("4.57.6", "5.0.0")
+    assert history["probes"] * 3 < history["tried"]
+    assert json.loads(again.stdout)["probes"] == 0

@@ -117,6 +117,13 @@ def test_what_anyone_put_there_may_not(tmp_path, make):
         check_ours(tmp_path / "at")
 
 
+def test_a_builder_refuses_such_a_folder_too(parts, tmp_path):
+    with_project(tmp_path / "at")
+    with pytest.raises(UserMistake, match="is not an environment that the harness made"):
+        evolve(parts.builder, at=tmp_path / "at").build(lock_of(parts, "brittle==1.2"))
+    assert (tmp_path / "at" / "setup.py").exists()
+
+
 def test_a_folder_that_can_not_be_made_is_told(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserMistake, match="can't create"):

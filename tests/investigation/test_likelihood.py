@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from harness.investigation.likelihood import ranked_files, ranked_groups, ranked_packages
+from harness.investigation.likelihood import (
+    called_in_message,
+    quoted_in_message,
+    ranked_files,
+    ranked_groups,
+    ranked_packages,
+)
 from harness.investigation.plan import Plan
 from harness.investigation.question import Question
 from harness.investigation.sides import PackageFiles, Side, Sides
@@ -30,11 +36,11 @@ def plan_of(source, *dependencies, subject="shop"):
     )
 
 
-def sides_of(*frames, loaded=None):
+def sides_of(*frames, loaded=None, message="x"):
     """`frames` are (file, function, package), the outermost first."""
     good = Observation("g", Outcome.COMPLETED, "r", "d", Device.CPU, loaded=loaded or {})
     stack = tuple(StackFrame(file, 1, function, package) for file, function, package in frames)
-    raised = RaisedException("builtins.ValueError", "x", (), stack)
+    raised = RaisedException("builtins.ValueError", message, (), stack)
     bad = evolve(good, key="b", outcome=Outcome.RAISED, exception=raised)
     return Sides(Side(LOCK, Verdict.GOOD, good), Side(LOCK, Verdict.BAD, bad))
 
@@ -107,3 +113,24 @@ def test_for_a_fix_the_traceback_of_the_older_side_counts():
     sides = sides_of(("a.py", "framed", "shop"))
     fixed = Sides(sides.after, sides.before)
     assert ranked_groups(["a.py::f", "a.py::framed"], fixed, plan_of(""), {}, last="")[0] == "a.py::framed"
+
+
+def test_names_of_the_message_lead_to_files_and_definitions(tmp_path):
+    sides = sides_of(message="Trainer.__init__() got an unexpected keyword argument 'tokenizer'")
+    assert called_in_message(sides) == {"Trainer.__init__"}
+    assert quoted_in_message(sides) == {"tokenizer"}
+    (tmp_path / "model.py").write_text("class Model: pass\n", encoding="utf-8")
+    (tmp_path / "zz_trainer.py").write_text("class Trainer: pass\n", encoding="utf-8")
+    units = {name: (name,) for name in ("model.py", "zz_trainer.py")}
+    sides = evolve(
+        sides, after=evolve(sides.after, observation=evolve(sides.after.observation, loaded={"s": tuple(units)}))
+    )
+    plan, files = plan_of("Model()\nTrainer()"), PackageFiles(tmp_path, dict.fromkeys(units, ""))
+    assert ranked_files(units, sides, plan, files, {})[0] == ("zz_trainer.py", "model.py")
+    groups = ["t.py::Model.run", "t.py::Trainer.__init__"]
+    assert ranked_groups(groups, sides, plan, {"t.py": {"Model.run": 9}}, last="")[0] == "t.py::Trainer.__init__"
+
+
+def test_a_message_without_names_tells_nothing():
+    sides = sides_of(message="it's (not) a name: f(x), '1', \"a b\"")
+    assert called_in_message(sides) == quoted_in_message(sides) == frozenset()

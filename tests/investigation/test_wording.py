@@ -6,8 +6,9 @@ import pytest
 from attrs import evolve
 
 from harness.investigation import Answer, Culprit, Finding, Level, Proof, Region, Status
-from harness.investigation.wording import culprit_sentence
+from harness.investigation.wording import culprit_sentence, sentence_for
 from harness.model import Change, Verdict
+from harness.search import BisectionResult, BisectionStatus
 
 ANSWER = Answer("shop", "step", Status.FOUND, "", None, (), last_good="1.0", first_bad="1.1")
 CHANGE = Change("shop", "1.0", "1.1")
@@ -63,3 +64,12 @@ def test_where_another_package_is_the_cause_it_says_where_users_meet_it():
     told = said(packages=(Change("tool", "1.0", None),))
     assert told.startswith("The cause is tool (removed): ")
     assert told.endswith("Users meet it with shop 1.1.")
+
+
+def test_a_release_between_the_sides_that_was_left_out_is_told():
+    """It may have brought the change first; pre-releases are not told, nobody installs them unasked."""
+    left_out = {"1.0.5": "yanked: it deletes files", "1.1rc1": "pre-release (--pre includes it)", "0.9": "yanked"}
+    told = sentence_for(evolve(ANSWER, left_out=left_out), BisectionResult(BisectionStatus.FOUND), {0: "1.0", 1: "1.1"})
+    assert told == "shop 1.1 broke it: 1.0 is good, 1.1 is bad. Between them, and not tried: 1.0.5 (yanked)."
+    plain = sentence_for(ANSWER, BisectionResult(BisectionStatus.FOUND), {0: "1.0", 1: "1.1"})
+    assert plain == "shop 1.1 broke it: 1.0 is good, 1.1 is bad."

@@ -38,10 +38,12 @@ def matrices(draw) -> Matrix:
 
 
 def pairs(cells) -> set:
+    """Pairs of values, and of a value and an axis that its cell leaves out."""
+    axes = sorted({axis for cell in cells for axis in cell.choice})
     return {
         pair
         for cell in cells
-        for pair in itertools.combinations(sorted((axis, json.dumps(value)) for axis, value in cell.choice.items()), 2)
+        for pair in itertools.combinations([(axis, json.dumps(cell.choice.get(axis))) for axis in axes], 2)
     }
 
 
@@ -76,6 +78,13 @@ def test_what_exclusions_make_hard_is_completed():
     exclude = [{"repro": (f"v{r}",), "packages.a": (f"{a}.0",), "parameters.c": (f"v{c}",)} for r, a, c in odd]
     chosen = pairwise(Matrix("m", axes, exclude=tuple(exclude)).cells)
     assert (len(chosen.cells), chosen.covered, chosen.pairs) == (4, 12, 12)
+
+
+def test_an_axis_that_only_an_included_cell_has_takes_no_value_away():
+    """A cell of the product has no pair with it, and is kept all the same."""
+    include = (Inclusion({"repro": "step", "packages.a": "1.0", "parameters.c": "v1"}),)
+    cells = Matrix("m", {"repro": ("step",), "packages.a": ("1.0", "2.0", "3.0")}, include=include).cells
+    assert pairwise(cells).cells == cells
 
 
 def test_with_one_axis_every_cell_is_kept():

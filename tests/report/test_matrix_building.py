@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,13 @@ def test_a_long_command_has_an_option_on_each_line():
     cell = evolve(cell_of(shop="1.10"), hold=("a-long-name==1.0", "another-long-name==2.0", "a-third-name==3.0"))
     (panel,) = content_of(matrix_of(stand("g", [cell]))).panels
     assert panel.command.splitlines()[:2] == ["harness probe sale \\", "    --with shop==1.10 \\"]
+
+
+def test_the_day_of_the_whole_matrix_is_part_of_the_command():
+    run = run_of(cell_of(shop="1.0"), Verdict.GOOD)
+    dated = evolve(run.probe, combination=evolve(run.probe.combination, as_of=datetime(2024, 2, 1, tzinfo=UTC)))
+    (panel,) = content_of(matrix_of((Standing(run.cell, evolve(run, probe=dated)),))).panels
+    assert panel.command.endswith("--as-of 2024-02-01T00:00:00+00:00")
 
 
 def test_where_the_verdict_turns_the_locks_are_compared():

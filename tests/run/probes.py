@@ -10,7 +10,8 @@ from typing import Any
 import psutil
 
 from harness.model import Device, Repro
-from harness.run.runner import Job, Ran, run_repro
+from harness.run.result import Ran
+from harness.run.runner import Job, run_repro
 
 # Starts a grandchild that leaves its process group, session and parent; then waits with it.
 DETACHED_GRANDCHILD = """

@@ -14,7 +14,8 @@ import probes
 import pytest
 
 from harness.errors import HarnessFault
-from harness.run.process import Cancelled, EndReason, Limits, physical_memory, run_guarded
+from harness.run.launch import physical_memory
+from harness.run.process import Cancelled, EndReason, Limits, run_guarded
 
 ROOT = Path(__file__).parents[2]
 

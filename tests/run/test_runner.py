@@ -15,7 +15,8 @@ import pytest
 from harness.errors import HarnessFault
 from harness.model import Outcome
 from harness.run.process import Cancelled
-from harness.run.runner import read_metrics, run_repro
+from harness.run.result import read_metrics
+from harness.run.runner import run_repro
 
 
 def log_of(folder):

@@ -65,12 +65,12 @@ def make_history_plan(
         index=index,
         interpreter=interpreter,
         device=device,
-        near=near or "the newest release",
+        near=near or until or "the newest release",
     )
     versions = [str(release.version) for release in plan.releases]
     stride = max_gap or stride_for(len(versions))
     if max_gap is None and stride > 1:
-        choice = f"scanned so that at most {stride - 1} neighbouring releases stay unseen (--max-gap changes it)"
+        choice = f"of {stride} neighbouring releases at least one is run or known (--max-gap changes it)"
         plan = evolve(plan, choices=(*plan.choices, choice))
     anchored = versions.index(str(version_of(near))) if near is not None else None
     return HistoryPlan(evolve(plan, good=None, bad=anchored), stride)

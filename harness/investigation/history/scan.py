@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from harness.investigation.plan import Plan
     from harness.lanes import Lanes
     from harness.model import Judgement, Observation, Signature
-    from harness.probe import Probe, Prober
+    from harness.probe import Probe
 
 
 @frozen
@@ -59,7 +59,7 @@ class Scanning:
     """One scan over the releases of a plan."""
 
     history_plan: HistoryPlan
-    prober: Prober
+    prober: Probing
     lanes: Lanes
     watcher: HistoryWatcher
 

@@ -71,6 +71,9 @@ def notes_for(history: History) -> tuple[str, ...]:
             of = f"the window from {window.first_bad} on"
             notes.append(f"{listed(window.left_out)} {lie} at an edge of {of} and {were} left out: {reasons}.")
     notes += _beyond(history)
+    if history.signature is not None and history.signature.captured:
+        first = next((step.release for step in history.steps if step.verdict is Verdict.BAD), "")
+        notes.append(f"No signature was given: it was taken from {first}, and a failure of another kind is a skip.")
     return tuple(notes)
 
 

@@ -1,7 +1,8 @@
 """The counterfactual the other way: the culprit's regions as they became, everything else as it was.
 
 First in the older environment itself. Where the newer lines can't stand there, or need more to show the difference,
-in the newer environment with the rest of the file reverted; then the fewest further regions that they need are found.
+in the newer environment with the rest of the file reverted; then the fewest further regions that they need are found
+there - or in the older environment, where the newer one can't do with so much reverted.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from harness.investigation.levels.ground import Ground, places, versions
 from harness.investigation.levels.texts import COSMETIC, Texts
 from harness.investigation.reduction import Candidate
 from harness.investigation.sides import Sides
+from harness.model import Verdict
 from harness.probe import Probe
 
 _MOST = 16
@@ -48,11 +50,13 @@ def advanced_alone(ground: Ground, sides: Sides, texts: Texts, units: frozenset[
         return Advance(pure, 2)
 
     candidates = frozenset(others)
+    in_older = partly.verdict is Verdict.SKIP and pure.verdict is not Verdict.SKIP
+    base = sides.before if in_older else sides.after
 
     def probe_of(chosen: Candidate) -> Probe:
         kept = units | chosen
         label = f"only {places(texts.regions(kept))} as in {newer}"
-        return ground.mixed(sides.after, texts.mixture(texts.all - kept, label))
+        return ground.mixed(base, texts.mixture(texts.all - kept, label))
 
     def requires(chosen: Candidate) -> frozenset[str]:
         return texts.lacking_advanced(units | chosen) & candidates
@@ -69,8 +73,10 @@ def advanced_alone(ground: Ground, sides: Sides, texts: Texts, units: frozenset[
         return Advance(pure, runs, (f"{where} alone does not bring it; what else it needs was not found",))
     needs = texts.regions(reduced.units)
     along = places(needs)
-    proof = ground.shown(f"{rest} and {along}", reduced, sides.after.verdict)
-    note = f"{where} alone was {partly.verdict.value} ({partly.reason}); it takes {along} as well"
+    told = f"the {before} environment with only {where} and {along} advanced" if in_older else f"{rest} and {along}"
+    proof = ground.shown(told, reduced, sides.after.verdict)
+    alone_was = pure if in_older else partly
+    note = f"{where} alone was {alone_was.verdict.value} ({alone_was.reason}); it takes {along} as well"
     return Advance(proof, runs, (note,), needs)
 
 

@@ -9,6 +9,7 @@ from attrs import frozen
 from harness.investigation.culprit import Finding, Proof
 from harness.investigation.levels.ground import Ground, listed, versions
 from harness.investigation.sides import METADATA, PackageFiles, Sides, differing, mixture_of
+from harness.model import Change
 from harness.probe import Probe
 
 
@@ -37,6 +38,11 @@ class Exchange:
         """The files of some units for a person: metadata as one."""
         named = ((unit,) if unit.startswith(METADATA) else self.units[unit] for unit in units)
         return tuple(sorted(name for names in named for name in names))
+
+    def owning(self, paths: Iterable[str]) -> tuple[Change, ...]:
+        """The packages that these files are of: of several that moved, those that the difference lies in."""
+        owners = {self.after.owners.get(path) or self.before.owners.get(path) for path in paths}
+        return tuple(change for change in self.package.packages if change.name in owners) or self.package.packages
 
     def is_added(self, unit: str) -> bool:
         """Whether the older side has nothing of a unit."""

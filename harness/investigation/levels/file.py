@@ -13,7 +13,9 @@ from attrs import evolve, frozen
 
 from harness.investigation.culprit import Finding, Level, Proof
 from harness.investigation.levels.exchange import Exchange
-from harness.investigation.levels.ground import Ground, listed
+from harness.investigation.levels.ground import Ground, listed, places
+from harness.investigation.levels.region import find_inside
+from harness.investigation.levels.texts import Texts
 from harness.investigation.likelihood import ranked_files
 from harness.investigation.mentions import lacked
 from harness.investigation.reduction import Candidate, Reduced
@@ -22,6 +24,7 @@ from harness.model import Verdict
 
 _REST = "files that the run did not use"
 _MOST = 16
+_ALONE = 16
 _FEW = 3  # so many are looked into; more are only told
 
 
@@ -46,15 +49,19 @@ def find_files(ground: Ground, sides: Sides, package: Finding) -> Finding | None
     ground.watcher.level(Level.FILE, f"{count} files of {names} differ: which of them make the difference?")
     called = ground.traced(sides.after) if count > 1 else {}
     used, unused = ranked_files(exchange.units, sides, ground.plan, exchange.after, called)
-    back = _reverted(exchange, used, unused)
+    alone = _reverted_alone(exchange, used)
+    if alone is not None and alone.shown is None and (inside := _inside(exchange, alone)) is not None:
+        return evolve(inside, candidates=count)
+    back = (alone,) if alone is not None and alone.shown is not None else _reverted(exchange, used, unused)
     found = back[-1].units
     advance = _advanced(exchange, found, tuple(unit for unit in (*used, *unused) if unit not in found))
     if advance.belong:
         found |= advance.besides
-    searches = (*back, *([advance.search] if advance.search is not None else []))
+    spent = () if alone is None or alone in back else (alone,)
+    searches = (*spent, *back, *([advance.search] if advance.search is not None else []))
     return Finding(
         Level.FILE,
-        package.packages,
+        exchange.owning(exchange.paths(found)),
         files=exchange.named(found),
         proofs=(exchange.proof_back(found), advance.proof),
         candidates=count,
@@ -64,6 +71,49 @@ def find_files(ground: Ground, sides: Sides, package: Finding) -> Finding | None
         needed_files=() if advance.belong else exchange.named(advance.besides),
         notes=(*ground.notes(back[-1]), *advance.notes),
     )
+
+
+def _reverted_alone(exchange: Exchange, used: tuple[str, ...]) -> Reduced | None:
+    """The likeliest files put back one by one, until one undoes the difference."""
+    if not used:
+        return None
+    return exchange.ground.reduce(
+        exchange.sides.before.verdict,
+        used,
+        lambda chosen: exchange.reverted(chosen),
+        lambda chosen: f"reverted: {listed(sorted(chosen))}",
+        only_first=min(len(used), _ALONE),
+    )
+
+
+def _inside(exchange: Exchange, alone: Reduced) -> Finding | None:
+    """The first of the likely files that can't be put back whole, and of which some regions undo the difference."""
+    ground, sides = exchange.ground, exchange.sides
+    runs, unresolved = alone.runs, alone.unresolved
+    for path, reason in list(alone.untestable.items())[:_FEW]:
+        texts = Texts.of((path,), exchange.before, exchange.after)
+        if texts is None or not texts.all:
+            continue
+        ground.watcher.level(Level.FILE, f"{path} can't be put back whole ({reason}): do some of its regions do it?")
+        inside = find_inside(ground, sides, texts, exchange.package)
+        if inside is None:
+            continue
+        where = places(texts.regions(inside.units))
+        back = ground.shown(
+            f"the {sides.after.verdict.value} environment with only {where} of {path} reverted",
+            inside,
+            sides.before.verdict,
+        )
+        return Finding(
+            Level.FILE,
+            exchange.owning((path,)),
+            files=(path,),
+            proofs=(back, exchange.proof_forth((path,))),
+            runs=runs + inside.runs + 1,
+            unresolved=unresolved + inside.unresolved,
+            notes=(f"{path} can't be put back whole: {reason}",),
+        )
+    return None
 
 
 def _reverted(exchange: Exchange, used: tuple[str, ...], unused: tuple[str, ...]) -> tuple[Reduced, ...]:
@@ -77,6 +127,7 @@ def _reverted(exchange: Exchange, used: tuple[str, ...], unused: tuple[str, ...]
             tuple(units),
             lambda chosen: exchange.reverted(frozenset().union(*(units[name] for name in chosen))),
             lambda chosen: f"reverted: {listed(sorted(chosen))}",
+            singles=0,
         )
 
     coarse = reduce(lumps)

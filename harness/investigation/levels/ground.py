@@ -26,7 +26,8 @@ from harness.model import (
     Verdict,
     normalized_name,
 )
-from harness.probe import Probe, Prober
+from harness.probe import Probe
+from harness.probers import Probing
 
 _FEW = 3
 
@@ -43,7 +44,7 @@ class Ground:
     """The plan, the means to run, signature and judgement of the bisection before. `most` caps a level's runs."""
 
     plan: Plan
-    prober: Prober
+    prober: Probing
     lanes: Lanes
     index: Index
     signature: Signature
@@ -104,10 +105,12 @@ class Ground:
         *,
         only_first: int = 0,
         first: bool = False,
+        singles: int = 16,
     ) -> Reduced:
         """The smallest set of units that alone makes the verdict `flipped`.
 
-        With `first` it is the first set that does; with `only_first` only so many single units are tried.
+        With `first` it is the first set that does; with `only_first` only so many single units are tried, else
+        `singles` of them before sets.
         """
         reduced = Reduction(
             prober=self.prober,
@@ -120,7 +123,7 @@ class Ground:
             units=units,
             requires=requires,
             most=self.most,
-            singles=only_first or (len(units) if first else 16),
+            singles=only_first or (len(units) if first else singles),
             first=first or only_first > 0,
             only_singles=only_first > 0,
         ).run()

@@ -13,10 +13,12 @@ from harness.investigation.levels.advance import advanced_alone
 from harness.investigation.levels.exchange import both_contents
 from harness.investigation.levels.ground import Ground, listed, places, versions
 from harness.investigation.levels.texts import COSMETIC, Texts
-from harness.investigation.likelihood import ranked_groups
+from harness.investigation.likelihood import quoted_in_message, ranked_groups
 from harness.investigation.reduction import Candidate, Reduced
 from harness.investigation.sides import Sides
 from harness.probe import Probe
+
+_MOST_INSIDE = 12
 
 
 def find_regions(ground: Ground, sides: Sides, found: Finding) -> Finding | None:
@@ -33,7 +35,7 @@ def find_regions(ground: Ground, sides: Sides, found: Finding) -> Finding | None
     groups = texts.groups()
     ranked = ranked_groups(groups, sides, ground.plan, ground.traced(sides.after), last=COSMETIC)
     needs = texts.needs()
-    lone, likely = _by_turns(texts, groups, ranked)
+    lone, likely = _by_turns(texts, groups, ranked, quoted_in_message(sides))
     single = _reduce(ground, sides, texts, {unit: frozenset({unit}) for unit in lone}, needs, found, only_first=likely)
     if single.shown is not None:
         coarse = single
@@ -66,6 +68,26 @@ def find_regions(ground: Ground, sides: Sides, found: Finding) -> Finding | None
         needs=advance.needs,
         notes=(*ground.notes(fine), *advance.notes),
     )
+
+
+def find_inside(ground: Ground, sides: Sides, texts: Texts, found: Finding) -> Reduced | None:
+    """Regions of likely definitions whose reversal alone undoes the difference, looked for with few runs.
+
+    For a file that can't be put back whole. None where there are none; `units` are regions.
+    """
+    groups = texts.groups()
+    ranked = ranked_groups(groups, sides, ground.plan, ground.traced(sides.after), last=COSMETIC)
+    needs = texts.needs()
+    lone, likely = _by_turns(texts, groups, ranked, quoted_in_message(sides))
+    attempts = (
+        ({unit: frozenset({unit}) for unit in lone}, min(likely, _MOST_INSIDE)),
+        ({name: groups[name] for name in ranked if name != COSMETIC}, _MOST_INSIDE // 2),
+    )
+    for units, most in attempts:
+        reduced = _reduce(ground, sides, texts, units, needs, found, only_first=most) if units and most else None
+        if reduced is not None and reduced.shown is not None:
+            return evolve(reduced, units=frozenset().union(*(units[name] for name in reduced.units)))
+    return None
 
 
 def _reduce(
@@ -104,17 +126,20 @@ def _reduce(
     )
 
 
-def _by_turns(texts: Texts, groups: dict[str, frozenset[str]], ranked: tuple[str, ...]) -> tuple[tuple[str, ...], int]:
+def _by_turns(
+    texts: Texts, groups: dict[str, frozenset[str]], ranked: tuple[str, ...], quoted: frozenset[str]
+) -> tuple[tuple[str, ...], int]:
     """All regions in an order to try them alone, and how many of them are worth that.
 
-    Worth it are those inside functions: the longest of each function, then the second longest of each, and so on. A
-    declaration (a base class, an import) that is put back alone often just switches off what fails.
+    Worth it are those inside functions: the longest of each function, then the second longest of each, and so on; in a
+    function, those that touch a name which the error's message quotes come before longer ones. A declaration (a base
+    class, an import) that is put back alone often just switches off what fails.
     """
     turns: list[tuple[int, int, str]] = []
     others: list[str] = []
     for rank, name in enumerate(ranked):
-        size = {unit: texts.length(unit) for unit in groups[name]}
-        longest = sorted(groups[name], key=lambda unit: (-size[unit], _by_number(unit)))
+        weight = {unit: (texts.names(unit).isdisjoint(quoted), -texts.length(unit)) for unit in groups[name]}
+        longest = sorted(groups[name], key=lambda unit: (weight[unit], _by_number(unit)))
         if texts.is_function(name):
             turns += [(turn, rank, unit) for turn, unit in enumerate(longest)]
         else:

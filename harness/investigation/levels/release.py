@@ -16,7 +16,8 @@ from harness.investigation.levels.ground import Ground
 from harness.investigation.plan import Plan, releases_between
 from harness.investigation.sides import Side, Sides, exchanged
 from harness.model import Lock, Verdict, normalized_name
-from harness.probe import Probe, Prober
+from harness.probe import Probe
+from harness.probers import Probing
 
 
 @frozen(kw_only=True)
@@ -24,7 +25,7 @@ class _InPlace(Plan):
     """A plan in which each release is put into one lock."""
 
     base: Lock
-    prober: Prober
+    prober: Probing
     asked: tuple[str, ...]
 
     def probe(self, position: int, near: Lock | None, attempt: int = 0) -> Probe:  # noqa: ARG002 - always near `base`

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from attrs import frozen
 
 from harness.investigation.culprit import Region
-from harness.investigation.regions import FileDifference
+from harness.investigation.regions import FileDifference, lines_of
 from harness.investigation.sides import PackageFiles
 from harness.model import Mixture
 
+_WORD = re.compile(r"[A-Za-z_]\w*")
 COSMETIC = "comments, layout and docstrings"
 
 
@@ -57,6 +59,14 @@ class Texts:
         path, _, number = region.rpartition("#")
         a, b, c, d = self.differences[path].blocks[int(number)]
         return b - a + d - c
+
+    def names(self, region: str) -> frozenset[str]:
+        """Words that a region takes away or adds."""
+        path, _, number = region.rpartition("#")
+        difference = self.differences[path]
+        a, b, c, d = difference.blocks[int(number)]
+        lines = (*lines_of(difference.before)[a:b], *lines_of(difference.after)[c:d])
+        return frozenset(_WORD.findall("".join(lines)))
 
     def is_function(self, group: str) -> bool:
         """Whether a group ("path::name") is the body of a function."""

@@ -62,6 +62,10 @@ def test_companions_are_those_of_the_bad_bound_as_for_a_bisection(planned):
     assert "companions: as near as possible to those of 1.7 (--as-of changes it)" in made.plan.choices
 
 
+def test_without_a_bad_bound_companions_are_those_of_the_newest_release_asked_for(planned):
+    assert "companions: as near as possible to those of 1.6 (--as-of changes it)" in planned(until="1.6").plan.choices
+
+
 @pytest.mark.parametrize("bounds", ['bad = "1.7"', 'bad = "7.7"', ""])
 def test_a_bad_bound_that_is_not_in_the_range_gives_no_companions(planned, bounds):
     assert planned("1.8", bounds=bounds).plan.bad is None
@@ -74,8 +78,9 @@ def test_a_bad_bound_that_cannot_be_tried_gives_no_companions(planned):
 def test_the_stride_is_told_unless_it_was_asked_for(planned):
     chosen, asked = planned(), planned(max_gap=2)
     assert asked.stride == 2
-    assert f"at most {chosen.stride - 1} neighbouring releases stay unseen" in chosen.plan.choices[-1]
-    assert not any("unseen" in choice for choice in asked.plan.choices)
+    told = f"of {chosen.stride} neighbouring releases at least one is run or known (--max-gap changes it)"
+    assert chosen.plan.choices[-1] == told
+    assert not any("--max-gap" in choice for choice in asked.plan.choices)
 
 
 def test_ends_in_the_wrong_order_are_a_mistake(planned):

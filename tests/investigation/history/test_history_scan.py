@@ -64,16 +64,17 @@ def test_two_windows_are_found_and_asked_again_nothing_runs(scan):
     assert (again.windows, again.rows, again.sentence) == (history.windows, history.rows, history.sentence)
 
 
-def test_what_a_bisection_has_run_is_not_run_again_though_it_held_other_companions(scan, parts, interpreter, lanes):
-    repro = parse_repro(repro_text("wavering", tool=SIGNED), name="step")
-    question = Question("wavering", repro, good="1.0", bad="1.4")
+def test_what_a_bisection_has_run_is_told_first_though_it_held_other_companions(scan, parts, interpreter, lanes):
+    repro = parse_repro(repro_text("brittle", tool=SIGNED), name="step")
+    question = Question("brittle", repro, good="1.1", bad="1.8")
     plan = make_plan(question, index=parts.index, interpreter=interpreter, device=Device.CPU)
     bisected = Bisecting(plan, parts.prober, lanes, QuietView()).run()
-    assert bisected.first_bad == "1.2"
-    history = scan("wavering", max_gap=3)
-    assert edges(history) == TWO
+    assert bisected.first_bad == "1.6"
+    history = scan("brittle", max_gap=6)
+    assert edges(history) == [("1.5", "1.6", "1.9", "1.10")]
     cached = {step.release for step in history.steps if step.cached}
-    assert cached == {step.release for step in bisected.steps}
+    assert cached == {step.release for step in bisected.steps} >= {"1.1", "1.5", "1.6", "1.8"}
+    assert [step.cached for step in history.steps] == [True] * len(cached) + [False] * history.probes
     assert history.probes == len(history.steps) - len(cached)
 
 
@@ -120,6 +121,8 @@ def test_a_signature_is_taken_from_the_first_failing_run_and_not_every_release_i
     assert history.probes < history.tried == 13
     assert edges(history) == [("1.5", "1.6", "1.9", "1.10")]
     assert (history.signature.exception, history.signature.message) == ("RuntimeError", MESSAGE)
+    first = next(step.release for step in history.steps if step.verdict is Verdict.BAD)
+    assert any(f"No signature was given: it was taken from {first}, " in note for note in history.notes)
 
 
 def test_without_a_signature_the_same_question_again_takes_the_same_one(scan):

@@ -260,3 +260,41 @@ def test_finished_environments_are_not_touched_by_mixtures(plant):
     assert mixtures
     assert untouched
     assert digests() == untouched
+
+
+def test_a_file_that_can_not_be_put_back_whole_is_searched_inside(plant):
+    """What it imports is gone from the newer release: the lines that matter are found all the same."""
+    start = "from shop.gone import helper\n\n"
+    before = f"{start}def other():\n    return helper() + 1\n\n\ndef work():\n    value = 1\n    return value\n"
+    after = f"def other():\n    return 2\n\n\ndef work():\n    value = 1\n    {BROKEN}\n    return value\n"
+    # Everything else that changed names what is gone, too, so that no two files bring `core` back together.
+    beside_before = {f"shop/beside{n}.py": f"from shop.gone import helper\nVALUE = {n}\n" for n in range(3)}
+    beside_after = {f"shop/beside{n}.py": f"VALUE = {n + 10}\n" for n in range(3)}
+    run = "from shop import beside0, beside1, beside2, core\n\ndef run():\n    core.work()\n"
+    gone = "def helper():\n    return 1\n"
+    plant.shops(
+        {"shop/__init__.py": run, "shop/core.py": before, "shop/gone.py": gone, **beside_before},
+        {"shop/__init__.py": run, "shop/core.py": after, **beside_after},
+    )
+    answer = plant.answer()
+    found = levels(answer)
+    assert found["file"]["files"] == ["shop/core.py"]
+    assert "can't be put back whole" in " ".join(found["file"]["notes"])
+    assert found["file"]["proofs"][0]["verdict"] == "good"
+    (region,) = found["region"]["regions"]
+    assert (region["file"], region["function"]) == ("shop/core.py", "work")
+    assert proved(found["region"])
+
+
+def test_of_packages_that_only_moved_along_the_one_with_the_file_is_named(plant):
+    """The new shop can't do without the new helper, nor the new helper without it: the line is in shop alone."""
+    run = "import helping\n\nassert helping.LEVEL == {}\n\n\ndef run():\n    {}\n"
+    helping = "import importlib.metadata\n\nassert importlib.metadata.version('shop') == '{}'\nLEVEL = {}\n"
+    for number, body in ((0, "return 1"), (1, BROKEN)):
+        plant.add("helping", f"1.{number}", {"helping.py": helping.format(f"1.{number}", number)})
+        plant.add("shop", f"1.{number}", {"shop.py": run.format(number, body)}, requires=(f"helping==1.{number}",))
+    answer = plant.answer()
+    found = levels(answer)
+    assert sorted(text.split()[0] for text in found["package"]["packages"]) == ["helping", "shop"]
+    assert found["region"]["packages"] == ["shop 1.0 -> 1.1"]
+    assert "The cause is shop 1.1, in shop.py" in answer["sentence"]

@@ -1,0 +1,198 @@
+"""Observations come back: what each run left behind is checked against its order, and read as any run's is."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import shutil
+from typing import TYPE_CHECKING, Any
+
+from attrs import field, frozen
+
+from harness.bundle.installed import same_version
+from harness.bundle.order import SCHEMA, Order, as_requirements, read_order
+from harness.errors import HarnessFault, NoSpace, UserMistake
+from harness.model import Lock, Observation, Pin, judge, normalized_name
+from harness.probe import observation_of, probe_key, question_of
+from harness.run.devices import parse_gpus, unavailable, visible
+from harness.run.process import Limits, ended_from
+from harness.run.result import LeftBehind, Ran, result_of
+from harness.run.runner import tail_of
+from harness.store import StoredResolution
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.model import Judgement
+    from harness.probe import Probe
+    from harness.run.devices import Gpu
+    from harness.store import Store
+
+
+@frozen
+class Taken:
+    """An observation that came back; `known` if the store had an answer to its question before."""
+
+    label: str
+    observation: Observation
+    judgement: Judgement | None
+    known: bool = False
+
+
+@frozen
+class Absorbed:
+    """What came of a bundle; `missing` and `refused` have labels, and why there is no observation."""
+
+    taken: tuple[Taken, ...] = ()
+    missing: tuple[tuple[str, str], ...] = ()
+    refused: tuple[tuple[str, str], ...] = ()
+
+
+@frozen
+class _Back:
+    """One probe that was run elsewhere: its order, and the folder of what it left with the run script's record."""
+
+    order: Order
+    probe: Probe
+    folder: Path
+    record: dict[str, Any] = field(repr=False)
+
+    @property
+    def gpus(self) -> tuple[Gpu, ...]:
+        """The GPUs that the run could see."""
+        return visible(parse_gpus(self.record["gpus"]), self.record["visible_gpus"])
+
+
+class _Refused(Exception):
+    """Why something that came back is not taken: one sentence."""
+
+
+def absorb(folder: Path, store: Store) -> Absorbed:
+    """Take back what was observed; doing so twice changes nothing.
+
+    Raises `UserMistake` where the folder is no bundle, `NoSpace` where the store can't be written.
+    """
+    taken, missing, refused = [], [], []
+    for key in _probes(folder):
+        label = key
+        try:
+            order, probe = read_order(folder / "probes" / key)
+            label = order.label
+            where = folder / "observed" / key
+            if not (where / "run.json").is_file():
+                missing.append((label, _why_not(where)))
+                continue
+            taken.append(_take(_checked(order, probe, where), store))
+        except (_Refused, UserMistake) as error:
+            refused.append((label, str(error)))
+    return Absorbed(tuple(taken), tuple(missing), tuple(refused))
+
+
+def _probes(folder: Path) -> list[str]:
+    try:
+        bundle = json.loads((folder / "bundle.json").read_text(encoding="utf-8"))
+        schema, probes = bundle["schema"], [str(key) for key in bundle["probes"]]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserMistake(
+            f"{folder} is no bundle: its bundle.json can't be read", hint="harness bundle makes one; name its folder"
+        ) from error
+    if schema != SCHEMA:
+        raise UserMistake(f"{folder} is a bundle of schema {schema}, this harness reads {SCHEMA}")
+    return probes
+
+
+def _why_not(where: Path) -> str:
+    try:
+        return where.with_name(f"{where.name}.problem.txt").read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return "not run yet"
+
+
+def _checked(order: Order, probe: Probe, where: Path) -> _Back:
+    """What came back, if it is of this order and as the run script left it. Raises `_Refused`."""
+    try:
+        record = json.loads((where / "run.json").read_text(encoding="utf-8"))
+        ran = record["key"], record["script"], record["requirements"]
+        changed = [
+            name
+            for name, digest in record["files"].items()
+            if hashlib.sha256((where / name).read_bytes()).hexdigest() != digest
+        ]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _Refused(f"what it left behind is not whole: {error}") from error
+    if ran[0] != order.key:
+        raise _Refused(f"what lies there was left by another probe ({ran[0]})")
+    if ran[1] != _sha256(probe.repro.source):
+        raise _Refused("another script was run than the repro that was packed")
+    if ran[2] != _sha256(as_requirements(order.packed)):
+        raise _Refused("other requirements were installed than those of its lock")
+    if changed:
+        raise _Refused(f"{', '.join(changed)} was changed after the run")
+    return _Back(order, probe, where, record)
+
+
+def _take(back: _Back, store: Store) -> Taken:
+    order, probe = back.order, back.probe
+    try:
+        if unavailable(order.device, back.gpus) is not None:
+            raise _Refused("it was run where no GPU was to be seen")
+        ran, lock = _ran(back), _lock_there(back)
+        started, setup_s = str(back.record["started"]), float(back.record["setup_s"])
+    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, HarnessFault) as error:
+        raise _Refused(f"what it left behind can't be read: {error}") from error
+    key = probe_key(probe, lock, gpus=back.gpus, capability=order.capability)
+    observation = store.get(key)
+    known = observation is not None
+    if observation is None:
+        log = store.log_path(key)
+        try:
+            shutil.copyfile(back.folder / "log.gz", log)
+        except OSError as error:
+            raise NoSpace(f"can't write to {store.root}: {error}", hint="--results names another folder") from error
+        observation = observation_of(
+            probe,
+            lock,
+            ran,
+            key=key,
+            drift=order.drift,
+            setup_s=setup_s,
+            started=started,
+            log=log.relative_to(store.root).as_posix(),
+        )
+        store.put(observation)
+    combination = probe.combination
+    if store.get_resolution(combination.resolution_key) is None:
+        # The same question asked here is to find the same lock, and by it this answer.
+        resolution = StoredResolution(lock=order.lock, drift=order.drift)
+        store.put_resolution(combination.resolution_key, resolution, question_of(combination))
+    signature = probe.repro.signature
+    judgement = judge(observation, signature, store.log(observation)) if signature is not None else None
+    return Taken(order.label, observation, judgement, known)
+
+
+def _ran(back: _Back) -> Ran:
+    limits = Limits(back.order.wall_s, back.record["memory"])
+    with gzip.open(back.folder / "log.gz") as log:
+        tail = tail_of(log)
+    left = LeftBehind(ended_from(back.record["ended"]), tail, back.folder / "report.json", back.folder / "metrics.json")
+    return result_of(left, device=back.order.device, limits=limits)
+
+
+def _lock_there(back: _Back) -> Lock:
+    """What was really there: the lock itself, or, as far as the machine brought its own, versions without hashes."""
+    there = {normalized_name(name): str(version) for name, version in back.record["installed"].items()}
+    packed = {wheel.name for wheel in back.order.packed}
+    pins = {pin.name: pin for pin in back.order.lock.pins if pin.name in packed}
+    return Lock(
+        python=str(back.record["python"]),
+        platform=str(back.record["platform"]),
+        pins=[
+            pins[name] if name in pins and same_version(pins[name].version, version) else Pin(name, version)
+            for name, version in there.items()
+        ],
+    )
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,123 @@
+"""An order: one probe as a bundle carries it, in files that the run script reads and that come back unchanged."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import cattrs
+from attrs import field, frozen
+
+from harness.errors import BadRepro, UserMistake
+from harness.model import Combination, Device, Lock
+from harness.model.repro import parse_repro
+from harness.probe import Probe, probe_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+SCHEMA = 1
+
+
+@frozen
+class PackedWheel:
+    """A wheel that lies in the bundle, with the SHA-256 of its content."""
+
+    name: str
+    version: str
+    file: str
+    sha256: str
+
+
+@frozen
+class Order:
+    """All that is needed to run one probe elsewhere and to know afterwards which one it was.
+
+    `key` is the address of its observation as far as it is known here; `variables` tell the repro what is wanted;
+    `wall_s` is in seconds, `memory` in bytes (None: the machine's limit); `gpu_queries` are the commands that list
+    GPUs; `packed` are the wheels of `lock` in the bundle, `from_node` names and versions of those that the machine
+    has already.
+    """
+
+    key: str
+    label: str
+    script: str
+    device: Device
+    capability: str
+    wall_s: float
+    lock: Lock
+    packed: tuple[PackedWheel, ...]
+    from_node: dict[str, str]
+    variables: dict[str, str]
+    memory: int | None = None
+    params: dict[str, Any] = field(factory=dict)
+    pass_env: tuple[str, ...] = ()
+    gpu_queries: tuple[tuple[str, ...], ...] = ()
+    requirements: tuple[str, ...] = ()
+    holds: tuple[str, ...] = ()
+    as_of: str | None = None
+    attempt: int = 0
+    drift: tuple[str, ...] = ()
+    schema: int = SCHEMA
+
+    def write(self, folder: Path, source: str) -> None:
+        """Write order, script and requirements into a folder of the probe's own. Raises `OSError`."""
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / self.script).write_text(source, encoding="utf-8")
+        (folder / "requirements.txt").write_text(as_requirements(self.packed), encoding="utf-8")
+        (folder / "order.json").write_text(json.dumps(cattrs.unstructure(self), indent=1) + "\n", encoding="utf-8")
+
+    def probe(self, source: str) -> Probe:
+        """The probe that was ordered, of a script with this text. Raises `BadRepro`."""
+        repro = parse_repro(source, name=self.script.removesuffix(".py"), path=self.script).with_params(self.params)
+        return Probe(
+            repro,
+            Combination(
+                python=self.lock.python,
+                requirements=self.requirements,
+                holds=self.holds,
+                as_of=datetime.fromisoformat(self.as_of) if self.as_of else None,
+                device=self.device,
+            ),
+            attempt=self.attempt,
+            lock=self.lock,
+        )
+
+
+def read_order(folder: Path) -> tuple[Order, Probe]:
+    """An order and its probe. Raises `UserMistake` where they are not those that were packed."""
+    try:
+        told = json.loads((folder / "order.json").read_text(encoding="utf-8"))
+        order = cattrs.structure(told, Order)
+        probe = order.probe((folder / order.script).read_text(encoding="utf-8"))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, cattrs.BaseValidationError, BadRepro) as error:
+        raise UserMistake(f"its order in {folder} can't be read: {_said(error)}") from error
+    if order.schema != SCHEMA:
+        raise UserMistake(f"its order is of schema {order.schema}, this harness reads {SCHEMA}")
+    known = {pin.name: pin for pin in order.lock.pins}
+    fits = all(
+        (pin := known.get(wheel.name)) is not None
+        and pin.version == wheel.version
+        and (not pin.digests or wheel.sha256 in pin.digests)
+        for wheel in order.packed
+    )
+    # The key is made of repro, parameters, device and lock, so that it tells whether any of them is another.
+    if not fits or order.key != folder.name or order.key != ordered_key(probe, order.lock, order.capability):
+        raise UserMistake("its repro, parameters, device or lock are not those that were packed")
+    return order, probe
+
+
+def ordered_key(probe: Probe, lock: Lock, capability: str) -> str:
+    """The address of what a probe will show, before it is known which GPU it runs on."""
+    return probe_key(probe, lock, gpus=(), capability=capability)
+
+
+def as_requirements(wheels: Iterable[PackedWheel]) -> str:
+    """Requirement lines for pip, each with the hash of the one file that is packed."""
+    return "".join(f"{wheel.name}=={wheel.version} --hash=sha256:{wheel.sha256}\n" for wheel in wheels)
+
+
+def _said(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

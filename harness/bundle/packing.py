@@ -1,0 +1,221 @@
+"""Probes are packed: each is resolved here, and orders, wheels and all that runs them go into one folder."""
+
+from __future__ import annotations
+
+import errno
+import importlib.util
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attrs import evolve, field, frozen
+
+from harness import __version__
+from harness.bundle.installed import Installed
+from harness.bundle.order import SCHEMA, Order, PackedWheel, ordered_key
+from harness.bundle.wheels import Unfetchable, Wheels
+from harness.errors import HarnessFault, NoSpace, UserMistake
+from harness.model import Device
+from harness.probe import next_attempt
+from harness.run.devices import gpu_queries
+from harness.run.launch import told_variables
+from harness.run.runner import script_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from harness.environment import Index, Interpreter
+    from harness.model import Lock, Observation
+    from harness.probe import Probe, Prober
+    from harness.store import StoredResolution
+
+_RUN = Path(__file__).parent.parent / "run"
+_SCRIPT = Path(__file__).parent / "running" / "run.py"
+_TOOLS = ("guard.py", "launch.py", "sandbox.py")
+_UNFINISHED = ".packing"
+_README = """\
+This folder holds {count} of {repro} for Python {minor} on {platform}, with all that they need but that Python.
+Run them with `python run.py`, on a machine without network too; it goes on where it was stopped.
+Bring the folder back, or at least all of it but wheels/ and installer/, and type `harness absorb` and its path.
+"""
+
+
+@frozen
+class Asked:
+    """A probe to pack, and what it is called."""
+
+    label: str
+    probe: Probe
+
+
+@frozen
+class Packed:
+    """What came of packing.
+
+    `wheel_bytes` counts each packed file once; `left_out` are distributions that the machine has already, by name;
+    `known` are answers that the store has or that need no run; `failed` are labels and why there is no bundle for them.
+    """
+
+    orders: tuple[Order, ...]
+    wheel_bytes: int = 0
+    left_out: dict[str, str] = field(factory=dict)
+    left_out_bytes: int = 0
+    known: tuple[tuple[Asked, Observation], ...] = ()
+    failed: tuple[tuple[str, str], ...] = ()
+
+
+@frozen
+class Packer:
+    """Packs probes for machines like this one; `node` is what they have installed, `tell` hears of progress."""
+
+    prober: Prober
+    index: Index
+    interpreter: Interpreter
+    node: Installed = field(factory=Installed)
+    tell: Callable[[str], None] = lambda _: None
+
+    def pack(self, asked: Sequence[Asked], output: Path, *, fresh: bool = False) -> Packed:
+        """Pack what is not known yet, or with `fresh` all of it once more.
+
+        Raises `UserMistake` where the folder is in use, `NoSpace` where it can't be written, `NoNetwork`.
+        """
+        try:
+            _claim(output)
+            packed = self._pack(asked, output, fresh=fresh)
+            if packed.orders:
+                self._finish(output, packed)
+            else:
+                shutil.rmtree(output)
+        except OSError as error:
+            why = "no space left" if error.errno in (errno.ENOSPC, errno.EDQUOT) else error.strerror or str(error)
+            raise NoSpace(f"can't write to {output}: {why}", hint="--output names another folder") from error
+        return packed
+
+    def _pack(self, asked: Sequence[Asked], output: Path, *, fresh: bool) -> Packed:
+        orders: dict[str, Order] = {}
+        known, failed = [], []
+        wheels = Wheels(output / "wheels", self.index, self.interpreter)
+        for i, one in enumerate(asked, 1):
+            self.tell(f"{i} of {len(asked)}  {one.label}: resolving")
+            resolution = self.prober.resolve(one.probe)
+            if resolution.lock is None:
+                known.append((one, self.prober.execute(self.prober.prepare(one.probe))))
+                continue
+            probe, answer = self._unanswered(one.probe, resolution.lock, fresh=fresh)
+            if answer is not None:
+                known.append((one, answer))
+                continue
+            absent = [pin for pin in resolution.lock.pins if not self.node.has(pin.name, pin.version)]
+            size = sum(pin.size or 0 for pin in absent)
+            self.tell(f"{i} of {len(asked)}  {one.label}: fetching its wheels, {len(absent)} in all{_of(size)}")
+            fetched = wheels.fetch(absent)
+            if isinstance(fetched, Unfetchable):
+                failed.append((one.label, fetched.words))
+                continue
+            order = self._order(evolve(one, probe=probe), resolution, resolution.lock, fetched)
+            if order.key in orders:
+                failed.append((one.label, f"it is the same as {orders[order.key].label}: they resolve to one lock"))
+                continue
+            order.write(output / "probes" / order.key, probe.repro.source)
+            orders[order.key] = order
+        left_out = {name: version for order in orders.values() for name, version in order.from_node.items()}
+        sizes = {pin.name: pin.size or 0 for order in orders.values() for pin in order.lock.pins}
+        return Packed(
+            tuple(orders.values()),
+            wheels.size(wheel for order in orders.values() for wheel in order.packed),
+            left_out,
+            sum(sizes[name] for name in left_out),
+            tuple(known),
+            tuple(failed),
+        )
+
+    def _unanswered(self, probe: Probe, lock: Lock, *, fresh: bool) -> tuple[Probe, Observation | None]:
+        """The probe that is to run, and what the store says of it; with `fresh` the first attempt it has nothing of."""
+        while True:
+            answer = self.prober.store.get(ordered_key(probe, lock, self.prober.capability))
+            if answer is None or not fresh:
+                return probe, answer
+            probe = next_attempt(probe)
+
+    def _order(self, one: Asked, resolution: StoredResolution, lock: Lock, fetched: tuple[PackedWheel, ...]) -> Order:
+        probe, capability = one.probe, self.prober.capability
+        repro, combination = probe.repro, probe.combination
+        names = {wheel.name for wheel in fetched}
+        return Order(
+            key=ordered_key(probe, lock, capability),
+            label=one.label,
+            script=script_name(repro),
+            device=combination.device,
+            capability=capability,
+            wall_s=repro.timeout,
+            memory=repro.memory,
+            lock=lock,
+            packed=fetched,
+            from_node={pin.name: self.node.versions[pin.name] for pin in lock.pins if pin.name not in names},
+            variables=told_variables(repro.params, combination.device.value),
+            params=repro.params,
+            pass_env=self.prober.pass_env,
+            gpu_queries=tuple(map(tuple, gpu_queries())) if combination.device is Device.CUDA else (),
+            requirements=combination.requirements,
+            holds=combination.holds,
+            as_of=combination.as_of.isoformat() if combination.as_of else None,
+            attempt=probe.attempt,
+            drift=resolution.drift,
+        )
+
+    def _finish(self, output: Path, packed: Packed) -> None:
+        """Put beside the orders what runs them; without its `bundle.json` a folder is no bundle."""
+        wanted = {wheel.file for order in packed.orders for wheel in order.packed}
+        for left in (path for path in (output / "wheels").iterdir() if path.name not in wanted):
+            left.unlink()  # of a probe that could not be packed, or of a packing that was interrupted
+        tools = output / "harness-run"
+        tools.mkdir(exist_ok=True)
+        for name in _TOOLS:
+            shutil.copy(_RUN / name, tools / name)
+        _copy_python(_RUN / "inside", tools / "inside")
+        _copy_python(_pip(), output / "installer" / "pip")
+        shutil.copy(_SCRIPT, output / "run.py")
+        count = f"{len(packed.orders)} probe{'s' if len(packed.orders) > 1 else ''}"
+        repro = packed.orders[0].script.removesuffix(".py")
+        platform, minor = self.interpreter.platform, self.interpreter.minor
+        readme = _README.format(count=count, repro=repro, minor=minor, platform=platform)
+        (output / "README.txt").write_text(readme, encoding="utf-8")
+        manifest = {
+            "schema": SCHEMA,
+            "harness": __version__,
+            "python": self.interpreter.version,
+            "implementation": self.interpreter.implementation,
+            "platform": platform,
+            "probes": [order.key for order in packed.orders],
+        }
+        (output / "bundle.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+        (output / _UNFINISHED).unlink()
+
+
+def _claim(output: Path) -> None:
+    """Take an empty folder, or one that an interrupted packing left, whose wheels are good still."""
+    if output.exists() and not output.is_dir():
+        raise UserMistake(f"{output} is a file", hint="--output takes a folder that is new or empty")
+    if output.is_dir() and any(output.iterdir()) and not (output / _UNFINISHED).exists():
+        kind = "a bundle already" if (output / "bundle.json").exists() else "not empty"
+        raise UserMistake(f"{output} is {kind}", hint="--output takes a folder that is new or empty")
+    (output / "wheels").mkdir(parents=True, exist_ok=True)
+    (output / _UNFINISHED).touch()
+    shutil.rmtree(output / "probes", ignore_errors=True)
+
+
+def _pip() -> Path:
+    """The pip that fetched the wheels; it also fills the environments, so that none has a pip of its own."""
+    spec = importlib.util.find_spec("pip")
+    if spec is None or spec.origin is None:
+        raise HarnessFault("pip is missing beside the harness", hint="install the harness once more")
+    return Path(spec.origin).parent
+
+
+def _copy_python(source: Path, target: Path) -> None:
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "*.exe"), dirs_exist_ok=True)
+
+
+def _of(size: int) -> str:
+    return f" ({size / 2**20:.0f} MiB)" if size else ""

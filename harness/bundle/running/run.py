@@ -1,0 +1,299 @@
+"""Runs the probes of this bundle, without network, and keeps what they leave behind in `observed/`.
+
+    python run.py                   run what has not been run yet
+    python run.py --what-is-there   tell as JSON what is installed beside this Python (for `harness bundle --installed`)
+
+It needs the standard library only, and judges nothing: that is done by `harness absorb` where the bundle was made.
+Exit codes: 0 all are run, 2 this is not the machine for it, 3 some could not be run, 6 can't write here, 130 stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import shutil
+import site
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+TOOLS = HERE / "harness-run"
+NOT_PASSED = re.compile(r"PIP_|UV_|PYTHON|VIRTUAL_ENV$|CONDA_PREFIX$")
+QUERY_S = 20.0
+
+
+class Problem(Exception):
+    """Why a probe can't be run here: one sentence."""
+
+
+class NotHere(Exception):
+    """Why nothing of this bundle can be run here: one sentence."""
+
+
+def main() -> int:
+    """Run what has not been run, and return the exit code."""
+    parser = argparse.ArgumentParser(description="Run the probes of this bundle that have not been run yet.")
+    parser.add_argument("--what-is-there", action="store_true", help="tell as JSON what is installed, and run nothing")
+    if parser.parse_args().what_is_there:
+        print(json.dumps({**this_python(), "installed": installed_here()}, indent=1))
+        return 0
+    try:
+        bundle = read(HERE / "bundle.json")
+        check_here(bundle)
+        (HERE / "observed").mkdir(exist_ok=True)
+        return run_all([read(HERE / "probes" / key / "order.json") for key in bundle["probes"]])
+    except NotHere as error:
+        return told("error", str(error), 2)
+    except OSError as error:
+        return told("error", f"can't write to {HERE}: {error.strerror or error}", 6)
+    except KeyboardInterrupt:
+        return told("stopped", "python run.py goes on where it was", 130)
+
+
+def told(kind: str, words: str, code: int) -> int:
+    """Say why it ends here."""
+    print(f"{kind}: {words}", file=sys.stderr)
+    return code
+
+
+def run_all(orders: list[dict[str, Any]]) -> int:
+    """Run each probe that has left nothing yet."""
+    failed = 0
+    for i, order in enumerate(orders, 1):
+        where, kept = f"{i} of {len(orders)}  {order['label']}", HERE / "observed" / order["key"]
+        trouble = kept.with_name(f"{kept.name}.problem.txt")
+        if kept.is_dir():
+            print(f"{where}: was run before", flush=True)
+            continue
+        trouble.unlink(missing_ok=True)
+        try:
+            run_one(order, kept, where)
+        except Problem as problem:
+            failed += 1
+            print(f"{where}: could not be run: {problem}", flush=True)
+            trouble.write_text(f"{problem}\n", encoding="utf-8")
+    print(f"{len(orders) - failed} of {len(orders)} are run; bring this folder back: harness absorb {HERE.name}")
+    return 3 if failed else 0
+
+
+def run_one(order: dict[str, Any], kept: Path, where: str) -> None:
+    """Make the environment of a probe, run it, keep what it leaves, and remove the environment."""
+    gpus = list_gpus(order["gpu_queries"])
+    check_node_packages(order["from_node"])
+    print(f"{where}: making its environment, wheels: {len(order['packed'])}", flush=True)
+    begun = time.monotonic()
+    folder = HERE / "environments" / order["key"]
+    part = kept.with_name(f"{kept.name}.part")
+    for leftover in (folder, part):
+        shutil.rmtree(leftover, ignore_errors=True)
+    try:
+        python = make_environment(order, folder)
+        record = {
+            "key": order["key"],
+            "setup_s": time.monotonic() - begun,
+            "gpus": gpus,
+            "visible_gpus": os.environ.get("CUDA_VISIBLE_DEVICES"),
+            "requirements": digest(HERE / "probes" / order["key"] / "requirements.txt"),
+            **json.loads(called([str(python), "-I", __file__, "--what-is-there"], "its environment can't be read")),
+        }
+        print(f"{where}: running, at most {order['wall_s']:g} s", flush=True)
+        part.mkdir(parents=True)
+        ended = run_under_guard(order, python, part, record)
+        part.rename(kept)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    how = f"exit code {ended['returncode']}" if ended["reason"] == "ended" else f"stopped, {ended['reason']}"
+    print(f"{where}: ended after {ended['seconds']:.1f} s ({how})", flush=True)
+
+
+def make_environment(order: dict[str, Any], folder: Path) -> Path:
+    """A virtual environment with the wheels of the bundle in it and no pip; its interpreter."""
+    called([sys.executable, "-m", "venv", "--without-pip", str(folder)], "no virtual environment can be made")
+    python = folder / "bin" / "python"
+    if order["from_node"]:
+        # --system-site-packages would show those of the base interpreter, not those of an environment that we run in.
+        packages = next(folder.glob("lib*/python*/site-packages"))
+        lines = [f"import site; site.addsitedir({path!r})\n" for path in package_folders()]
+        (packages / "zz_node_packages.pth").write_text("".join(lines), encoding="utf-8")
+    requirements = HERE / "probes" / order["key"] / "requirements.txt"
+    if order["packed"]:
+        options = ["--no-index", "--find-links", str(HERE / "wheels"), "--no-deps", "--require-hashes", "--no-compile"]
+        called(
+            [str(python), str(HERE / "installer" / "pip"), "install", *options, "--requirement", str(requirements)],
+            "its wheels can't be installed",
+        )
+    return python
+
+
+def run_under_guard(order: dict[str, Any], python: Path, part: Path, record: dict[str, Any]) -> dict[str, Any]:
+    """One run, as the harness does it itself: the same folders, environment, guard and child driver."""
+    sys.path.insert(0, str(TOOLS))
+    import launch  # type: ignore[import-not-found]
+    import sandbox  # type: ignore[import-not-found]
+
+    source = (HERE / "probes" / order["key"] / order["script"]).read_bytes()
+    memory = launch.memory_limit(order["memory"])
+    with sandbox.sandbox(Path(tempfile.gettempdir())) as place, place.log.open("x+b") as log:
+        argv = launch.script_command(
+            place,
+            python=python,
+            inside=TOOLS / "inside",
+            name=order["script"],
+            source=source.decode(),
+            capability=order["capability"] if order["device"] == "emulated" else None,
+        )
+        env = sandbox.process_environment(
+            place,
+            ours=os.environ,
+            python=python,
+            pass_env=order["pass_env"],
+            extra={**order["variables"], "HARNESS_ROOT": str(HERE)},
+        )
+        started = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
+        limits = {"wall_s": order["wall_s"], "memory": memory, "remove_if_orphaned": place.root}
+        ended = guarded(launch.guard_order(argv, env=env, cwd=place.work, output=place.log, **limits))
+        launch.keep_log(log, part / "log.gz")
+        keep(place.report, part / "report.json")
+        keep(place.metrics, part / "metrics.json", limit=launch.METRICS_LIMIT + 1)
+    files = {path.name: digest(path) for path in sorted(part.iterdir()) if path.is_file()}
+    record.update(started=started, ended=ended, memory=memory, script=hashlib.sha256(source).hexdigest(), files=files)
+    (part / "run.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    return ended
+
+
+def guarded(line: bytes) -> dict[str, Any]:
+    """Let the guard carry out an order; closing its pipe, by Ctrl-C too, makes it end all that it started."""
+    guard = subprocess.Popen(
+        [sys.executable, "-I", "-S", str(TOOLS / "guard.py")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    said = b""
+    try:
+        if guard.stdin is not None and guard.stdout is not None:
+            guard.stdin.write(line)
+            guard.stdin.flush()
+            said = guard.stdout.read()
+    finally:
+        if guard.stdin is not None:
+            guard.stdin.close()
+        guard.wait()
+    try:
+        ended: dict[str, Any] = json.loads(said)
+    except ValueError:
+        raise Problem(f"its guard failed: {said.decode(errors='replace').strip() or 'without a word'}") from None
+    if "problem" in ended:
+        raise Problem(f"its interpreter can't be started: {os.strerror(ended['problem'])}")
+    return ended
+
+
+def keep(source: Path, target: Path, limit: int = -1) -> None:
+    """Copy what a run wrote, as far as `limit` bytes; what is there but no file is kept as an empty folder."""
+    if source.is_file():
+        with source.open("rb") as file:
+            target.write_bytes(file.read(limit))
+    elif source.exists():
+        target.mkdir()
+
+
+def called(argv: list[str], complaint: str) -> str:
+    """Run a command to its end and return what it printed. Raises `Problem`."""
+    env = {name: value for name, value in os.environ.items() if not NOT_PASSED.match(name)}
+    env.update(PIP_CONFIG_FILE=os.devnull, PIP_NO_INDEX="1", PIP_NO_CACHE_DIR="1", PIP_DISABLE_PIP_VERSION_CHECK="1")
+    ended = subprocess.run(argv, env=env, cwd=HERE, capture_output=True, text=True, check=False)
+    if ended.returncode != 0:
+        lines = [line.strip() for line in (ended.stdout + ended.stderr).splitlines() if line.strip()]
+        errors = [line for line in lines if line.startswith("ERROR")] or lines or ["it said nothing"]
+        raise Problem(f"{complaint}: {errors[-1]}")
+    return ended.stdout
+
+
+def list_gpus(queries: list[list[str]]) -> str:
+    """What the first command that works says of the GPUs; "" if the probe asks for none. Raises `Problem`."""
+    for query in queries:
+        try:
+            answer = subprocess.run(query, capture_output=True, text=True, timeout=QUERY_S, check=False)
+        except (OSError, subprocess.TimeoutExpired):
+            continue
+        if answer.returncode == 0 and answer.stdout.strip():
+            return answer.stdout
+    if queries:
+        raise Problem("no NVIDIA GPU is to be seen here (nvidia-smi lists none)")
+    return ""
+
+
+def check_here(bundle: dict[str, Any]) -> None:
+    """Wheels fit one minor version of one implementation on one platform; all parts are here. Raises `NotHere`."""
+    if not (TOOLS.is_dir() and (HERE / "installer").is_dir()):
+        raise NotHere(f"{TOOLS.name} or installer is missing; the bundle was not brought here whole")
+    pythons = (bundle, this_python())
+    wanted, found = (f"{p['implementation']} {p['python'].rpartition('.')[0]} on {p['platform']}" for p in pythons)
+    if wanted != found:
+        hint = "start it with that Python, or make it with harness bundle --python"
+        raise NotHere(f"this bundle is for {wanted}, this is {found}; {hint}")
+
+
+def check_node_packages(wanted: dict[str, str]) -> None:
+    """What was not packed has to be here in just that version. Raises `Problem`."""
+    here = installed_here() if wanted else {}
+    wrong = [
+        f"{name} {there} (here: {here.get(name, 'none')})" for name, there in wanted.items() if here.get(name) != there
+    ]
+    if wrong:
+        raise Problem(
+            f"not packed and not here: {', '.join(wrong)}; harness bundle --installed takes the list of today"
+        )
+
+
+def this_python() -> dict[str, str]:
+    """Which Python this is, in the words of a lock."""
+    return {
+        "python": platform.python_version(),
+        "implementation": platform.python_implementation(),
+        "platform": f"{platform.system().lower()}-{platform.machine().lower()}",
+    }
+
+
+def package_folders() -> list[str]:
+    """Where this Python has its packages, but for those of a single user, which a probe doesn't see."""
+    kinds = ("site-packages", "dist-packages")
+    return [path for path in sys.path if Path(path).name in kinds and path != site.getusersitepackages()]
+
+
+def installed_here() -> dict[str, str]:
+    """Versions by normalised name; of two with one name the first counts, as in an import."""
+    found: dict[str, str] = {}
+    for one in importlib.metadata.distributions(path=package_folders()):
+        name = one.metadata["Name"]
+        if name:
+            found.setdefault(re.sub(r"[-_.]+", "-", name).lower(), one.version)
+    return dict(sorted(found.items()))
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def read(path: Path) -> dict[str, Any]:
+    """A JSON file of the bundle. Raises `NotHere`."""
+    try:
+        told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise NotHere(f"{path} can't be read ({error}); the bundle was not brought here whole") from error
+    return told
+
+
+if __name__ == "__main__":
+    sys.exit(main())

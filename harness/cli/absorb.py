@@ -1,0 +1,31 @@
+"""`harness absorb`: the observations of a bundle come back into the results."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from harness.bundle import absorb as take_back
+from harness.cli.wiring import results_option
+from harness.store import Store
+from harness.terminal.bundle import print_absorbed
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@results_option
+def absorb(folder: Path, results_folder: Path) -> None:
+    """Take back what was observed with the bundle in FOLDER.
+
+    What does not fit the bundle is refused. Taking the same back twice changes nothing.
+    Exit codes: 0 all is taken, 2 something was refused, 3 something has not been run yet.
+
+    \b
+    harness absorb carry
+    """
+    absorbed = take_back(folder, Store(results_folder.absolute()))
+    print_absorbed(Console(soft_wrap=True), absorbed)
+    sys.exit(2 if absorbed.refused else 3 if absorbed.missing else 0)

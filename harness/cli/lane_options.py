@@ -1,0 +1,93 @@
+"""Where probes run, by the command line: on lanes of this machine, or on the workers of a cluster."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import click
+from attrs import frozen
+
+from harness.cluster import ClusterProber, Connection
+from harness.lanes import LocalLanes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from harness.cli.wiring import Workshop
+    from harness.model import Device
+    from harness.probers import Probing
+    from harness.run.devices import Gpu
+
+
+def lane_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options `--lanes` and `--scheduler`, for every command that runs many probes."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@frozen
+class Place:
+    """Where a command's probes run: here, or with `remote` on the workers of a cluster.
+
+    `gpus` are those that a probe can get there.
+    """
+
+    workshop: Workshop
+    lanes: int | None
+    remote: ClusterProber | None = None
+
+    @property
+    def gpus(self) -> tuple[Gpu, ...]:
+        """The GPUs to choose a device by."""
+        return self.remote.here.gpus if self.remote is not None else self.workshop.gpus
+
+    @property
+    def prober(self) -> Probing:
+        """What prepares and runs a probe."""
+        return self.remote or self.workshop.prober
+
+    def open_lanes(self, device: Device) -> LocalLanes:
+        """As many lanes as were asked for; on a cluster, where each waits for a worker, no more than it has room for.
+
+        Raises `NoWorkers` where it has none.
+        """
+        if self.remote is None:
+            return LocalLanes(self.lanes or 1)
+        slots = self.remote.slots(device)
+        return LocalLanes(min(self.lanes or slots, slots))
+
+
+@contextlib.contextmanager
+def open_place(
+    workshop: Workshop, lanes: int | None, scheduler: str | None, tell: Callable[[str], None]
+) -> Iterator[Place]:
+    """This machine, or the cluster of a scheduler; `tell` gets a sentence for each worker that is left out.
+
+    Raises `NoWorkers`, and `UserMistake` where Dask is not installed.
+    """
+    if scheduler is None:
+        yield Place(workshop, lanes)
+        return
+    connection = Connection.open(scheduler, tell)
+    try:
+        yield Place(workshop, lanes, ClusterProber.over(connection, workshop.prober))
+    finally:
+        connection.close()
+
+
+_OPTIONS = [
+    click.option(
+        "--lanes",
+        type=click.IntRange(1, 64),
+        default=None,
+        show_default="1, or all that the scheduler's workers have",
+        help="How many probes run at a time.",
+    ),
+    click.option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Run the probes on the workers of this Dask scheduler that are like this machine (docs/many-machines.md).",
+    ),
+]

@@ -1,0 +1,105 @@
+"""How a run is laid out and what is kept of it, with the standard library alone.
+
+A node that has no harness does it with this very file, so that a run there and one here begin and end in the same way.
+It works on Python 3.9 and later.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from harness.run.sandbox import Sandbox
+
+METRICS_LIMIT = 16 * 1024 * 1024
+_GZIP_LEVEL = 3  # logs shrink well at any level, and higher ones take seconds on a long one
+_SHARE_OF_MEMORY = 0.9
+
+
+def script_command(
+    place: Sandbox, *, python: Path, inside: Path, name: str, source: str, capability: str | None, trace: bool = False
+) -> list[str]:
+    """Lay out a script and the child driver's job; the command that starts it.
+
+    `inside` is the folder of the child driver; `capability` is the compute capability to emulate, None without the
+    stand-in for CUDA.
+    """
+    script = place.script / name
+    script.write_text(source, encoding="utf-8")
+    emulation = {"package": str(inside / "emulation"), "capability": capability}
+    job = {
+        "script": str(script),
+        "report": str(place.report),
+        "emulation": emulation if capability is not None else None,
+        "trace": trace,
+    }
+    place.job.write_text(json.dumps(job), encoding="utf-8")
+    return [str(python), str(inside / "child.py"), str(place.job)]
+
+
+def told_variables(params: Mapping[str, Any], device: str) -> dict[str, str]:
+    """The environment variables that tell a repro what is wanted of it."""
+    told = {"HARNESS_PARAMS": json.dumps(params), "HARNESS_DEVICE": device}
+    # A verdict on the CPU must not come from a GPU that happens to be there.
+    return {**told, "CUDA_VISIBLE_DEVICES": ""} if device == "cpu" else told
+
+
+def guard_order(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    cwd: Path,
+    wall_s: float,
+    memory: int,
+    output: Path,
+    remove_if_orphaned: Path | None = None,
+) -> bytes:
+    """The line that tells the guard (guard.py) what to start and how long and how large it may get."""
+    order = {
+        "argv": list(argv),
+        "env": dict(env),
+        "cwd": str(cwd),
+        "wall_s": wall_s,
+        "memory": memory,
+        "output": str(output),
+        "remove_if_orphaned": str(remove_if_orphaned) if remove_if_orphaned else "",
+    }
+    return json.dumps(order).encode() + b"\n"
+
+
+def memory_limit(asked: int | None) -> int:
+    """Bytes that a process tree may use: what is asked, else 90 % of the machine's."""
+    return asked if asked is not None else int(physical_memory() * _SHARE_OF_MEMORY)
+
+
+def physical_memory() -> int:
+    """Bytes of memory that this machine, or the container around us, has."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            memory = min(memory, int(Path(limit).read_text()))
+        except (OSError, ValueError):  # no such control group, or "max"
+            continue
+    return memory
+
+
+def keep_log(log: BinaryIO, target: Path) -> None:
+    """Compress a log to its place, whole or not at all."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, part = tempfile.mkstemp(prefix=".log", dir=target.parent)
+    log.seek(0)
+    try:
+        with os.fdopen(handle, "wb") as raw, gzip.GzipFile("", "wb", _GZIP_LEVEL, raw, mtime=0) as packed:
+            shutil.copyfileobj(log, packed, 1 << 20)
+        Path(part).replace(target)
+    except BaseException:
+        Path(part).unlink(missing_ok=True)
+        raise

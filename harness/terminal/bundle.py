@@ -1,0 +1,74 @@
+"""What a person sees of a bundle: what is in it, and what came back."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from harness.terminal.answer import print_observation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from rich.console import Console
+
+    from harness.bundle import Absorbed, Packed
+
+
+def print_packed(console: Console, packed: Packed, output: Path, archive: Path | None, verdicts: Sequence[str]) -> None:
+    """What was packed and what not, sizes, and how to go on; `verdicts` are of what is known already."""
+    for order in packed.orders:
+        console.print(
+            Text.assemble(("packed ", "bold green"), f"{order.label} ({counted(len(order.packed), 'wheel')})")
+        )
+    for (asked, _), verdict in zip(packed.known, verdicts, strict=True):
+        console.print(Text.assemble(("known already ", "bold"), f"{asked.label}: {verdict}; --fresh packs it again"))
+    for label, why in packed.failed:
+        console.print(Text.assemble(("not packed ", "bold yellow"), f"{label}: {why}"))
+    if not packed.orders:
+        console.print(Text("nothing is left to pack"))
+        return
+    files = {wheel.file for order in packed.orders for wheel in order.packed}
+    console.print(Text(f"  {counted(len(files), 'wheel')}, {mebibytes(packed.wheel_bytes)}, in {archive or output}"))
+    if packed.left_out:
+        names = ", ".join(f"{name} {version}" for name, version in sorted(packed.left_out.items()))
+        size = f" ({mebibytes(packed.left_out_bytes)})" if packed.left_out_bytes else ""  # not every index tells sizes
+        console.print(Text(f"  left out, as it is there: {names}{size}"))
+    first = packed.orders[0]
+    minor = ".".join(first.lock.python.split(".")[:2])
+    console.print(Text(f"  for Python {minor} on {first.lock.platform}, no other; to run on {first.device.value}"))
+    console.print(Text(f"  there: python {output.name}/run.py"))
+    console.print(Text(f"  back here: {shlex.join(['harness', 'absorb', str(output)])}"))
+
+
+def print_absorbed(console: Console, absorbed: Absorbed) -> None:
+    """Each observation as `harness probe` shows it, then what is missing or was refused."""
+    for taken in absorbed.taken:
+        console.print(Text(f"{taken.label}{' (known already)' if taken.known else ''}", style="bold"))
+        judgement = taken.judgement
+        print_observation(
+            console,
+            taken.observation,
+            judgement.verdict if judgement else None,
+            judgement.reason if judgement else "",
+        )
+    for label, why in absorbed.missing:
+        console.print(Text.assemble(("missing ", "bold yellow"), f"{label}: {why}"))
+    for label, why in absorbed.refused:
+        console.print(Text.assemble(("refused ", "bold red"), f"{label}: {why}"))
+    new = sum(not taken.known for taken in absorbed.taken)
+    told = f"{counted(new, 'observation')} taken, {len(absorbed.taken) - new} known already"
+    console.print(Text(f"{told}, {len(absorbed.missing)} missing, {len(absorbed.refused)} refused"))
+
+
+def counted(count: int, noun: str) -> str:
+    """A number with its noun."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def mebibytes(size: int) -> str:
+    """Bytes in the unit that reads best."""
+    return f"{size / 2**20:.0f} MiB" if size >= 2**20 else f"{size / 1024:.0f} KiB"

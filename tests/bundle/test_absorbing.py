@@ -1,0 +1,166 @@
+"""What comes back is taken as a run here would be, once; what does not fit its order is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+from carried import asked
+from support import make_parts
+
+from harness.bundle import absorb
+from harness.environment import PipSettings
+from harness.errors import NoSpace, UserMistake
+from harness.model import Verdict
+from harness.store import Store
+
+
+def keys(bundle):
+    return json.loads((bundle / "bundle.json").read_text())["probes"]
+
+
+def rewrite(path, **changes):
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def test_what_came_back_is_equal_to_a_run_here(back, parts):
+    absorbed = absorb(back, Store(back.parent / "elsewhere"))
+    assert [taken.judgement.verdict for taken in absorbed.taken] == [Verdict.GOOD, Verdict.BAD]
+    for taken, release in zip(absorbed.taken, ("1.2", "1.6"), strict=True):
+        there = taken.observation
+        here = parts.prober.execute(parts.prober.prepare(asked(parts, release).probe))
+        measured = ("setup_s", "duration_s", "peak_memory", "started")
+        assert all(getattr(there, name) for name in measured)
+        for name in here.__attrs_attrs__:
+            if name.name not in measured:
+                assert getattr(there, name.name) == getattr(here, name.name), name.name
+        logs = (Store(back.parent / "elsewhere").log(there), parts.store.log(here))
+        first, second = ([line for line in log.splitlines() if "File " not in line] for log in logs)
+        assert first == second
+        assert first[0] == "stepping"
+
+
+def test_the_same_question_is_answered_where_nothing_was_resolved_before(back, tmp_path, uv_cache, interpreter):
+    cut_off = make_parts(tmp_path / "other", PipSettings(no_index=True), uv_cache, interpreter)
+    taken = absorb(back, cut_off.store).taken
+    prepared = cut_off.prober.prepare(asked(cut_off, "1.6").probe)
+    assert (prepared.cached, prepared.observation) == (True, taken[1].observation)
+
+
+def test_taking_it_twice_changes_nothing(back, parts):
+    absorb(back, parts.store)
+    files = {path: path.read_bytes() for path in parts.store.root.rglob("*") if path.is_file()}
+    again = absorb(back, parts.store)
+    assert [taken.known for taken in again.taken] == [True, True]
+    assert {path: path.read_bytes() for path in parts.store.root.rglob("*") if path.is_file()} == files
+
+
+def test_what_was_not_run_is_missing_and_the_rest_is_taken(back, parts):
+    shutil.rmtree(back / "observed" / keys(back)[0])
+    absorbed = absorb(back, parts.store)
+    assert absorbed.missing == (("brittle 1.2", "not run yet"),)
+    assert [taken.label for taken in absorbed.taken] == ["brittle 1.6"]
+
+
+def spoil_script(bundle, key):
+    path = bundle / "probes" / key / "brittle_step.py"
+    path.write_text(path.read_text() + "# another\n")
+
+
+def spoil_lock(bundle, key):
+    path = bundle / "probes" / key / "order.json"
+    order = json.loads(path.read_text())
+    order["lock"]["pins"][0]["version"] = "1.3"
+    path.write_text(json.dumps(order))
+
+
+def spoil_parameters(bundle, key):
+    rewrite(bundle / "probes" / key / "order.json", params={"layers": 3})
+
+
+def spoil_wheel_digest(bundle, key):
+    path = bundle / "probes" / key / "order.json"
+    order = json.loads(path.read_text())
+    order["packed"][0]["sha256"] = "0" * 64
+    path.write_text(json.dumps(order))
+
+
+def mix_up(bundle, key):
+    first, second = (bundle / "observed" / one for one in keys(bundle))
+    shutil.rmtree(first)
+    shutil.copytree(second, first)
+
+
+def run_another_script(bundle, key):
+    rewrite(bundle / "observed" / key / "run.json", script="0" * 64)
+
+
+def install_other_requirements(bundle, key):
+    rewrite(bundle / "observed" / key / "run.json", requirements="0" * 64)
+
+
+def change_the_log(bundle, key):
+    (bundle / "observed" / key / "log.gz").write_bytes(b"")
+
+
+def lose_the_report(bundle, key):
+    (bundle / "observed" / key / "report.json").unlink()
+
+
+def garble_the_record(bundle, key):
+    (bundle / "observed" / key / "run.json").write_text("{")
+
+
+def garble_the_end(bundle, key):
+    rewrite(bundle / "observed" / key / "run.json", ended={"reason": "bored"})
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (spoil_script, "are not those that were packed"),
+        (spoil_lock, "are not those that were packed"),
+        (spoil_parameters, "are not those that were packed"),
+        (spoil_wheel_digest, "are not those that were packed"),
+        (mix_up, "was left by another probe"),
+        (run_another_script, "another script was run"),
+        (install_other_requirements, "other requirements were installed"),
+        (change_the_log, "log.gz was changed after the run"),
+        (lose_the_report, "is not whole"),
+        (garble_the_record, "is not whole"),
+        (garble_the_end, "can't be read"),
+    ],
+)
+def test_what_does_not_fit_its_order_is_refused_and_the_rest_taken(back, parts, spoil, why):
+    spoil(back, keys(back)[0])
+    absorbed = absorb(back, parts.store)
+    assert [taken.label for taken in absorbed.taken] == ["brittle 1.6"]
+    ((_, told),) = absorbed.refused
+    assert why in told
+    assert len(list(parts.store.observations())) == 1
+
+
+def test_another_patch_level_of_python_is_another_lock(back, parts):
+    rewrite(back / "observed" / keys(back)[0] / "run.json", python="3.11.99")
+    taken, other = absorb(back, parts.store).taken
+    assert taken.observation.lock.python == "3.11.99"
+    assert taken.observation.lock.pins == parts.prober.resolve(asked(parts, "1.2").probe).lock.pins
+    assert (taken.observation.key == keys(back)[0], other.observation.key == keys(back)[1]) == (False, True)
+
+
+def test_a_folder_that_is_no_bundle_is_a_mistake(tmp_path, parts):
+    with pytest.raises(UserMistake, match="is no bundle"):
+        absorb(tmp_path, parts.store)
+
+
+def test_a_bundle_of_a_later_schema_is_a_mistake(back, parts):
+    rewrite(back / "bundle.json", schema=2)
+    with pytest.raises(UserMistake, match="schema 2"):
+        absorb(back, parts.store)
+
+
+def test_results_that_can_not_be_written_are_told(back, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NoSpace, match="can't write"):
+        absorb(back, Store(tmp_path / "file" / "results"))

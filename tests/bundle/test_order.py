@@ -1,0 +1,43 @@
+"""An order tells the same probe on both ends of the way, or is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from carried import asked
+
+from harness.bundle.order import PackedWheel, as_requirements, read_order
+from harness.errors import UserMistake
+
+
+def test_an_order_comes_back_as_the_probe_that_was_packed(back, parts):
+    folder = next(
+        path for path in (back / "probes").iterdir() if "brittle==1.6" in (path / "requirements.txt").read_text()
+    )
+    order, probe = read_order(folder)
+    was = asked(parts, "1.6").probe
+    assert (probe.repro.digest, probe.combination) == (was.repro.digest, was.combination)
+    assert (order.label, order.key, order.from_node, order.lock.python) == (
+        "brittle 1.6",
+        folder.name,
+        {},
+        was.combination.python,
+    )
+
+
+def test_an_order_of_another_schema_or_none_is_refused(back):
+    folder = next((back / "probes").iterdir())
+    order = json.loads((folder / "order.json").read_text())
+    (folder / "order.json").write_text(json.dumps({**order, "schema": 2}))
+    with pytest.raises(UserMistake, match="schema 2"):
+        read_order(folder)
+    for text in ("{", "[]", "{}"):
+        (folder / "order.json").write_text(text)
+        with pytest.raises(UserMistake, match="can't be read"):
+            read_order(folder)
+
+
+def test_requirements_name_the_one_file_that_is_packed():
+    wheel = PackedWheel("brittle", "1.2", "brittle-1.2-py3-none-any.whl", "ab" * 32)
+    assert as_requirements([wheel]) == f"brittle==1.2 --hash=sha256:{'ab' * 32}\n"

@@ -1,0 +1,65 @@
+"""A bundle has what its probes need and nothing else, and a folder in use is left alone."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from attrs import evolve
+from carried import asked, pack
+from support import repro_text
+
+from harness.errors import NoSpace, UserMistake
+from harness.model.repro import parse_repro
+
+
+def test_a_bundle_names_no_index(back, house):
+    texts = [path for path in back.rglob("*") if path.suffix in (".json", ".txt") and "installer" not in path.parts]
+    assert len(texts) > 6
+    assert not [path for path in texts if "://" in path.read_text() or str(house.root) in path.read_text()]
+    assert json.loads((back / "bundle.json").read_text())["schema"] == 1
+
+
+def test_a_folder_in_use_is_left_as_it_is(parts, tmp_path, back):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
+    with pytest.raises(UserMistake, match="is not empty"):
+        pack(parts, tmp_path / "mine", asked(parts, "1.2"))
+    with pytest.raises(UserMistake, match="is a file"):
+        pack(parts, tmp_path / "mine" / "thesis.txt", asked(parts, "1.2"))
+    with pytest.raises(UserMistake, match="is a bundle already"):
+        pack(parts, back, asked(parts, "1.2"))
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
+
+
+def test_a_folder_that_can_not_be_made_is_told(parts, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NoSpace, match="can't write to"):
+        pack(parts, tmp_path / "file" / "carry", asked(parts, "1.2"))
+
+
+def test_what_can_not_be_packed_is_told_and_the_rest_is_packed(parts, tmp_path, run_once):
+    one = asked(parts, "1.2")
+    spoilt = evolve(one, label="spoilt", probe=of(one, "spoilt==1.3"))
+    unmet = evolve(one, label="unmet", probe=of(one, "unmet==1.3"))
+    again = evolve(one, label="again")
+    packed = pack(parts, tmp_path / "carry", unmet, spoilt, one, again, like=run_once)
+    assert [order.label for order in packed.orders] == ["brittle 1.2"]
+    assert [label for label, _ in packed.failed] == ["spoilt", "again"]
+    assert "HASHES" in packed.failed[0][1]
+    assert "the same as brittle 1.2" in packed.failed[1][1]
+    assert [(known.label, seen.outcome.value) for known, seen in packed.known] == [("unmet", "unresolvable")]
+    assert not list((tmp_path / "carry").rglob("*.pyc"))
+    assert [path.name for path in (tmp_path / "carry" / "wheels").iterdir()] == ["brittle-1.2-py3-none-any.whl"]
+
+
+def of(one, requirement):
+    repro = parse_repro(repro_text(requirement.split("==")[0]), name="other", path="other.py")
+    return evolve(one.probe, repro=repro, combination=evolve(one.probe.combination, requirements=(requirement,)))
+
+
+def test_where_everything_is_known_no_folder_is_left(parts, tmp_path):
+    parts.prober.execute(parts.prober.prepare(asked(parts, "1.2").probe))
+    packed = pack(parts, tmp_path / "carry", asked(parts, "1.2"))
+    assert (packed.orders, [one.label for one, _ in packed.known]) == ((), ["brittle 1.2"])
+    assert not (tmp_path / "carry").exists()

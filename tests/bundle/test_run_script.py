@@ -1,0 +1,213 @@
+"""The run script: standard library only, without network, under limits, and going on where it was stopped."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+from carried import asked, cut_off, node_with, pack, run_there, start_there
+from support import SIGNED, processes_below, step_source
+
+import harness
+from harness.bundle import Installed, absorb, read_installed
+from harness.model import Device, Outcome, Verdict
+from harness.probe import probe_key
+from harness.run.devices import Gpu
+
+HOUSE = Path(harness.__file__).parent
+CARRIED = [
+    HOUSE / "bundle" / "running" / "run.py",
+    *(HOUSE / "run" / name for name in ("guard.py", "launch.py", "sandbox.py")),
+    *(HOUSE / "run" / "inside").rglob("*.py"),
+]
+GATED = """
+import os, time, brittle
+from pathlib import Path
+gate = Path(os.environ["GATE"])
+if brittle.NUMBER == 6:
+    (gate / "reached").touch()
+    while not (gate / "open").exists():
+        time.sleep(0.02)
+brittle.step()
+"""
+
+
+@pytest.mark.parametrize("path", CARRIED, ids=lambda path: path.name)
+def test_what_runs_there_is_python_3_9_and_needs_the_standard_library_only(path):
+    tree = ast.parse(path.read_text(), feature_version=(3, 9))
+    ours = {file.stem for file in CARRIED} | {"_harness_inside", "harness", "torch", "triton"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names = [str(node.module)]
+        else:
+            continue
+        assert {name.split(".")[0] for name in names} <= sys.stdlib_module_names | ours
+
+
+def test_progress_is_told_and_what_was_run_is_not_run_again(back):
+    again = run_there(back)
+    assert again.code == 0
+    assert again.stdout.splitlines()[:2] == [
+        "1 of 2  brittle 1.2: was run before",
+        "2 of 2  brittle 1.6: was run before",
+    ]
+    assert not list((back / "environments").iterdir())
+
+
+def test_a_repro_that_hangs_is_ended_and_observed(parts, tmp_path):
+    pack(
+        parts,
+        tmp_path / "carry",
+        asked(parts, "1.2", body="import time\ntime.sleep(600)", tool=f"timeout = 0.7\n{SIGNED}"),
+    )
+    ended = run_there(tmp_path / "carry")
+    assert (ended.code, "(stopped, timeout)" in ended.stdout) == (0, True)
+    (taken,) = absorb(tmp_path / "carry", parts.store).taken
+    assert (taken.observation.outcome, taken.judgement.verdict) == (Outcome.TIMED_OUT, Verdict.SKIP)
+    assert "no end within 0.7 s" in taken.observation.detail
+
+
+def test_an_interrupted_run_leaves_nothing_running_and_goes_on(parts, tmp_path, run_once):
+    bundle, gate = tmp_path / "carry", tmp_path / "gate"
+    gate.mkdir()
+    parts = evolve(parts, prober=evolve(parts.prober, pass_env=("GATE",)))
+    pack(parts, bundle, asked(parts, "1.2", body=GATED), asked(parts, "1.6", body=GATED), like=run_once)
+    process = start_there(bundle, GATE=str(gate))
+    until = time.monotonic() + 60
+    while not (gate / "reached").exists():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert (process.returncode, "stopped: python run.py goes on" in stderr) == (130, True)
+    assert not processes_below(bundle)
+    (gate / "open").touch()
+    ended = run_there(bundle, GATE=str(gate))
+    assert (ended.code, "1 of 2  brittle 1.2: was run before" in ended.stdout) == (0, True)
+    assert [taken.judgement.verdict for taken in absorb(bundle, parts.store).taken] == [Verdict.GOOD, Verdict.BAD]
+
+
+def test_wheels_that_are_missing_or_others_are_told_and_can_be_brought_later(back, parts):
+    shutil.rmtree(back / "observed")
+    lost, spoilt = (next((back / "wheels").glob(f"brittle-{release}-*")) for release in ("1.2", "1.6"))
+    was = spoilt.read_bytes()
+    lost.unlink()
+    spoilt.write_bytes(was + b" ")
+    ended = run_there(back)
+    assert ended.code == 3
+    for i, release in enumerate(("1.2", "1.6"), 1):
+        said = f"{i} of 2  brittle {release}: could not be run: its wheels can't be installed: ERROR"
+        assert said in ended.stdout
+    assert ["its wheels can't be installed" in why for _, why in absorb(back, parts.store).missing] == [True, True]
+    spoilt.write_bytes(was)
+    assert run_there(back).code == 3
+    absorbed = absorb(back, parts.store)
+    assert [taken.label for taken in absorbed.taken] == ["brittle 1.6"]
+    assert [label for label, _ in absorbed.missing] == ["brittle 1.2"]
+
+
+def test_another_interpreter_is_refused_in_one_sentence(back):
+    manifest = json.loads((back / "bundle.json").read_text())
+    (back / "bundle.json").write_text(json.dumps({**manifest, "python": "3.99.1"}))
+    ended = run_there(back)
+    assert ended.code == 2
+    assert ended.stderr.startswith("error: this bundle is for CPython 3.99 ")
+    assert ended.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("part", ["bundle.json", "harness-run", "installer", "probes"])
+def test_a_bundle_that_did_not_arrive_whole_is_told(back, part):
+    (back / part).rename(back.parent / "elsewhere")
+    ended = run_there(back)
+    assert (ended.code, "was not brought here whole" in ended.stderr) == (2, True)
+
+
+def test_a_folder_that_can_not_be_written_is_told(back):
+    shutil.rmtree(back / "observed")
+    (back / "observed").write_text("")
+    ended = run_there(back)
+    assert (ended.code, "error: can't write to" in ended.stderr, "Traceback" in ended.stderr) == (6, True, False)
+
+
+def test_what_the_machine_has_is_not_packed_and_is_recorded_as_its_own(parts, tmp_path, run_once):
+    python = node_with(tmp_path / "node", "brittle", "1.6", step_source(6, broken=True))
+    (tmp_path / "there.json").write_text(run_there(run_once, "--what-is-there", python=python).stdout)
+    node = read_installed(tmp_path / "there.json")
+    assert node.versions == {"brittle": "1.6"}
+    bundle = tmp_path / "carry"
+    packed = pack(parts, bundle, asked(parts, "1.2"), asked(parts, "1.6"), node=node, like=run_once)
+    assert (packed.left_out, [len(order.packed) for order in packed.orders]) == ({"brittle": "1.6"}, [1, 0])
+    assert [path.name for path in (bundle / "wheels").iterdir()] == ["brittle-1.2-py3-none-any.whl"]
+    assert run_there(bundle, python=python).code == 0
+    own, theirs = absorb(bundle, parts.store).taken
+    assert [taken.judgement.verdict for taken in (own, theirs)] == [Verdict.GOOD, Verdict.BAD]
+    assert own.observation.key == packed.orders[0].key
+    (pin,) = theirs.observation.lock.pins
+    assert (pin.name, pin.version, pin.sha256) == ("brittle", "1.6", "")
+    assert theirs.observation.key != packed.orders[1].key
+    assert not parts.prober.prepare(asked(parts, "1.6").probe).cached
+
+
+def test_a_machine_that_lacks_what_was_left_out_is_told(parts, tmp_path, run_once):
+    bundle = tmp_path / "carry"
+    pack(parts, bundle, asked(parts, "1.6"), node=Installed({"brittle": "1.6"}), like=run_once)
+    ended = run_there(bundle, python=node_with(tmp_path / "node", "brittle", "1.5", ""))
+    assert (ended.code, "not packed and not here: brittle 1.6 (here: 1.5)" in ended.stdout) == (3, True)
+
+
+def test_without_a_gpu_a_probe_for_one_is_not_run(parts, tmp_path, run_once):
+    pack(parts, tmp_path / "carry", asked(parts, "1.2", device=Device.CUDA), like=run_once)
+    ended = run_there(tmp_path / "carry", PATH="/usr/bin:/bin")
+    if "could not be run" not in ended.stdout and shutil.which("nvidia-smi", path="/usr/bin:/bin"):
+        pytest.skip("there is a GPU here")
+    assert (ended.code, "no NVIDIA GPU is to be seen here" in ended.stdout) == (3, True)
+
+
+def test_an_observation_of_a_gpu_is_kept_under_that_gpus_name(parts, tmp_path, run_once):
+    smi = tmp_path / "bin" / "nvidia-smi"
+    smi.parent.mkdir()
+    smi.write_text("#!/bin/sh\necho '0, NVIDIA Test 1, 81559, 81000, 550.1, GPU-1, 9.0'\n")
+    smi.chmod(0o755)
+    probe = asked(parts, "1.2", device=Device.CUDA)
+    packed = pack(parts, tmp_path / "carry", probe, like=run_once)
+    assert run_there(tmp_path / "carry", PATH=f"{smi.parent}:{os.environ['PATH']}").code == 0
+    (taken,) = absorb(tmp_path / "carry", parts.store).taken
+    gpus = (Gpu(0, "NVIDIA Test 1", 1, 1, "550.1"),)
+    assert taken.observation.key == probe_key(probe.probe, taken.observation.lock, gpus=gpus, capability="8.6")
+    assert taken.judgement.verdict is Verdict.GOOD
+    hidden = tmp_path / "carry" / "observed" / packed.orders[0].key / "run.json"
+    hidden.write_text(json.dumps({**json.loads(hidden.read_text()), "visible_gpus": ""}))
+    assert absorb(tmp_path / "carry", parts.store).refused == (
+        ("brittle 1.2", "it was run where no GPU was to be seen"),
+    )
+
+
+ALONE = """
+import json, os, socket
+assert json.loads(os.environ["HARNESS_PARAMS"]) == {}
+assert "A_TOKEN" not in os.environ
+if os.environ["LANG"] == "cut-off":
+    try:
+        socket.create_connection(("192.0.2.1", 53), 2)
+    except OSError as error:
+        assert "unreachable" in str(error)
+    else:
+        raise AssertionError("the network is there")
+"""
+
+
+def test_the_repro_sees_its_parameters_and_neither_secrets_nor_the_network(parts, tmp_path, run_once):
+    pack(parts, tmp_path / "carry", asked(parts, "1.2", body=ALONE), like=run_once)
+    run_there(tmp_path / "carry", A_TOKEN="secret", LANG="cut-off" if cut_off() else "C")
+    (taken,) = absorb(tmp_path / "carry", parts.store).taken
+    assert taken.judgement.verdict is Verdict.GOOD, taken.judgement.reason

@@ -1,0 +1,68 @@
+"""Wheels are fetched from the configured indexes, once, and only with the content that the lock names."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+from wheelhouse import Wheelhouse, free_port_url
+
+from harness.bundle.wheels import Unfetchable, Wheels
+from harness.environment import Index, PipSettings
+from harness.errors import NoNetwork
+from harness.model import Pin
+
+
+def wheels(folder, interpreter, **settings):
+    (folder / "wheels").mkdir(exist_ok=True)
+    return Wheels(folder / "wheels", Index(PipSettings(**settings), folder / "index", environ={}), interpreter)
+
+
+@pytest.fixture
+def small(tmp_path):
+    house = Wheelhouse(tmp_path / "small")
+    house.add("tiny", "1.0", files={"tiny.py": "NUMBER = 1\n"})
+    house.add_link("linked", "2.0", files={"linked.py": "NUMBER = 2\n"})
+    return house
+
+
+def test_a_wheel_is_fetched_once_with_hashes_or_without_and_checked(tmp_path, small, interpreter):
+    of_both = wheels(tmp_path, interpreter, index_url=small.url, find_links=(str(small.links),))
+    (first,) = of_both.fetch([Pin("linked", "2.0")])
+    of_all = of_both.fetch(
+        [Pin("tiny", "1.0", sha256="0" * 64, siblings=(sha_of(small, "tiny-1.0"),)), Pin("linked", "2.0")]
+    )
+    assert [(wheel.name, wheel.file) for wheel in of_all] == [
+        ("tiny", "tiny-1.0-py3-none-any.whl"),
+        ("linked", "linked-2.0-py3-none-any.whl"),
+    ]
+    assert of_all[1] == first
+    cut_off = wheels(tmp_path, interpreter, no_index=True)
+    assert cut_off.fetch([Pin("tiny", "1.0", sha256=of_all[0].sha256)]) == of_all[:1]
+    assert cut_off.size((*of_all, first)) == sum(path.stat().st_size for path in of_both.folder.iterdir())
+
+
+def sha_of(house, name):
+    return hashlib.sha256(next((house.root / "files").glob(f"{name}-*.whl")).read_bytes()).hexdigest()
+
+
+def test_a_wheel_with_other_content_is_never_taken(tmp_path, small, interpreter):
+    of_index = wheels(tmp_path, interpreter, index_url=small.url)
+    answer = of_index.fetch([Pin("tiny", "1.0", sha256="0" * 64)])
+    assert isinstance(answer, Unfetchable)
+    assert answer.words
+    assert not list(of_index.folder.iterdir())
+
+
+def test_a_spoilt_wheel_in_the_folder_is_fetched_anew(tmp_path, small, interpreter):
+    of_index = wheels(tmp_path, interpreter, index_url=small.url)
+    digest = sha_of(small, "tiny-1.0")
+    (of_index.folder / "tiny-1.0-py3-none-any.whl").write_bytes(b"half of it")
+    (wheel,) = of_index.fetch([Pin("tiny", "1.0", "tiny-1.0-py3-none-any.whl", digest)])
+    assert wheel.sha256 == digest
+
+
+def test_an_index_out_of_reach_is_no_fault_of_the_release(tmp_path, interpreter, monkeypatch):
+    monkeypatch.setenv("PIP_RETRIES", "1")
+    with pytest.raises(NoNetwork):
+        wheels(tmp_path, interpreter, index_url=free_port_url()).fetch([Pin("tiny", "1.0")])

@@ -1,0 +1,86 @@
+"""`harness bundle` and `harness absorb`: there and back again, and what each says on the way."""
+
+from __future__ import annotations
+
+import json
+import sys
+import zipfile
+
+from carried import run_there
+
+
+def test_what_is_run_elsewhere_answers_a_later_probe_here(harness, write_repro):
+    write_repro("brittle")
+    packed = harness(
+        "bundle", "brittle_step", "--over", "brittle==1.2", "--over", "brittle==1.6", "--output", "carry", "--zip"
+    )
+    assert packed.code == 0
+    assert "packed brittle==1.6 (1 wheel)" in packed.stdout
+    assert "2 of 2  brittle==1.6: fetching its wheels, 1 in all" in packed.stderr
+    with zipfile.ZipFile(harness.folder / "carry.zip") as archive:
+        archive.extractall(harness.folder / "node")
+    bundle = harness.folder / "node" / "carry"
+    assert harness("absorb", bundle).code == 3
+    assert run_there(bundle, python=sys.executable).code == 0
+    taken = harness("absorb", bundle)
+    assert taken.code == 0
+    assert "\ngood ran to its end" in taken.stdout
+    assert "\nbad RuntimeError: the step is broken" in taken.stdout
+    assert "2 observations taken, 0 known already, 0 missing, 0 refused" in taken.stdout
+    assert "0 observations taken, 2 known already" in harness("absorb", bundle).stdout
+    before = records(harness.folder / "results")
+    probed = harness("probe", "brittle_step", "--with", "brittle==1.6", "--json")
+    assert (probed.code, probed.json["key"] in before) == (1, True)
+    assert records(harness.folder / "results") == before
+    here = harness("probe", "brittle_step", "--with", "brittle==1.6", "--json", "--results", "others").json
+    assert {name: here[name] for name in ("key", "outcome", "exception", "lock", "loaded", "machine")} == {
+        name: probed.json[name] for name in ("key", "outcome", "exception", "lock", "loaded", "machine")
+    }
+    known = harness("bundle", "brittle_step", "--over", "brittle==1.6", "--output", "again")
+    assert (known.code, "known already brittle==1.6: bad, RuntimeError" in known.stdout) == (0, True)
+    fresh = harness("bundle", "brittle_step", "--over", "brittle==1.6", "--output", "again", "--fresh")
+    assert "packed brittle==1.6" in fresh.stdout
+    (key,) = json.loads((harness.folder / "again" / "bundle.json").read_text())["probes"]
+    assert key not in before
+    (bundle / "probes" / probed.json["key"] / "brittle_step.py").write_text("")
+    refused = harness("absorb", bundle)
+    assert (refused.code, f"refused {probed.json['key']}: its order" in refused.stdout) == (2, True)
+
+
+def records(folder):
+    return {path.stem: path.read_bytes() for path in folder.glob("observations/*/*.json")}
+
+
+def test_what_is_there_already_is_left_out_and_said(harness, write_repro):
+    write_repro("brittle")
+    (harness.folder / "there.txt").write_text("brittle==1.6\n")
+    arguments = ("bundle", "brittle_step", "--over", "brittle==1.6", "--over", "brittle==1.2", "--output", "carry")
+    ended = harness(*arguments, "--installed", "there.txt", "--device", "cuda")
+    assert ended.code == 0
+    assert "left out, as it is there: brittle 1.6" in ended.stdout
+    assert "to run on cuda" in ended.stdout
+    assert [path.name for path in (harness.folder / "carry" / "wheels").iterdir()] == ["brittle-1.2-py3-none-any.whl"]
+
+
+def test_mistakes_are_one_sentence_and_leave_nothing(harness, write_repro):
+    write_repro("brittle")
+    ask = ("bundle", "brittle_step", "--output", "carry")
+    for code, words, arguments in (
+        (2, "can't go into one", (*ask, "--build", "brittle")),
+        (2, "can't read what is installed", (*ask, "--installed", "nowhere.txt")),
+        (2, "no repro named", ("bundle", "brittle_stop", "--output", "carry")),
+        (2, "needs a release", (*ask, "--as-of", "era")),
+        (2, "takes era, none or a date", (*ask, "--as-of", "noon")),
+        (2, "is no bundle", ("absorb", "repros")),
+        (6, "can't write to", ("bundle", "brittle_step", "--output", "repros/brittle_step.py/carry")),
+    ):
+        ended = harness(*arguments)
+        assert (ended.code, words in ended.stderr) == (code, True), (arguments, ended)
+    assert not (harness.folder / "carry").exists()
+
+
+def test_a_probe_that_can_not_be_packed_makes_it_unsure(harness, write_repro):
+    write_repro("spoilt")
+    ended = harness("bundle", "spoilt_step", "--over", "spoilt==1.3", "--output", "carry")
+    assert (ended.code, "not packed spoilt==1.3:" in ended.stdout) == (3, True)
+    assert not (harness.folder / "carry").exists()

@@ -1,0 +1,155 @@
+"""A bisection over workers: the same answer as here, whatever becomes of a worker, and from none that is unlike."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+from machines import machines, wait_for
+from support import SIGNED, processes_below
+
+GATED = """
+import os, time, brittle
+from pathlib import Path
+gate = Path(os.environ["GATE"])
+if brittle.NUMBER == 5:
+    (gate / f"reached-{os.getpid()}").touch()
+    while not (gate / "open").exists():
+        time.sleep(0.02)
+brittle.step()
+"""
+RANGE = ["bisect", "brittle", "--good", "1.4", "--bad", "1.7", "--depth", "release", "--json"]
+END_S = 90
+
+
+def ended(process):
+    """A command's exit code, answer and complaints."""
+    stdout, stderr = process.communicate(timeout=END_S)
+    assert "Traceback" not in stderr, stderr
+    return process.returncode, json.loads(stdout) if stdout else None, stderr
+
+
+def test_the_answer_is_the_one_of_this_machine(harness, write_repro, cluster):
+    """Down to the region: mixtures and traces travel too, and environments are built here only to be looked into."""
+    write_repro("brittle")
+    command = ["bisect", "brittle", "--good", "1.5", "--bad", "1.6", "--lanes", "1", "--json"]
+    code, answer, stderr = ended(harness.start(*command, "--scheduler", cluster.address, "--results", "there"))
+    here = harness(*command, "--results", "here").json
+    assert code == 0
+    for part in ("sentence", "last_good", "first_bad", "lock_changes"):
+        assert answer[part] == here[part]
+    levels = [(level["level"], level["files"], level["proved"]) for level in answer["culprit"]]
+    assert levels == [(level["level"], level["files"], level["proved"]) for level in here["culprit"]]
+    assert levels[-1][0] in ("file", "region")
+    kept = {path.name: path for path in (harness.folder / "there" / "observations").glob("*/*")}
+    assert set(kept) == {path.name for path in (harness.folder / "here" / "observations").glob("*/*")}
+    assert any(name.endswith(".log.gz") for name in kept)
+    assert stderr.count("is left out: linux-riscv64 there") == 1
+    assert not cluster.cache("stranger").joinpath("environments").is_dir()
+    for worker in ("one", "two"):
+        assert not processes_below(cluster.cache(worker))
+        assert list(cluster.cache(worker).glob("scratch/*")) == []
+    again = harness(*command, "--results", "there").json
+    assert (again["probes"], again["culprit_probes"], again["first_bad"]) == (0, 0, "1.6")
+
+
+def gated(harness, write_repro, cluster, tmp_path):
+    """A bisection over the cluster that waits in the middle; the command and where it is let through."""
+    write_repro(
+        "brittle", body=GATED.replace('os.environ["GATE"]', repr(str(tmp_path))), tool=f"timeout = 300\n{SIGNED}"
+    )
+    process = harness.start(*RANGE, "--scheduler", cluster.address)
+    (reached,) = wait_for(lambda: list(tmp_path.glob("reached-*")), "the gate")
+    return process, int(reached.name.partition("-")[2])
+
+
+def test_a_probe_whose_worker_is_killed_runs_again_elsewhere_and_counts_as_nothing(
+    harness, write_repro, cluster, tmp_path
+):
+    """Also where no worker is left for a while: a new one takes it."""
+    process, pid = gated(harness, write_repro, cluster, tmp_path)
+    lost = []
+    try:
+        for tries in (2, 3):
+            lost.append(cluster.worker_of(pid))
+            cluster.kill(lost[-1])
+            if tries == 3:
+                add_again(cluster, *lost)
+            reached = wait_for(lambda n=tries: gates(tmp_path, at_least=n), "the next try")
+            pid = int(reached[-1].name.partition("-")[2])
+        assert set(lost) == {"one", "two"}
+        (tmp_path / "open").touch()
+        code, answer, _ = ended(process)
+    finally:
+        add_again(cluster, *lost)
+    assert (code, answer["status"], answer["last_good"], answer["first_bad"]) == (0, "found", "1.5", "1.6")
+    releases = [step["release"] for step in answer["steps"]]
+    assert len(releases) == len(set(releases)) == answer["probes"]
+    assert {step["verdict"] for step in answer["steps"]} == {"good", "bad"}
+    for name in lost:
+        wait_for(lambda name=name: not processes_below(cluster.cache(name) / "scratch"), "the guard to clean up")
+
+
+def gates(folder, at_least):
+    """How often the gate was reached, in order; empty as long as that is too seldom."""
+    found = sorted(folder.glob("reached-*"), key=lambda path: path.stat().st_mtime_ns)
+    return found if len(found) >= at_least else []
+
+
+def add_again(cluster, *names):
+    """Start workers that were killed."""
+    missing = [name for name in names if name not in cluster.processes]
+    for name in missing:
+        cluster.add(name, gpu={"one": "NVIDIA A100", "two": "NVIDIA T4"}[name])
+    cluster.wait_until_there(*missing)
+
+
+def test_ctrl_c_ends_what_runs_on_the_workers(harness, write_repro, cluster, tmp_path):
+    process, pid = gated(harness, write_repro, cluster, tmp_path)
+    cache = cluster.cache(cluster.worker_of(pid))
+    process.send_signal(signal.SIGINT)
+    code, _, stderr = ended(process)
+    assert code == 130
+    assert "the same command goes on where it stopped" in stderr
+    wait_for(lambda: not processes_below(cache), "the run to end")
+
+
+def test_a_command_that_is_killed_leaves_nothing_running_on_the_workers(harness, write_repro, cluster, tmp_path):
+    process, pid = gated(harness, write_repro, cluster, tmp_path)
+    cache = cluster.cache(cluster.worker_of(pid))
+    process.kill()
+    process.communicate(timeout=END_S)
+    wait_for(lambda: not processes_below(cache), "the run to end")
+
+
+def test_a_gpu_answers_for_its_own_kind_only(harness, write_repro, cluster):
+    """Of two kinds that have as many lanes, the first by name; the other is told and gets nothing."""
+    write_repro("brittle", tool=f'device = "cuda"\n{SIGNED}')
+    code, answer, stderr = ended(harness.start(*RANGE, "--scheduler", cluster.address))
+    assert (code, answer["device"], answer["first_bad"]) == (0, "cuda", "1.6")
+    assert stderr.count("its GPU is NVIDIA T4, most are NVIDIA A100") == 1
+    here = harness(*RANGE, "--device", "cuda", "--results", "elsewhere")
+    assert here.code != 0  # this machine has no GPU: what the cluster saw is not its own
+
+
+def test_without_workers_or_a_scheduler_there_is_one_sentence_and_an_exit_code(
+    harness, write_repro, cluster, tmp_path, tmp_path_factory
+):
+    """Where one lost worker is one too many; and where the scheduler goes away, or has gone."""
+    strict = {**cluster.environ, "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
+    with machines(tmp_path_factory.mktemp("own"), strict) as own:
+        for name in ("first", "second"):
+            own.add(name)
+            own.wait_until_there(name)
+            gate = tmp_path / name
+            gate.mkdir()
+            process, pid = gated(harness, write_repro, own, gate)
+            own.kill(own.worker_of(pid) if name == "first" else "scheduler")
+            code, _, stderr = ended(process)
+            assert code == 7
+            assert "the same command goes on where it stopped" in stderr
+            told = "workers lost one after another while they ran brittle_step: 1"
+            assert (told if name == "first" else f"the scheduler at {own.address} is gone") in stderr
+    code, _, stderr = ended(harness.start(*RANGE, "--scheduler", own.address))
+    assert code == 7
+    assert f"the scheduler at {own.address} can't be reached: Connection refused" in stderr

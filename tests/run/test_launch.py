@@ -1,0 +1,70 @@
+"""How a run is laid out and what is kept of it, before and after anything runs."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.run.launch import guard_order, keep_log, memory_limit, physical_memory, script_command, told_variables
+from harness.run.sandbox import sandbox
+
+
+def test_a_verdict_on_the_cpu_never_comes_from_a_gpu():
+    assert told_variables({"layers": 2}, "cpu") == {
+        "HARNESS_PARAMS": '{"layers": 2}',
+        "HARNESS_DEVICE": "cpu",
+        "CUDA_VISIBLE_DEVICES": "",
+    }
+    assert "CUDA_VISIBLE_DEVICES" not in told_variables({}, "cuda")
+
+
+def test_memory_is_what_is_asked_or_nine_tenths_of_the_machine():
+    assert memory_limit(5) == 5
+    assert memory_limit(None) == int(physical_memory() * 0.9)
+
+
+@pytest.mark.parametrize("capability", [None, "9.0"])
+def test_script_and_job_lie_where_the_child_driver_finds_them(tmp_path, capability):
+    with sandbox(tmp_path) as place:
+        command = script_command(
+            place, python=Path("/p"), inside=tmp_path, name="step.py", source="pass", capability=capability
+        )
+        job = json.loads(place.job.read_text())
+        assert command == ["/p", str(tmp_path / "child.py"), str(place.job)]
+        assert Path(job["script"]).read_text() == "pass"
+        emulation = {"package": str(tmp_path / "emulation"), "capability": "9.0"}
+        assert job["emulation"] == (emulation if capability else None)
+
+
+def test_the_order_to_the_guard_is_one_line():
+    line = guard_order(["a"], env={"B": "c\nd"}, cwd=Path("/"), wall_s=1.5, memory=9, output=Path("/log"))
+    assert line.count(b"\n") == 1
+    assert json.loads(line) == {
+        "argv": ["a"],
+        "env": {"B": "c\nd"},
+        "cwd": "/",
+        "wall_s": 1.5,
+        "memory": 9,
+        "output": "/log",
+        "remove_if_orphaned": "",
+    }
+
+
+class Broken(io.BytesIO):
+    """A log that can't be read."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Fail as a disk does."""
+        raise OSError("gone")
+
+
+def test_a_log_is_kept_whole_or_not_at_all(tmp_path):
+    keep_log(io.BytesIO(b"stepping\n"), tmp_path / "logs" / "one.gz")
+    assert gzip.decompress((tmp_path / "logs" / "one.gz").read_bytes()) == b"stepping\n"
+    with pytest.raises(OSError, match="gone"):
+        keep_log(Broken(), tmp_path / "logs" / "two.gz")
+    assert [path.name for path in (tmp_path / "logs").iterdir()] == ["one.gz"]
