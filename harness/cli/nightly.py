@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _EPILOG = """\b
 Exit codes:
     0  nothing new broke; so too in the first night, which has nothing to compare with
-    1  something new broke: it has a report, or turned bad and waits for its cause
+    1  something new broke, or broke again: it has a report, or turned bad and waits for its cause
     3  not one cell could be judged
   The others are those of every command.
 """
@@ -138,7 +138,7 @@ def nightly(
         print_night(Console(soft_wrap=True), night, past, reports)
         if night.breaks:
             view.say(f"all nights: {_short(page)}")
-    sys.exit(exit_code(night))
+    sys.exit(exit_code(night, past))
 
 
 @frozen

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from harness.nightly.archive import FOLDER, NightArchive
 from harness.nightly.record import Past, Standing
-from harness.nightly.telling import exit_code, news_of, report_of
+from harness.nightly.telling import NOT_JUDGED, NOTHING_NEW, SOMETHING_BROKE, exit_code, news_of, report_of
 from harness.report import Private, redacted
 from harness.report.templating import filled
 
@@ -85,7 +85,7 @@ def _night_row(night: Night, past: Past, results: Path) -> NightRow:
         matrix=night.matrix,
         page=f"../{page}" if (results / page).is_file() else "",
         day=night.start[:16].replace("T", " "),
-        state="good" if exit_code(night) == 0 else "bad" if exit_code(night) == 1 else "skip",
+        state={NOTHING_NEW: "good", SOMETHING_BROKE: "bad", NOT_JUDGED: "skip"}[exit_code(night, past)],
         counts=", ".join(f"{counts[standing]} {standing.value}" for standing in Standing if counts[standing]),
         news=tuple(news_of(night, past).items()),
         spent=f"{night.ran} runs, {night.wall_s / 60:.1f} min" if night.ended else "stopped before its end",

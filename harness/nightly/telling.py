@@ -31,8 +31,9 @@ def news_of(night: Night, past: Past) -> dict[str, tuple[str, ...]]:
     found = {
         "newly broken": [_broken(known) for known in new],
         "turned bad, cause still to be found": [_told(cell) for cell in _with(night, Standing.TURNED)],
+        "broken again": [_broken(known) for known in older if _is_back(known, night, past)],
         "known breaks that reached more cells": [
-            f"{known.sentence} Seen in {'; '.join(known.cells)}" for known in older if known.last_seen == night.start
+            _broken(known) for known in older if known.last_seen == night.start and not _is_back(known, night, past)
         ],
         "fixed": [
             *(line for known in night.breaks if (line := _fixed(known, night.start))),
@@ -65,9 +66,10 @@ def one_line(night: Night, past: Past) -> str:
     return f"{night.matrix}, night of {night.start[:10]}: {lead}{cells}: {', '.join(told)}; {night.ran} run now"
 
 
-def exit_code(night: Night) -> int:
-    """1 if anything new broke, or turned bad and waits for its cause; 3 if not one cell could be judged; else 0."""
-    if any(known.first_seen == night.start for known in night.breaks) or _with(night, Standing.TURNED):
+def exit_code(night: Night, past: Past) -> int:
+    """1 if anything new broke, broke again, or turned bad and waits; 3 if not one cell could be judged; else 0."""
+    is_new = any(known.first_seen == night.start or _is_back(known, night, past) for known in night.breaks)
+    if is_new or _with(night, Standing.TURNED):
         return SOMETHING_BROKE
     return NOTHING_NEW if any(cell.standing.is_judged for cell in night.cells) else NOT_JUDGED
 
@@ -80,7 +82,7 @@ def as_json(night: Night, past: Past, breaks: Mapping[str, Break]) -> dict[str, 
         "matrix": night.matrix,
         "start": night.start,
         "first_night": past.nights == 0,
-        "exit_code": exit_code(night),
+        "exit_code": exit_code(night, past),
         "news": {heading: list(lines) for heading, lines in news_of(night, past).items()},
         "cells": [
             {
@@ -118,6 +120,15 @@ def _break_json(known: Break) -> dict[str, Any]:
 
 def _broken(known: Break) -> str:
     return f"{known.sentence} Seen in {'; '.join(known.cells)}"
+
+
+def _is_back(known: Break, night: Night, past: Past) -> bool:
+    """Whether a break that was closed, or fixed in this cell, is there again."""
+    before = past.breaks.get(known.id)
+    if before is None or known.last_seen != night.start:
+        return False
+    lost = {fix.cell for fix in before.fixes} - {fix.cell for fix in known.fixes}
+    return bool(lost) or (known.is_open and not before.is_open)
 
 
 def _fixed(known: Break, start: str) -> str:

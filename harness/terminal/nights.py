@@ -23,7 +23,12 @@ if TYPE_CHECKING:
     from harness.nightly.record import Night, Past
     from harness.search import Grid
 
-_STYLE = {"newly broken": "bold red", "turned bad, cause still to be found": "bold red", "fixed": "bold green"}
+_STYLE = {
+    "newly broken": "bold red",
+    "broken again": "bold red",
+    "turned bad, cause still to be found": "bold red",
+    "fixed": "bold green",
+}
 
 
 @define

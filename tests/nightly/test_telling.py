@@ -24,7 +24,14 @@ BEFORE = Past.of((night(record("a"), record("b")),), "nightly")
     ],
 )
 def test_the_exit_code_says_whether_anything_new_broke(tonight, code):
-    assert exit_code(tonight) == code
+    assert exit_code(tonight, BEFORE) == code
+
+
+def test_a_break_that_was_closed_and_is_there_again_counts_as_broken():
+    past = Past.of((night(record("a"), breaks=(known(closed=FIRST),)),), "nightly")
+    tonight = night(record("a", Standing.BROKEN), start=SECOND, breaks=(known(last_seen=SECOND),))
+    assert exit_code(tonight, past) == 1
+    assert list(news_of(tonight, past)) == ["broken again"]
 
 
 def test_a_night_without_news_is_one_line():

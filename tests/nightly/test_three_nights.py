@@ -107,6 +107,39 @@ def test_the_same_failure_with_another_culprit_is_another_report(nights):
     assert len(nights.reports()) == 2
 
 
+def test_a_known_break_that_reaches_a_new_release_has_its_report_updated(nights):
+    """The new release is broken by what its older sibling is broken by; nothing is searched again."""
+    nights.apps = ["latest 3"]
+    nights.run("2024-02-01")
+    nights.helper("1.1", "2024-02-01", BROKEN)
+    nights.run("2024-02-02")
+    nights.app("1.1", "2024-02-02")
+    spread = nights.run("2024-02-03")
+    assert spread.code == 0
+    assert "known breaks that reached more cells" in spread.stdout
+    assert "1 run now" in spread.stdout
+    (report,) = nights.reports().values()
+    assert "- Seen in: nightly: step-app-1.0-case=1; nightly: step-app-1.1-case=1" in report
+    assert "- Last spread: in the night of 2024-02-03" in report
+
+
+def test_a_break_that_comes_back_is_opened_again(nights):
+    """The release that fixed it is withdrawn: the same report, open again, and its fix is no fix any more."""
+    nights.run("2024-02-01")
+    nights.helper("1.1", "2024-02-01", BROKEN)
+    nights.run("2024-02-02")
+    nights.helper("1.2", "2024-02-02")
+    assert nights.run("2024-02-03", "--json").json["breaks"][0]["closed"]
+    nights.house.withdraw("helper", "1.2")
+    back = nights.run("2024-02-04", "--json").json
+    assert back["exit_code"] == 1
+    assert list(back["news"]) == ["broken again"]
+    assert len(nights.reports()) == 1
+    (known,) = back["breaks"]
+    assert (known["closed"], known["fixes"]) == (None, [])
+    assert [cell["standing"] for cell in back["cells"]] == ["broken"]
+
+
 def test_a_failure_that_nobody_described_is_its_own_signature(nights):
     nights.run("2024-02-01")
     nights.helper("1.1", "2024-02-01", ODD)
