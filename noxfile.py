@@ -76,6 +76,13 @@ def bench(session: nox.Session) -> None:
 
 
 @nox.session
+def bench_cluster(session: nox.Session) -> None:
+    """Four Dask workers against one on repros that sleep; what follows -- goes to the script (try --help)."""
+    session.install("-e", ".[test]")
+    session.run("python", "benchmarks/cluster_speed.py", *session.posargs)
+
+
+@nox.session
 def harness(session: nox.Session) -> None:
     """The environment that the cells of a matrix are started from."""
     session.install("-e", ".")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from harness.lanes import Lanes
     from harness.model import Judgement, Observation, Signature
     from harness.probe import Probe
+    from harness.probers import Probing
 
 
 @frozen
