@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from cells import choices, record, records
 from hypothesis import given
 from hypothesis import strategies as st
+from night_cells import choices, record, records
 from packaging.version import Version
 
 from harness.nightly.comparing import Seen, Shown, Turn, compare, is_superseded, nearest_sibling

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from attrs import define, field
-from cells import FIRST, SECOND, THIRD
+from night_cells import FIRST, SECOND, THIRD
 from simulation import BROKEN
 from support import make_parts
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from cells import FIRST, SECOND, known, night, record
 from hypothesis import given
 from hypothesis import strategies as st
+from night_cells import FIRST, SECOND, known, night, record
 
 from harness.nightly.archive import NightArchive
 from harness.nightly.record import Fix

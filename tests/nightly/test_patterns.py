@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from cells import STEP, lock, versions
 from hypothesis import given
+from night_cells import STEP, lock, versions
 from packaging.version import Version
 
 from harness.model import Change, Device, Observation, Outcome, RaisedException, Signature

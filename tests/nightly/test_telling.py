@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from cells import FIRST, SECOND, known, night, record
+from night_cells import FIRST, SECOND, known, night, record
 
 from harness.nightly.record import Fix, Past, Standing
 from harness.nightly.telling import exit_code, news_of, one_line

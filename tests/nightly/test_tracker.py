@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from attrs import evolve
-from cells import FIRST, SECOND, known
 from hypothesis import given
 from hypothesis import strategies as st
+from night_cells import FIRST, SECOND, known
 
 from harness.nightly.record import Fix
 from harness.nightly.tracker import Action, Deed, Issue, actions, body_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cells import record
+from night_cells import record
 
 from harness.matrix import Cell
 from harness.nightly.order import estimated_s, in_order

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cells import FIRST, SECOND, THIRD, known, night, record
 from hypothesis import given
 from hypothesis import strategies as st
+from night_cells import FIRST, SECOND, THIRD, known, night, record
 
 from harness.nightly.record import Past, Standing
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cells import SECOND, known, night, record
+from night_cells import SECOND, known, night, record
 
 from harness.nightly.archive import NightArchive
 from harness.nightly.page import nights_of, write_page
