@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import nox
+import nox.command
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))  # harness.matrix needs nothing that nox does not have itself
@@ -190,3 +192,83 @@ def matrix_report(session: nox.Session) -> None:
 
 def _python_file(session: nox.Session) -> Path:
     return session.cache_dir / PYTHON_FILE
+
+
+# The nightly job, a session for each step of .github/workflows/nightly-gpu.yml; docs/nightly.md says how it is set up.
+BRANCH = "nightly-results"
+SITE = HERE / "site"
+
+
+def _kept() -> Path:
+    """Where nights are kept: the branch of results where it is checked out, else the results of every command."""
+    return HERE / BRANCH if (HERE / BRANCH / ".git").exists() else HERE / RESULTS
+
+
+@nox.session(default=False)
+def nightly(session: nox.Session) -> None:
+    """A night of matrices/nightly.toml, or of the matrix files after --; other words go to `harness nightly`."""
+    session.install("-e", ".")
+    files = [word for word in session.posargs if word.endswith(".toml")]
+    rest = [word for word in session.posargs if word not in files]
+    failed = []
+    for file in files or ["matrices/nightly.toml"]:
+        try:
+            session.run("python", "-m", "harness", "nightly", file, "--results", str(_kept()), *rest)
+        except nox.command.CommandFailed:
+            failed.append(file)
+    if failed:
+        session.error(f"something new broke, or could not be judged: {', '.join(failed)}")
+
+
+@nox.session(default=False)
+def nightly_issues(session: nox.Session) -> None:
+    """One issue for each break, in the own repository; `-- --dry-run` changes nothing."""
+    session.install("-e", ".")
+    session.run("python", "-m", "harness", "issues", "--results", str(_kept()), *session.posargs)
+
+
+@nox.session(venv_backend="none", default=False)
+def nightly_open(session: nox.Session) -> None:
+    """Check the branch of results out beside the code; begin it where there is none."""
+    folder = HERE / BRANCH
+    if (folder / ".git").exists():
+        session.log(f"{BRANCH} is checked out already")
+        return
+    session.run("git", "worktree", "prune", external=True)
+    there = session.run("git", "ls-remote", "--heads", "origin", BRANCH, external=True, silent=True, stderr=None)
+    if there:
+        remote = f"refs/remotes/origin/{BRANCH}"
+        session.run("git", "fetch", "--depth=1", "origin", f"+refs/heads/{BRANCH}:{remote}", external=True)
+        session.run("git", "worktree", "add", "-B", BRANCH, str(folder), remote, external=True)
+    else:
+        session.run("git", "worktree", "add", "--detach", str(folder), external=True)
+        session.run("git", "-C", str(folder), "checkout", "--orphan", BRANCH, external=True)
+        session.run("git", "-C", str(folder), "rm", "-rfq", ".", external=True)
+
+
+@nox.session(venv_backend="none", default=False)
+def nightly_keep(session: nox.Session) -> None:
+    """Commit what the night kept to the branch of results, and push it."""
+    folder = str(HERE / BRANCH)
+    who = ("-c", "user.name=harness nightly", "-c", "user.email=harness-nightly@users.noreply.github.com")
+    session.run("git", "-C", folder, "add", "--all", external=True)
+    if session.run("git", "-C", folder, "status", "--porcelain", external=True, silent=True):
+        session.run("git", *who, "-C", folder, "commit", "--quiet", "-m", "Results of a night", external=True)
+    # From the checkout itself: the credentials that a workflow has are those of its folder.
+    session.run("git", "push", "origin", BRANCH, external=True)
+
+
+@nox.session(venv_backend="none", default=False)
+def nightly_pages(session: nox.Session) -> None:
+    """Gather the pages of all nights in site/: nothing else of the results is published."""
+    shutil.rmtree(SITE, ignore_errors=True)
+    pages = [page for kind in ("nights", "reports", "matrices") for page in sorted((_kept() / kind).glob("*.html"))]
+    for page in pages:
+        target = SITE / page.relative_to(_kept())
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(page, target)
+    SITE.mkdir(exist_ok=True)
+    (SITE / "index.html").write_text(
+        '<meta http-equiv="refresh" content="0; url=nights/index.html">\n', encoding="utf-8"
+    )
+    session.log(f"{len(pages)} pages in {SITE.name}")

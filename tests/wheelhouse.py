@@ -158,12 +158,23 @@ class Wheelhouse:
         """Add a wheel to the find-links folder only, where nothing has an upload time."""
         return Wheel(name, version, **more).write(self.links)  # type: ignore[arg-type]
 
+    def withdraw(self, name: str, version: str) -> None:
+        """Take all files of a version away again, from the page and the disk."""
+        gone = [kept for kept in self._pages[name] if kept.filename.split("-")[1] == version]
+        self._pages[name] = [kept for kept in self._pages[name] if kept not in gone]
+        for link in gone:
+            (self.root / "files" / link.filename).unlink()
+        self._write_page(name)
+
     def _put(self, name: str, link: _Link) -> None:
         links = self._pages.setdefault(name, [])
         links[:] = [kept for kept in links if kept.filename != link.filename] + [link]
+        self._write_page(name)
+
+    def _write_page(self, name: str) -> None:
         page = self.root / "simple" / name.replace("_", "-") / "index.html"
         page.parent.mkdir(parents=True, exist_ok=True)
-        anchors = "\n".join(kept.anchor() for kept in links)
+        anchors = "\n".join(kept.anchor() for kept in self._pages[name])
         page.write_text(f"<!DOCTYPE html><html><body>\n{anchors}\n</body></html>\n", encoding="utf-8")
 
     @contextlib.contextmanager

@@ -17,7 +17,9 @@ from harness.cli.bisect import bisect
 from harness.cli.bundle import bundle
 from harness.cli.history import history
 from harness.cli.housekeeping import clean, doctor
+from harness.cli.issues import issues, upstream
 from harness.cli.matrix import matrix
+from harness.cli.nightly import nightly
 from harness.cli.probe import probe
 from harness.cli.report import report
 from harness.cli.results import results
@@ -82,7 +84,8 @@ def cli() -> None:
     """Find which release of which package broke a training step, and prove it."""
 
 
-for command in (bisect, history, probe, matrix, bundle, absorb, report, results, doctor, clean):
+_COMMANDS = (bisect, history, probe, matrix, nightly, issues, upstream, bundle, absorb, report, results, doctor, clean)
+for command in _COMMANDS:
     cli.add_command(command)
 
 

@@ -13,7 +13,7 @@ from harness.cli.private import private_of, unknown_here
 from harness.cli.wiring import results_option
 from harness.environment import Workspace
 from harness.errors import NoSpace
-from harness.model import Observation, Verdict
+from harness.model import Verdict
 from harness.report import (
     RENDERERS,
     Archive,
@@ -29,8 +29,6 @@ from harness.report import (
 from harness.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from harness.investigation import Answer, Plan
 
 _AT_THE_END = {"markdown": "md", "html": "html"}
@@ -56,7 +54,7 @@ def report(id: str | None, style: str, output: Path | None, results_folder: Path
     harness report --format html --output report.html
     """
     store = Store(results_folder.absolute())
-    text = RENDERERS[style](_content(store, Archive(store).get(id)))
+    text = RENDERERS[style](content_of(store, Archive(store).get(id)))
     if output is None:
         click.echo(text, nl=False)
         return
@@ -68,16 +66,20 @@ def report(id: str | None, style: str, output: Path | None, results_folder: Path
 
 def keep_and_report(store: Store, plan: Plan, answer: Answer, pass_env: tuple[str, ...] = ()) -> tuple[Path, ...]:
     """Keep an answer and write its reports below the results folder; their paths. Raises `NoSpace`."""
-    kept = kept_answer(plan, answer, datetime.now(UTC).isoformat(), pass_env)
-    kept = redacted(kept, Private(passed_secrets(os.environ, pass_env)))
+    return write_reports(store, kept_answer(plan, answer, datetime.now(UTC).isoformat(), pass_env))
+
+
+def write_reports(store: Store, kept: KeptAnswer) -> tuple[Path, ...]:
+    """Keep an answer that may have been kept before, and write its reports; their paths. Raises `NoSpace`."""
+    kept = redacted(kept, Private(passed_secrets(os.environ, kept.pass_env)))
     Archive(store).put(kept)
-    content = _content(store, kept)
+    content = content_of(store, kept)
     return tuple(
         store.write(f"reports/{kept.id}.{suffix}", RENDERERS[style](content)) for style, suffix in _AT_THE_END.items()
     )
 
 
-def _content(store: Store, kept: KeptAnswer) -> ReportContent:
+def content_of(store: Store, kept: KeptAnswer) -> ReportContent:
     """What the records of this machine add to a kept answer, without what is private here."""
     answer = kept.answer
     failing = next((step.observation for step in reversed(answer.steps) if step.verdict is Verdict.BAD), None)
@@ -87,13 +89,15 @@ def _content(store: Store, kept: KeptAnswer) -> ReportContent:
         kept,
         logs={side.key: store.log(side) for side in answer.sides if is_known},
         failing=store.get(failing) if failing and is_known else None,
-        repositories=_repositories(Workspace.default(), answer.sides),
+        repositories=repositories_of(kept),
         private=private_of(store, pass_env=kept.pass_env, spared=pins | {answer.subject}),
     )
 
 
-def _repositories(workspace: Workspace, sides: Sequence[Observation]) -> dict[str, str]:
-    """From the metadata of the newer side's environment, if it is still there."""
+def repositories_of(kept: KeptAnswer) -> dict[str, str]:
+    """The repositories that the metadata of the newer side's environment names, if it is still there."""
+    sides = kept.answer.sides
     if not sides or (lock := sides[-1].lock) is None:
         return {}
-    return repositories_in(workspace.root / "environments" / lock.id, [pin.name for pin in lock.pins])
+    environment = Workspace.default().root / "environments" / lock.id
+    return repositories_in(environment, [pin.name for pin in lock.pins])

@@ -5,7 +5,7 @@ from harness.report.building import make_content
 from harness.report.content import ReportContent
 from harness.report.links import repositories_in
 from harness.report.redact import Private, redact, redacted
-from harness.report.render import RENDERERS, render_html, render_json, render_markdown
+from harness.report.render import RENDERERS, render_html, render_issue, render_json, render_markdown
 from harness.report.surroundings import passed_secrets, private_here
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "redact",
     "redacted",
     "render_html",
+    "render_issue",
     "render_json",
     "render_markdown",
     "repositories_in",

@@ -37,7 +37,7 @@ class KeptAnswer:
 
     `releases` are those that could be tried, in version order; `requirements` and `holds` what was asked for beside
     the subject; `kept` is an ISO 8601 time in UTC; `pass_env` names variables of the environment that the repro saw,
-    and whose values no report may show.
+    and whose values no report may show; `facts` are further ones that its report tells, as label and text.
     """
 
     id: str
@@ -48,6 +48,7 @@ class KeptAnswer:
     requirements: tuple[str, ...] = ()
     holds: tuple[str, ...] = ()
     pass_env: tuple[str, ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
 
 
 def kept_answer(plan: Plan, answer: Answer, kept: str, pass_env: tuple[str, ...] = ()) -> KeptAnswer:

@@ -83,6 +83,7 @@ def facts_of(kept: KeptAnswer) -> list[tuple[str, str]]:
         ("Platform", lock.platform if lock else ""),
         ("Held", ", ".join(kept.holds)),
         ("Companions", _companions(answer.as_of)),
+        *kept.facts,
     ]
     return [(label, text) for label, text in told if text]
 

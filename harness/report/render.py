@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
+from harness.report.shortening import shortened
 from harness.report.templating import filled
 
 if TYPE_CHECKING:
@@ -33,6 +34,11 @@ def render_markdown(content: ReportContent) -> str:
         how_to = (*content.how_to, told) if content.repro_source else content.how_to
         text = _markdown(evolve(content, steps=steps, drift=(), repro_source="", how_to=how_to))
     return text
+
+
+def render_issue(content: ReportContent) -> str:
+    """Markdown that fits into one issue; what is too long for it is left out, but for answer, proofs and repro."""
+    return shortened(content, _markdown)
 
 
 def render_html(content: ReportContent) -> str:

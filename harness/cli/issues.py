@@ -1,0 +1,89 @@
+"""`harness issues` keeps one issue for each break in the own repository; `harness upstream` prints one for others."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from harness.cli.private import private_of
+from harness.cli.report import content_of, repositories_of
+from harness.cli.wiring import results_option
+from harness.nightly.archive import NightArchive
+from harness.nightly.github import Gh, own_repository
+from harness.nightly.record import Past
+from harness.nightly.tracker import actions
+from harness.nightly.upstream import upstream_issue
+from harness.report import Archive, redacted, render_issue
+from harness.store import Store
+
+_UNKNOWN_TARGET = 1
+
+
+@click.command()
+@click.option(
+    "--repository", metavar="OWNER/NAME", help="The own repository [default: the workflow's or git remote's]."
+)
+@click.option("--dry-run", is_flag=True, help="Print the gh commands and change nothing.")
+@results_option
+def issues(repository: str | None, dry_run: bool, results_folder: Path) -> None:
+    """Open, update and close one issue for each break that the nights know, in the own repository.
+
+    It needs the gh executable, logged in or with GH_TOKEN. The same command again changes nothing. Any repository but
+    the own one is refused.
+
+    \b
+    harness issues --dry-run
+    harness issues --repository OWNER/NAME
+    """
+    store = Store(results_folder.absolute())
+    breaks = redacted(Past.of(NightArchive(store).all(), "").breaks, private_of(store))
+    gh = Gh(own_repository(repository, os.environ, Path.cwd()))
+    wanted = actions(breaks.values(), {name: _report(store, name) for name in breaks}, gh.issues())
+    for action in wanted:
+        if not dry_run:
+            gh.do(action)
+        click.echo(gh.line(action) if dry_run else f"{action.deed.value}: {action.title}")
+    if not wanted:
+        click.echo(f"nothing to change in the issues of {gh.repository}")
+
+
+def _report(store: Store, name: str) -> str:
+    try:
+        return (store.root / "reports" / f"{name}.md").read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+@click.command()
+@click.argument("report", required=False)
+@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@results_option
+def upstream(report: str | None, style: str, results_folder: Path) -> None:
+    """Print an issue for the culprit's maintainers: repository, title and body. A person sends it, nothing here does.
+
+    REPORT is the begin of an answer's id; without it, the newest is taken. The repository is the one that the
+    culprit's own metadata names. Exit code 1: it names none.
+
+    \b
+    harness upstream
+    harness upstream 8d38 --format json
+    """
+    store = Store(results_folder.absolute())
+    kept = Archive(store).get(report)
+    issue = upstream_issue(kept, repositories_of(kept), render_issue(content_of(store, kept)))
+    command = issue.command("body.md")
+    if style == "json":
+        told = {"schema": 1, "package": issue.package, "repository": issue.repository or None, "title": issue.title}
+        click.echo(json.dumps({**told, "body": issue.body, "command": command or None}, indent=1))
+    else:
+        unknown = f"not known: the metadata of {issue.package} names no repository on GitHub, or is not here any more"
+        click.echo(f"repository: {issue.repository or unknown}")
+        click.echo(f"title: {issue.title}")
+        if command:
+            click.echo(f"to send it, save what follows as body.md and type: {command}")
+        click.echo(f"\n{issue.body}", nl=False)
+    sys.exit(0 if issue.repository else _UNKNOWN_TARGET)

@@ -1,0 +1,134 @@
+"""Tonight against the nights before: what turned, what is still so, what was mended, what can't be told. Pure."""
+
+from __future__ import annotations
+
+import enum
+import json
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+from packaging.version import InvalidVersion, Version
+
+from harness.matrix.cells import PACKAGES
+from harness.nightly.record import CellRecord, Standing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from harness.matrix import Value
+
+
+class Shown(enum.StrEnum):
+    """What a run showed of its cell."""
+
+    GOOD = "good"
+    BAD = "bad"  # by its repro's signature, or by its own where the repro has none
+    ODD = "failed differently"  # it ran and failed in a way that the signature does not match
+    NOTHING = "nothing"  # not resolved, not installed, no device, no memory, ...
+
+
+class Turn(enum.StrEnum):
+    """What tonight's run of a cell means beside its baseline."""
+
+    GOOD = "good"
+    MENDED = "mended"  # bad before, good now
+    TURNED = "turned"  # good before, failing now
+    STILL = "still broken"  # by the break that its baseline has
+    BEFORE = "broken before"  # nothing good to compare with
+    STILL_FLAKY = "still flaky"  # the very run that was found flaky
+    UNJUDGED = "not judged"
+
+
+@frozen
+class Seen:
+    """Tonight's run of one cell. `pattern` says how it failed, `observation` is its key."""
+
+    name: str
+    choice: Mapping[str, Value]
+    shown: Shown
+    pattern: str = ""
+    observation: str = ""
+
+
+@frozen
+class Compared:
+    """A cell's turn, and the record that it was compared with: its own, an older sibling's, or None."""
+
+    turn: Turn
+    baseline: CellRecord | None
+
+
+def compare(seen: Seen, past: Mapping[str, CellRecord], tonight: Mapping[str, CellRecord]) -> Compared:
+    """What a run means; `past` and `tonight` map names to judged cells.
+
+    The baseline of a cell is the same cell in the last night that judged it; of one never judged, a sibling's.
+    """
+    own = past.get(seen.name)
+    baseline = own or nearest_sibling(seen.choice, {**past, **tonight}.values())
+    return Compared(_turn(seen, baseline), baseline)
+
+
+def nearest_sibling(choice: Mapping[str, Value], others: Iterable[CellRecord]) -> CellRecord | None:
+    """The judged cell that differs in one package alone, whose version is the next older one.
+
+    Of several, one for each axis, a good one is taken before a broken one.
+    """
+    nearest: dict[str, tuple[Version, CellRecord]] = {}
+    for other in others:
+        axis = differing_axis(choice, other.choice)
+        if axis is None or not other.standing.is_judged:
+            continue
+        mine, theirs = version_on(choice, axis), version_on(other.choice, axis)
+        if mine is None or theirs is None or theirs >= mine:
+            continue
+        if axis not in nearest or theirs > nearest[axis][0]:
+            nearest[axis] = (theirs, other)
+    found = [nearest[axis][1] for axis in sorted(nearest)]
+    return next((cell for cell in found if cell.standing is Standing.GOOD), found[0] if found else None)
+
+
+def is_superseded(cell: CellRecord, others: Iterable[CellRecord], packages: Iterable[str]) -> bool:
+    """Whether a newer release of one of these packages is good where all else is as in this cell."""
+    axes = {f"{PACKAGES}{name}" for name in packages}
+    for other in others:
+        axis = differing_axis(cell.choice, other.choice)
+        if axis in axes and other.standing is Standing.GOOD:
+            mine, theirs = version_on(cell.choice, axis), version_on(other.choice, axis)
+            if mine is not None and theirs is not None and theirs > mine:
+                return True
+    return False
+
+
+def version_on(choice: Mapping[str, Value], axis: str) -> Version | None:
+    """The version that a cell has of a package, None where it is none (a range, say)."""
+    try:
+        return Version(str(choice[axis]))
+    except (InvalidVersion, KeyError):
+        return None
+
+
+def _turn(seen: Seen, baseline: CellRecord | None) -> Turn:
+    if seen.shown is Shown.NOTHING:
+        return Turn.UNJUDGED
+    standing = baseline.standing if baseline is not None else None
+    if seen.shown is Shown.GOOD:
+        return Turn.MENDED if standing in (Standing.BROKEN, Standing.BEFORE) else Turn.GOOD
+    if baseline is None:
+        return Turn.BEFORE if seen.shown is Shown.BAD else Turn.UNJUDGED
+    match standing:
+        case Standing.GOOD | Standing.TURNED:
+            return Turn.TURNED
+        case Standing.FLAKY:
+            return Turn.STILL_FLAKY if seen.observation == baseline.observation else Turn.TURNED
+        case _ if seen.pattern == baseline.pattern:
+            return Turn.STILL if standing is Standing.BROKEN else Turn.BEFORE
+        case _:
+            return Turn.UNJUDGED
+
+
+def differing_axis(one: Mapping[str, Value], other: Mapping[str, Value]) -> str | None:
+    """The package axis in which two cells differ, None where they differ in more, in another, or not at all."""
+    if one.keys() != other.keys():
+        return None
+    axes = [axis for axis in one if json.dumps(one[axis]) != json.dumps(other[axis])]
+    return axes[0] if len(axes) == 1 and axes[0].startswith(PACKAGES) else None

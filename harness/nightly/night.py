@@ -1,0 +1,243 @@
+"""One night: run the cells, compare each with its last night, confirm what turned, find its cause, report it once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import define, field, frozen
+
+from harness.investigation.cells import Bench, Cells, CellWatcher
+from harness.model import Device, Judgement, Observation, Outcome, Signature, Verdict, capture_signature
+from harness.nightly.comparing import Compared, Seen, Shown, Turn, compare, differing_axis, is_superseded
+from harness.nightly.order import in_order
+from harness.nightly.patterns import pattern_of
+from harness.nightly.record import CellRecord, Night, Standing
+from harness.nightly.settling import Settling, Suspicion
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from harness.matrix import Cell
+    from harness.nightly.record import Break, Past
+    from harness.probe import Probe
+    from harness.search import Grid
+
+# Of the budget, what cells may use once one has turned: the rest is for its cause, which comes before the other cells.
+_FOR_CELLS = 0.5
+_FAILED = frozenset({Outcome.RAISED, Outcome.EXITED, Outcome.CRASHED, Outcome.TIMED_OUT})
+
+
+@define
+class Nightly:
+    """A night of one matrix, as it goes on. `start` is ISO 8601 in UTC; `hindered` maps cells to why they can't run."""
+
+    matrix: str
+    start: str
+    cells: tuple[Cell, ...]
+    past: Past
+    bench: Bench
+    settling: Settling
+    hindered: Mapping[str, str] = field(factory=dict)
+    records: dict[str, CellRecord] = field(factory=dict, init=False)
+    _queue: list[Suspicion] = field(factory=list, init=False)
+    _mended: list[Suspicion] = field(factory=list, init=False)
+
+    def run(self) -> Night:
+        """Run it to its end, or until its budget is spent.
+
+        Raises `BadRepro` and `UserMistake` before anything runs, and `Interrupted`, `NoNetwork`, `NoSpace`.
+        """
+        budget = self.settling.budget
+        for cell in self.cells:
+            if (why := self.hindered.get(cell.name)) is not None:
+                self.records[cell.name] = CellRecord(cell.name, dict(cell.choice), Standing.UNJUDGED, why)
+        waiting = in_order([cell for cell in self.cells if cell.name not in self.hindered], self.past)
+        probes = {cell.name: self.bench.probe(cell) for cell in waiting}
+        while batch := tuple(cell for cell in waiting if not budget.is_spent(_device(probes[cell.name]))):
+            self._run(batch, probes)
+            left = tuple(cell for cell in waiting if cell.name not in self.records)
+            self._settle()
+            if len(left) == len(waiting):
+                break
+            waiting = left
+        self._close()
+        for cell in waiting:
+            self.records.setdefault(cell.name, CellRecord(cell.name, dict(cell.choice), Standing.LEFT))
+        return self.night(ended=True)
+
+    def night(self, *, ended: bool) -> Night:
+        """The night as it stands."""
+        budget = self.settling.budget
+        cells = tuple(self.records[cell.name] for cell in self.cells if cell.name in self.records)
+        turned = [cell.name for cell in cells if cell.standing is Standing.TURNED]
+        left = [cell.name for cell in cells if cell.standing is Standing.LEFT]
+        return Night(
+            matrix=self.matrix,
+            start=self.start,
+            ended=ended,
+            cells=cells,
+            breaks=tuple(self.settling.changed.values()),
+            left=(*turned, *left),
+            ran=budget.ran,
+            wall_s=round(budget.wall_s, 1),
+            gpu_s=round(budget.gpu_s, 1),
+        )
+
+    def _run(self, batch: tuple[Cell, ...], probes: dict[str, Probe]) -> None:
+        budget = self.settling.budget
+        devices = {_device(probes[cell.name]) for cell in batch}
+
+        def enough() -> bool:
+            limit = _FOR_CELLS if self._queue else 1.0
+            return any(budget.share(device) >= limit for device in devices)
+
+        means = self.settling
+        watcher = _Absorbing(means.watcher.cells, self, batch, probes)
+        Cells(batch, self.bench, means.probers, means.lanes, watcher, means.store.log).run(until=enough)
+
+    def absorb(self, cell: Cell, probe: Probe, judgement: Judgement, observation: Observation, *, cached: bool) -> None:
+        """Take a cell's verdict in: its record, and what is to be done about it."""
+        if not cached:
+            self.settling.budget.used(observation)
+        log = self.settling.store.log(observation) if observation.outcome is Outcome.EXITED else ""
+        signature = _signature(probe, judgement, observation, log)
+        shown = _shown(judgement, observation, signature)
+        failed = shown in (Shown.BAD, Shown.ODD)
+        seen = Seen(
+            cell.name,
+            cell.choice,
+            shown,
+            pattern_of(observation, signature, log) if failed else "",
+            observation.key,
+        )
+        compared = compare(seen, self.past.cells, self._judged())
+        record = _record(cell, seen, compared, judgement, observation)
+        self.records[cell.name] = record
+        baseline = compared.baseline
+        if baseline is None or (signature is None and compared.turn is not Turn.MENDED):
+            return
+        suspicion = Suspicion(record, probe, observation, signature, baseline, _subject(cell, probe, baseline))
+        match compared.turn:
+            case Turn.TURNED:
+                self._queue.append(suspicion)
+            case Turn.MENDED if baseline.broken_by:
+                self._mended.append(suspicion)
+            case Turn.STILL if baseline.name != cell.name:
+                self.settling.join(self.past.breaks[baseline.broken_by], record)
+
+    def _judged(self) -> dict[str, CellRecord]:
+        return {name: record for name, record in self.records.items() if record.standing.is_judged}
+
+    def _settle(self) -> None:
+        """What turned, the smallest difference first; then what was mended."""
+        for suspicion in sorted(self._queue, key=self.settling.distance):
+            self.records[suspicion.record.name] = self.settling.turned(suspicion)
+        for suspicion in sorted(self._mended, key=self.settling.distance):
+            self.settling.mended(suspicion)
+        self._queue.clear()
+        self._mended.clear()
+
+    def _close(self) -> None:
+        for known in self.settling.known().values():
+            if known.is_open and known.first_seen < self.start and self._is_over(known):
+                self.settling.close(known)
+
+    def _is_over(self, known: Break) -> bool:
+        """Whether no cell is broken by it any more: each is good, fixed, superseded by a good release, or gone."""
+        prefix = f"{self.matrix}: "
+        mended = {fix.cell for fix in known.fixes}
+        mine = [label.removeprefix(prefix) for label in known.cells if label.startswith(prefix)]
+        if not mine or any(label not in mended and not label.startswith(prefix) for label in known.cells):
+            return False
+        state = {**self.past.cells, **self._judged()}
+        tonight = {cell.name for cell in self.cells}
+        packages = [change.name for change in known.culprit]
+        return all(
+            name not in tonight
+            or (name in state and state[name].standing is Standing.GOOD)
+            or (name in state and is_superseded(state[name], self._judged().values(), packages))
+            for name in mine
+        )
+
+
+@frozen
+class _Absorbing(CellWatcher):
+    """Hands verdicts to the night before it passes things on."""
+
+    inner: CellWatcher
+    nightly: Nightly
+    batch: tuple[Cell, ...]
+    probes: dict[str, Probe]
+
+    def begin(self, cells: Sequence[Cell], search: Grid) -> None:
+        self.inner.begin(cells, search)
+
+    def preparing(self, candidate: int) -> None:
+        self.inner.preparing(candidate)
+
+    def running(self, candidate: int) -> None:
+        self.inner.running(candidate)
+
+    def told(self, candidate: int, judgement: Judgement, observation: Observation, *, cached: bool) -> None:
+        cell = self.batch[candidate]
+        self.nightly.absorb(cell, self.probes[cell.name], judgement, observation, cached=cached)
+        self.inner.told(candidate, judgement, observation, cached=cached)
+
+
+def _device(probe: Probe) -> Device:
+    return probe.combination.device
+
+
+def _signature(probe: Probe, judgement: Judgement, observation: Observation, log: str) -> Signature | None:
+    """How tonight's failure is recognised again: by the repro's signature where that matched, else by itself."""
+    if judgement.verdict is Verdict.BAD and probe.repro.signature is not None:
+        return probe.repro.signature
+    return capture_signature(observation, log) if observation.outcome in _FAILED else None
+
+
+def _shown(judgement: Judgement, observation: Observation, signature: Signature | None) -> Shown:
+    if judgement.verdict is Verdict.GOOD:
+        return Shown.GOOD
+    if judgement.verdict is Verdict.BAD:
+        return Shown.BAD
+    return Shown.ODD if observation.outcome in _FAILED and signature is not None else Shown.NOTHING
+
+
+def _record(cell: Cell, seen: Seen, compared: Compared, judgement: Judgement, observation: Observation) -> CellRecord:
+    baseline = compared.baseline
+    standing = {
+        Turn.GOOD: Standing.GOOD,
+        Turn.MENDED: Standing.GOOD,
+        Turn.TURNED: Standing.TURNED,
+        Turn.STILL: Standing.BROKEN,
+        Turn.BEFORE: Standing.BEFORE,
+        Turn.STILL_FLAKY: Standing.FLAKY,
+        Turn.UNJUDGED: Standing.UNJUDGED,
+    }[compared.turn]
+    good = baseline.observation if baseline is not None and baseline.standing is Standing.GOOD else ""
+    if seen.shown is Shown.GOOD:
+        good = seen.observation
+    elif not good and baseline is not None:
+        good = baseline.good
+    return CellRecord(
+        name=cell.name,
+        choice=dict(cell.choice),
+        standing=standing,
+        reason=judgement.reason,
+        observation=seen.observation,
+        good=good,
+        pattern=seen.pattern,
+        broken_by=baseline.broken_by if baseline is not None and compared.turn is Turn.STILL else "",
+        seconds=round(observation.duration_s + observation.setup_s, 1) if observation.outcome.ran else 0.0,
+        on_gpu=observation.device is Device.CUDA,
+    )
+
+
+def _subject(cell: Cell, probe: Probe, baseline: CellRecord) -> str:
+    """The package that a change is looked at from: the one whose new release this is, else the cell's first."""
+    axis = differing_axis(cell.choice, baseline.choice)
+    packages = [axis] if axis else [axis for axis in cell.choice if axis.startswith("packages.")]
+    if packages:
+        return packages[0].removeprefix("packages.")
+    names = probe.repro.subjects or probe.repro.dependencies or (probe.repro.name,)
+    return next(iter(names))

@@ -1,0 +1,69 @@
+"""When two failures are one break: the same way to fail, and locks between which the same culprit came. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+from packaging.version import InvalidVersion, Version
+
+from harness.model import Change, Lock, Observation, Signature, capture_signature
+from harness.model.signature import normalized_message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def pattern_of(observation: Observation, signature: Signature | None, log: str = "") -> str:
+    """How a run failed, as text to compare: what would be captured of it, else the signature that it matched.
+
+    What a repro gives as its signature may be any part of the same message, so it counts only where nothing failed
+    that could be captured (a metric out of bounds).
+    """
+    shown = capture_signature(observation, log) or signature
+    if shown is None:
+        return ""
+    parts: dict[str, Any] = {
+        "exception": shown.exception and shown.exception.rpartition(".")[2],
+        "message": shown.message and normalized_message(shown.message),
+        "metric": shown.metric,
+        "above": shown.above,
+        "below": shown.below,
+        "output": shown.output,
+        "exit_code": shown.exit_code,
+        "hang": shown.hang or None,
+        "crash": shown.crash or None,
+    }
+    return json.dumps({name: value for name, value in parts.items() if value is not None})
+
+
+def break_id(pattern: str, culprit: Iterable[Change]) -> str:
+    """The id of a break: equal for the same pattern and the same culprit."""
+    what = [pattern, sorted((change.name, change.after) for change in culprit)]
+    return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:10]
+
+
+def came_between(culprit: Iterable[Change], older: Lock, newer: Lock) -> bool:
+    """Whether from one lock to the other every package of a culprit took the step that breaks."""
+    changes = tuple(culprit)
+    return bool(changes) and all(
+        _stepped(change, older.version_of(change.name), newer.version_of(change.name)) for change in changes
+    )
+
+
+def _stepped(change: Change, was: str | None, now: str | None) -> bool:
+    if was == now:
+        return False
+    versions = [_version(text) for text in (change.before, change.after, was, now)]
+    before, after, here, there = versions
+    if before is None or after is None or here is None or there is None:
+        return (was, now) == (change.before, change.after)
+    return here < after <= there if before < after else there <= after < here
+
+
+def _version(text: str | None) -> Version | None:
+    try:
+        return None if text is None else Version(text)
+    except InvalidVersion:
+        return None

@@ -1,0 +1,166 @@
+"""What a night has to say: headings with their sentences, whether there is any news, and the exit code. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from harness.model.signature import normalized_message
+from harness.nightly.record import Standing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.nightly.record import Break, CellRecord, Night, Past
+
+NOTHING_NEW, SOMETHING_BROKE, NOT_JUDGED = 0, 1, 3
+
+
+def report_of(known: Break) -> str:
+    """Where a break's report lies in the results folder."""
+    return f"reports/{known.id}.html"
+
+
+def news_of(night: Night, past: Past) -> dict[str, tuple[str, ...]]:
+    """Headings and what is new under them, the most urgent first; headings without news are left out.
+
+    In the first night of a matrix nothing can be new but what could not be judged.
+    """
+    cells = {cell.name: cell for cell in night.cells}
+    new = [known for known in night.breaks if known.first_seen == night.start]
+    older = [known for known in night.breaks if known.first_seen != night.start]
+    found = {
+        "newly broken": [_broken(known) for known in new],
+        "turned bad, cause still to be found": [_told(cell) for cell in _with(night, Standing.TURNED)],
+        "broken again": [_broken(known) for known in older if _is_back(known, night, past)],
+        "known breaks that reached more cells": [
+            _broken(known) for known in older if known.last_seen == night.start and not _is_back(known, night, past)
+        ],
+        "fixed": [
+            *(line for known in night.breaks if (line := _fixed(known, night.start))),
+            *(
+                f"{name} is good now; it was broken before the first night"
+                for name, cell in cells.items()
+                if cell.standing is Standing.GOOD and _stood(past, name) is Standing.BEFORE
+            ),
+        ],
+        "flaky": [_told(cell) for cell in _with(night, Standing.FLAKY) if not _was_flaky(past, cell)],
+        "could not be judged": [
+            _told(cell) for cell in _with(night, Standing.UNJUDGED) if not _was_unjudged(past, cell)
+        ],
+        "left for tomorrow": [cell.name for cell in _with(night, Standing.LEFT)],
+    }
+    return {heading: tuple(lines) for heading, lines in found.items() if lines}
+
+
+def one_line(night: Night, past: Past) -> str:
+    """The whole night in one line."""
+    count = {standing: len(_with(night, standing)) for standing in Standing}
+    told = [f"{count[standing]} {standing.value}" for standing in Standing if count[standing]]
+    if past.nights == 0:
+        lead = "first night, so there is nothing to compare with; "
+        if count[Standing.BEFORE]:
+            lead += "what is bad already has no report; "
+    else:
+        lead = "" if news_of(night, past) else "nothing changed; "
+    cells = f"{len(night.cells)} {'cell' if len(night.cells) == 1 else 'cells'}"
+    return f"{night.matrix}, night of {night.start[:10]}: {lead}{cells}: {', '.join(told)}; {night.ran} run now"
+
+
+def exit_code(night: Night, past: Past) -> int:
+    """1 if anything new broke, broke again, or turned bad and waits; 3 if not one cell could be judged; else 0."""
+    is_new = any(known.first_seen == night.start or _is_back(known, night, past) for known in night.breaks)
+    if is_new or _with(night, Standing.TURNED):
+        return SOMETHING_BROKE
+    return NOTHING_NEW if any(cell.standing.is_judged for cell in night.cells) else NOT_JUDGED
+
+
+def as_json(night: Night, past: Past, breaks: Mapping[str, Break]) -> dict[str, Any]:
+    """The night as `harness nightly --json` prints it (schema 1)."""
+    touched = {known.id for known in night.breaks} | {cell.broken_by for cell in night.cells if cell.broken_by}
+    return {
+        "schema": 1,
+        "matrix": night.matrix,
+        "start": night.start,
+        "first_night": past.nights == 0,
+        "exit_code": exit_code(night, past),
+        "news": {heading: list(lines) for heading, lines in news_of(night, past).items()},
+        "cells": [
+            {
+                "name": cell.name,
+                "choice": cell.choice,
+                "standing": cell.standing.value,
+                "reason": cell.reason,
+                "observation": cell.observation,
+                "broken_by": cell.broken_by or None,
+            }
+            for cell in night.cells
+        ],
+        "breaks": [_break_json(breaks[name]) for name in sorted(touched)],
+        "left": list(night.left),
+        "ran": night.ran,
+        "wall_s": night.wall_s,
+        "gpu_s": night.gpu_s,
+    }
+
+
+def _break_json(known: Break) -> dict[str, Any]:
+    return {
+        "id": known.id,
+        "title": known.title,
+        "sentence": known.sentence,
+        "culprit": [str(change) for change in known.culprit],
+        "cells": list(known.cells),
+        "fixes": [{"cell": fix.cell, "by": fix.by, "night": fix.night} for fix in known.fixes],
+        "first_seen": known.first_seen,
+        "last_seen": known.last_seen,
+        "closed": known.closed or None,
+        "report": report_of(known),
+    }
+
+
+def _broken(known: Break) -> str:
+    return f"{known.sentence} Seen in {'; '.join(known.cells)}"
+
+
+def _is_back(known: Break, night: Night, past: Past) -> bool:
+    """Whether a break that was closed, or fixed in this cell, is there again."""
+    before = past.breaks.get(known.id)
+    if before is None or known.last_seen != night.start:
+        return False
+    lost = {fix.cell for fix in before.fixes} - {fix.cell for fix in known.fixes}
+    return bool(lost) or (known.is_open and not before.is_open)
+
+
+def _fixed(known: Break, start: str) -> str:
+    """What a night says of a break's fixes, "" where there are no new ones."""
+    by: dict[str, list[str]] = {}
+    for fix in known.fixes:
+        if fix.night == start:
+            by.setdefault(fix.by, []).append(fix.cell)
+    told = [f"{what} fixed {'; '.join(cells)}" for what, cells in by.items()]
+    if known.closed == start:
+        told.append("no cell is broken by it any more")
+    return f"{known.title}: {', and '.join(told)}" if told else ""
+
+
+def _with(night: Night, standing: Standing) -> list[CellRecord]:
+    return [cell for cell in night.cells if cell.standing is standing]
+
+
+def _told(cell: CellRecord) -> str:
+    return f"{cell.name}: {cell.reason}"
+
+
+def _stood(past: Past, name: str) -> Standing | None:
+    return past.cells[name].standing if name in past.cells else None
+
+
+def _was_unjudged(past: Past, cell: CellRecord) -> bool:
+    """Whether the last night said the same, but for paths and numbers."""
+    before = past.unjudged.get(cell.name)
+    return before is not None and normalized_message(before) == normalized_message(cell.reason)
+
+
+def _was_flaky(past: Past, cell: CellRecord) -> bool:
+    before = past.cells.get(cell.name)
+    return before is not None and before.standing is Standing.FLAKY and before.observation == cell.observation

@@ -1,0 +1,173 @@
+"""`harness issues` keeps one issue for each break by `gh`; `harness upstream` prints one and sends nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from attrs import define, evolve
+
+from harness.model import Change
+from harness.nightly.archive import NightArchive
+from harness.nightly.record import Break, Fix, Night
+from harness.store import Store
+
+# Keeps its issues in a file, as GitHub would: closed ones too, and bodies without their last line end.
+GH = """#!{python}
+import json, pathlib, sys
+
+place = pathlib.Path({folder!r})
+words = sys.argv[1:]
+with (place / "calls.txt").open("a") as calls:
+    calls.write(" ".join(words) + "\\n")
+if (place / "offline").exists():
+    sys.exit("error connecting to api.github.com\\ncheck your internet connection")
+issues = json.loads((place / "issues.json").read_text())
+
+
+def option(name):
+    return words[words.index(name) + 1]
+
+
+assert option("--repo") == "some-one/project", words
+kind, deed, *rest = words
+if (kind, deed) == ("issue", "list"):
+    assert option("--state") == "all"
+    print(json.dumps([issue for issue in issues if option("--label") in issue["labels"]]))
+elif (kind, deed) == ("label", "create"):
+    (place / "label").write_text(rest[0])
+elif deed == "create":
+    assert (place / "label").read_text() == option("--label")
+    issues.append({{"number": len(issues) + 1, "title": option("--title"), "body": sys.stdin.read().strip(),
+                   "state": "OPEN", "labels": [option("--label")]}})
+else:
+    issue = issues[int(rest[0]) - 1]
+    if deed == "edit":
+        issue.update(title=option("--title"), body=sys.stdin.read().strip())
+    else:
+        issue["state"] = {{"close": "CLOSED", "reopen": "OPEN"}}[deed]
+(place / "issues.json").write_text(json.dumps(issues))
+"""
+FIRST, SECOND = "2024-02-01T00:00:00+00:00", "2024-02-02T00:00:00+00:00"
+BREAK = Break(
+    id="ab12",
+    pattern="p",
+    title="helper 1.2 breaks step",
+    sentence="helper 1.2 broke it.",
+    repro="step",
+    cells=("nightly: a",),
+    first_seen=FIRST,
+    last_seen=FIRST,
+    culprit=(Change("helper", "1.1", "1.2"),),
+)
+
+
+@define
+class Tracker:
+    """The fake gh, and what it has kept."""
+
+    folder: Path
+    run: object
+
+    @property
+    def issues(self) -> list[dict]:
+        """Every issue."""
+        return json.loads((self.folder / "issues.json").read_text(encoding="utf-8"))
+
+    @property
+    def calls(self) -> list[str]:
+        """The words of every call."""
+        path = self.folder / "calls.txt"
+        return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+
+    def night(self, *breaks: Break, start: str = FIRST) -> None:
+        """Keep a night that tells of these breaks."""
+        NightArchive(Store(Path.cwd() / "results")).put(Night("nightly", start, ended=True, breaks=breaks))
+
+
+@pytest.fixture
+def tracker(harness, tmp_path) -> Tracker:
+    """A gh of our own on the PATH, in a workflow of some-one/project."""
+    folder = tmp_path / "gh"
+    folder.mkdir()
+    (folder / "issues.json").write_text("[]", encoding="utf-8")
+    gh = folder / "gh"
+    gh.write_text(GH.format(python=sys.executable, folder=str(folder)), encoding="utf-8")
+    gh.chmod(0o755)
+    path = f"{folder}{os.pathsep}{os.environ['PATH']}"
+    return Tracker(folder, harness.with_environ(PATH=path, GITHUB_REPOSITORY="some-one/project"))
+
+
+def test_an_issue_is_opened_updated_closed_and_opened_again(tracker):
+    """One issue all along, and the same command again does nothing."""
+    tracker.night(BREAK)
+    assert tracker.run("issues").stdout == "open: helper 1.2 breaks step\n"
+    assert tracker.run("issues").stdout == "nothing to change in the issues of some-one/project\n"
+    wider = evolve(BREAK, cells=("nightly: a", "nightly: b"))
+    tracker.night(wider, start=SECOND)
+    assert tracker.run("issues").stdout == "update: helper 1.2 breaks step\n"
+    tracker.night(evolve(wider, fixes=(Fix("nightly: a", "helper 1.3", SECOND),), closed=SECOND), start=SECOND)
+    assert tracker.run("issues").stdout == "update: helper 1.2 breaks step\nclose: helper 1.2 breaks step\n"
+    (issue,) = tracker.issues
+    assert issue["state"] == "CLOSED"
+    assert "by helper 1.3" in issue["body"]
+    tracker.night(wider, start=SECOND)
+    assert tracker.run("issues").stdout == "reopen: helper 1.2 breaks step\nupdate: helper 1.2 breaks step\n"
+    assert [issue["state"] for issue in tracker.issues] == ["OPEN"]
+
+
+def test_a_dry_run_prints_the_commands_and_changes_nothing(tracker):
+    tracker.night(BREAK)
+    said = tracker.run("issues", "--dry-run").stdout
+    assert said == (
+        "gh issue create --title 'helper 1.2 breaks step' --label harness-nightly --body-file - "
+        "--repo some-one/project\n"
+    )
+    assert tracker.issues == []
+    assert [call.split()[:2] for call in tracker.calls] == [["issue", "list"]]
+
+
+def test_another_repository_is_refused_before_anything_is_called(tracker):
+    tracker.night(BREAK)
+    ended = tracker.run("issues", "--repository", "huggingface/transformers")
+    assert ended.code == 2
+    assert "nothing is posted to someone else's tracker" in ended.stderr
+    assert "harness upstream" in ended.stderr
+    assert tracker.calls == []
+
+
+def test_what_gh_says_is_told(tracker):
+    (tracker.folder / "offline").touch()
+    ended = tracker.run("issues")
+    assert ended.code == 5
+    assert "gh issue list did not work: error connecting to api.github.com" in ended.stderr
+
+
+def test_without_gh_it_says_so(tracker):
+    ended = tracker.run("issues", PATH=str(tracker.folder / "nowhere"))
+    assert ended.code == 2
+    assert "there is no gh on this machine" in ended.stderr
+
+
+def test_upstream_prints_an_issue_and_calls_nothing(tracker, write_repro):
+    """The target is the repository that the culprit's metadata names; here it names none."""
+    write_repro("brittle")
+    tracker.run("bisect", "brittle", "--good", "1.5", "--bad", "1.6")
+    ended = tracker.run("upstream")
+    assert ended.code == 1
+    lines = ended.stdout.splitlines()
+    assert lines[0].startswith("repository: not known: the metadata of brittle names no repository on GitHub")
+    assert lines[1] == "title: brittle 1.6 breaks brittle_step"
+    assert lines[3].startswith("**brittle 1.6 broke it")
+    assert tracker.calls == []
+
+
+def test_upstream_as_json(tracker, write_repro):
+    write_repro("brittle")
+    tracker.run("bisect", "brittle", "--good", "1.5", "--bad", "1.6")
+    told = tracker.run("upstream", "--format", "json").json
+    assert (told["package"], told["repository"], told["command"]) == ("brittle", None, None)
+    assert told["body"].startswith("**brittle 1.6 broke it")

@@ -1,0 +1,5 @@
+"""Nights for all tests here."""
+
+from simulation import nights
+
+__all__ = ["nights"]

@@ -1,0 +1,121 @@
+"""Nights over a local index that gains releases between them: an app, its helper, and a package without harm."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from attrs import define, field
+from support import Ended, Harness
+from wheelhouse import Wheelhouse
+
+MESSAGE = "the helper is of no help"
+REPRO = """
+# /// script
+# dependencies = ["app"]
+# [tool.harness.signature]
+# exception = "RuntimeError"
+# message = "{message}"
+# ///
+import app
+
+app.step()
+"""
+# Both functions change between releases; one of them matters.
+HELPER = '''"""Helps."""
+
+VERSION = "{version}"
+
+
+def count():
+    """Counts."""
+    return {count}
+
+
+def help():
+    """Helps or not."""
+    {body}
+'''
+APP = '''"""Steps."""
+
+import helper
+
+
+def step():
+    """Takes a step."""
+    {body}
+    return helper.help()
+'''
+GOOD, BROKEN = "return 1", f"raise RuntimeError({MESSAGE!r})"
+ODD = "return None.what"
+
+
+@define
+class Nights:
+    """A working directory with a matrix, and an index of its own."""
+
+    harness: Harness
+    house: Wheelhouse
+    cache: Path
+    apps: list[str] = field(factory=lambda: ["1.0"])
+    cases: list[int] = field(factory=lambda: [1])
+
+    def helper(self, version: str, day: str, body: str = GOOD, *, noise: bool = True, files=None) -> None:
+        """Release a helper."""
+        text = HELPER.format(version=version if noise else "", count=len(version) if noise else 0, body=body)
+        self.house.add("helper", version, files={"helper.py": text, **(files or {})}, uploaded=f"{day}T12:00:00Z")
+
+    def other(self, version: str, day: str) -> None:
+        """Release a package that changes without harm."""
+        self.house.add("other", version, files={"other.py": f"N = {version!r}\n"}, uploaded=f"{day}T12:00:00Z")
+
+    def app(self, version: str, day: str, body: str = "pass", requires=("helper", "other")) -> None:
+        """Release an app."""
+        files = {"app.py": APP.format(body=body)}
+        self.house.add("app", version, files=files, requires=requires, uploaded=f"{day}T12:00:00Z")
+
+    def write(self) -> Path:
+        """The matrix as it is now."""
+        path = self.harness.folder / "matrices" / "nightly.toml"
+        path.parent.mkdir(exist_ok=True)
+        apps = ", ".join(f'"{app}"' for app in self.apps)
+        path.write_text(
+            f'[axes]\nrepro = "step"\n[axes.packages]\napp = [{apps}]\n[axes.parameters]\ncase = {self.cases}\n',
+            encoding="utf-8",
+        )
+        return path
+
+    def run(self, day: str, *words: str, **environ: str) -> Ended:
+        """One night. What the index was asked before is forgotten, as after a day."""
+        shutil.rmtree(self.cache / "index", ignore_errors=True)
+        return self.harness("nightly", self.write(), "--date", day, *words, **environ)
+
+    def reports(self) -> dict[str, str]:
+        """Every report in Markdown, by its id."""
+        folder = self.harness.folder / "results" / "reports"
+        return {path.stem: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.md"))}
+
+
+@pytest.fixture
+def nights(tmp_path, uv_cache, monkeypatch) -> Nights:
+    """An app that works with its helper, both out since long."""
+    folder, cache = tmp_path / "here", tmp_path / "cache"
+    (folder / "repros").mkdir(parents=True)
+    (folder / "repros" / "step.py").write_text(REPRO.format(message=MESSAGE), encoding="utf-8")
+    monkeypatch.chdir(folder)
+    house = Wheelhouse(tmp_path / "index")
+    harness = Harness(
+        folder,
+        {
+            **house.environ,
+            "UV_CACHE_DIR": str(uv_cache),
+            "HARNESS_CACHE_DIR": str(cache),
+            "PIP_CONFIG_FILE": "/dev/null",
+        },
+    )
+    found = Nights(harness, house, cache)
+    found.helper("1.0", "2024-01-01")
+    found.other("1.0", "2024-01-01")
+    found.app("1.0", "2024-01-01")
+    return found

@@ -1,0 +1,121 @@
+"""Tonight against the nights before: only what was good turns, and only a failure that ran can turn."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from night_cells import choices, record, records
+from packaging.version import Version
+
+from harness.nightly.comparing import Seen, Shown, Turn, compare, is_superseded, nearest_sibling
+from harness.nightly.record import Standing
+
+past = st.lists(records, max_size=6).map(
+    lambda found: {one.name: one for one in found if one.standing.is_judged},
+)
+seen = st.builds(
+    lambda choice, shown, pattern: Seen(str(sorted(choice.items(), key=str)), choice, shown, pattern, "tonight"),
+    choices,
+    st.sampled_from(list(Shown)),
+    st.sampled_from(["p", "q"]),
+)
+
+
+@given(seen, past, past)
+def test_only_what_was_not_broken_turns(seen, past, tonight):
+    compared = compare(seen, past, tonight)
+    if compared.turn is Turn.TURNED:
+        assert compared.baseline.standing in (Standing.GOOD, Standing.TURNED, Standing.FLAKY)
+        assert seen.shown in (Shown.BAD, Shown.ODD)
+
+
+@given(seen, past, past)
+def test_what_never_ran_is_not_judged_and_what_is_good_is_never_broken(seen, past, tonight):
+    turn = compare(seen, past, tonight).turn
+    assert (turn is Turn.UNJUDGED) or seen.shown is not Shown.NOTHING
+    assert seen.shown is not Shown.GOOD or turn in (Turn.GOOD, Turn.MENDED)
+
+
+@given(seen, past, past)
+def test_a_cell_is_compared_with_itself_before_any_other(seen, past, tonight):
+    compared = compare(seen, past, tonight)
+    assert seen.name not in past or compared.baseline == past[seen.name]
+
+
+@given(seen, past)
+def test_a_cell_that_never_changed_brings_no_news(seen, past):
+    """What a night leaves behind, seen again in the same way, neither turns nor is mended."""
+    standing = {Shown.GOOD: Standing.GOOD, Shown.BAD: Standing.BROKEN}.get(seen.shown)
+    if standing is not None:
+        before = record(seen.name, standing, choice=dict(seen.choice), pattern=seen.pattern)
+        turn = compare(seen, {**past, seen.name: before}, {}).turn
+        assert turn in (Turn.GOOD, Turn.STILL)
+
+
+@given(choices, st.lists(records, max_size=8))
+def test_the_sibling_is_the_next_older_judged_release(choice, others):
+    found = nearest_sibling(choice, others)
+    same = [
+        other
+        for other in others
+        if other.standing.is_judged
+        and other.choice["parameters.case"] == choice["parameters.case"]
+        and Version(other.choice["packages.app"]) < Version(choice["packages.app"])
+    ]
+    assert (found is None) == (not same)
+    if found is not None:
+        newest = max(Version(other.choice["packages.app"]) for other in same)
+        assert Version(found.choice["packages.app"]) == newest
+
+
+def test_of_two_siblings_the_good_one_is_taken():
+    choice = {"packages.app": "2", "packages.helper": "2"}
+    bad = record("b", Standing.BROKEN, choice={"packages.app": "1", "packages.helper": "2"})
+    good = record("g", Standing.GOOD, choice={"packages.app": "2", "packages.helper": "1"})
+    assert nearest_sibling(choice, [bad, good]) == good
+
+
+def test_the_same_release_in_another_spelling_is_not_older():
+    assert nearest_sibling({"packages.app": "1.0"}, [record(choice={"packages.app": "1.0.0"})]) is None
+
+
+def test_another_python_or_parameter_is_no_sibling():
+    other = record(choice={"packages.app": "1", "python": "3.11"})
+    assert nearest_sibling({"packages.app": "1", "python": "3.12"}, [other]) is None
+    assert nearest_sibling({"packages.app": "2", "python": "3.12"}, [other]) is None
+
+
+@pytest.mark.parametrize(
+    ("standing", "pattern", "turn"),
+    [
+        (Standing.GOOD, "p", Turn.TURNED),
+        (Standing.TURNED, "p", Turn.TURNED),
+        (Standing.BROKEN, "p", Turn.STILL),
+        (Standing.BROKEN, "q", Turn.UNJUDGED),
+        (Standing.BEFORE, "p", Turn.BEFORE),
+        (Standing.FLAKY, "p", Turn.TURNED),
+    ],
+)
+def test_what_a_failure_means_depends_on_what_was_before(standing, pattern, turn):
+    before = record("a", standing, pattern=pattern)
+    assert compare(Seen("a", before.choice, Shown.BAD, "p", "tonight"), {"a": before}, {}).turn is turn
+
+
+def test_the_very_run_that_was_flaky_is_no_news():
+    before = record("a", Standing.FLAKY)
+    assert compare(Seen("a", before.choice, Shown.BAD, "p", "run a"), {"a": before}, {}).turn is Turn.STILL_FLAKY
+
+
+def test_without_anything_before_bad_is_known_and_odd_is_not_judged():
+    assert compare(Seen("a", {}, Shown.BAD, "p"), {}, {}).turn is Turn.BEFORE
+    assert compare(Seen("a", {}, Shown.ODD, "p"), {}, {}).turn is Turn.UNJUDGED
+
+
+def test_a_cell_is_superseded_by_a_good_newer_release_of_the_culprit():
+    old = record("old", Standing.BROKEN, choice={"packages.app": "1.1"})
+    good = record("good", choice={"packages.app": "1.2"})
+    assert is_superseded(old, [good], ["app"])
+    assert not is_superseded(old, [good], ["helper"])
+    assert not is_superseded(good, [record("older")], ["app"])
+    assert not is_superseded(old, [record("bad", Standing.BROKEN, choice={"packages.app": "1.2"})], ["app"])

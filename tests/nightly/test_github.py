@@ -1,0 +1,51 @@
+"""The own repository is known by the workflow or the git remote; any other is refused."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from harness.errors import UserMistake
+from harness.nightly.github import own_repository
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A git repository whose origin is at this address."""
+
+    def make(address: str):
+        subprocess.run(["git", "init", "-q", tmp_path], check=True)
+        subprocess.run(["git", "-C", tmp_path, "remote", "add", "origin", address], check=True)
+        return tmp_path
+
+    return make
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "git@github.com:some-one/a.project.git",
+        "https://github.com/some-one/a.project",
+        "https://github.com/some-one/a.project.git",
+        "ssh://git@github.com/some-one/a.project.git",
+    ],
+)
+def test_the_remote_tells_it(checkout, address):
+    assert own_repository(None, {}, checkout(address)) == "some-one/a.project"
+
+
+def test_the_workflow_tells_it_first(checkout):
+    folder = checkout("git@github.com:some-one/fork.git")
+    assert own_repository(None, {"GITHUB_REPOSITORY": "some-one/project"}, folder) == "some-one/project"
+    assert own_repository("Some-One/Fork", {"GITHUB_REPOSITORY": "some-one/project"}, folder) == "Some-One/Fork"
+
+
+def test_any_other_is_refused(checkout):
+    with pytest.raises(UserMistake, match="nothing is posted to someone else's tracker"):
+        own_repository("huggingface/transformers", {}, checkout("git@github.com:some-one/project.git"))
+
+
+def test_without_either_nothing_is_own(tmp_path):
+    with pytest.raises(UserMistake, match="can't tell which repository"):
+        own_repository("some-one/project", {}, tmp_path)

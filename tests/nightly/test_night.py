@@ -1,0 +1,181 @@
+"""What a night does first when its time is short, by a clock that the test turns."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from attrs import define, field
+from night_cells import FIRST, SECOND, THIRD
+from simulation import BROKEN
+from support import make_parts
+
+from harness.environment import PipSettings
+from harness.investigation.cells import Bench, CellWatcher
+from harness.lanes import LocalLanes
+from harness.matrix import Cell
+from harness.nightly.budget import Budget
+from harness.nightly.night import Nightly
+from harness.nightly.record import Past, Standing
+from harness.nightly.settling import Settling
+from harness.probers import Probers
+from harness.terminal import QuietView
+
+
+@define
+class Clock:
+    """Seconds that pass when something is told: so many for each cell, and for each thing tried for a cause."""
+
+    a_cell: float = 0.0
+    a_try: float = 0.0
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        """The time."""
+        return self.now
+
+
+@define
+class Diary(CellWatcher, QuietView):
+    """Writes down what happens in which order, and lets the time pass. It watches cells and levels alike."""
+
+    clock: Clock
+    lines: list[str] = field(factory=list)
+    judged: tuple[Cell, ...] = ()
+
+    @property
+    def cells(self):
+        """Itself."""
+        return self
+
+    @property
+    def levels(self):
+        """One that only lets the time pass."""
+        return Trying(self)
+
+    def say(self, sentence):
+        """Write it down."""
+        self.lines.append(sentence.partition(":")[0])
+
+    def begin(self, cells, search):
+        """Note them."""
+        self.judged = cells
+
+    def told(self, candidate, judgement, observation, *, cached):
+        """A cell was judged."""
+        self.lines.append(f"{self.judged[candidate].name} {judgement.verdict.value}")
+        self.clock.now += self.clock.a_cell
+
+
+@define
+class Trying(QuietView):
+    """Counts what is tried."""
+
+    diary: Diary
+
+    def trying(self, label):
+        """Time passes."""
+        self.diary.lines.append("tried")
+        self.diary.clock.now += self.diary.clock.a_try
+
+
+@define
+class Shelf:
+    """Reports by their ids."""
+
+    kept: dict = field(factory=dict)
+
+    def get(self, id):  # noqa: A002
+        """One of them."""
+        return self.kept.get(id)
+
+    def write(self, kept):
+        """Put it there."""
+        self.kept[kept.id] = kept
+
+
+@pytest.fixture
+def night(nights, tmp_path, uv_cache, interpreter):
+    """Run a night of cells by their numbers, under a budget of one minute."""
+    parts = make_parts(tmp_path, PipSettings(index_url=nights.house.url), uv_cache, interpreter)
+    shelf, history, pool = Shelf(), [], LocalLanes(1)
+
+    def run(start: str, clock: Clock, *numbers: int, minutes: float | None = 1.0):
+        (tmp_path / "repros").mkdir(exist_ok=True)
+        path = str(Path.cwd() / "repros" / "step.py")
+        cells = tuple(
+            Cell(f"cell {n}", path, ("app==1.0",), params={"case": n}, choice={"parameters.case": n}) for n in numbers
+        )
+        past, diary = Past.of(tuple(history), "small"), Diary(clock)
+        settling = Settling(
+            matrix="small",
+            start=start,
+            past=past,
+            store=parts.store,
+            probers=Probers({interpreter.version: parts.prober}),
+            interpreters={interpreter.version: interpreter},
+            index=parts.index,
+            lanes=pool,
+            reports=shelf,
+            budget=Budget(clock, minutes),
+            watcher=diary,
+        )
+        bench = Bench(parts.index, {None: interpreter}, as_of=datetime.fromisoformat(start))
+        ended = Nightly("small", start, cells, past, bench, settling).run()
+        history.append(ended)
+        run.diary = diary.lines
+        return ended
+
+    run.shelf = shelf
+    yield run
+    pool.close()
+
+
+def standings(night) -> list[Standing]:
+    return [cell.standing for cell in night.cells]
+
+
+def test_the_cause_of_what_turned_comes_before_the_cells_that_are_left(night, nights):
+    """With half of the time used, the first cell's cause is searched; then the second cell has its turn."""
+    night(FIRST, Clock(), 1, 2)
+    nights.helper("1.1", "2024-02-01", BROKEN)
+    ended = night(SECOND, Clock(a_cell=29), 1, 2)
+    assert "tried" not in night.diary[: night.diary.index("cell 2 bad")]
+    assert standings(ended) == [Standing.BROKEN, Standing.BROKEN]
+    nights.helper("1.2", "2024-02-02")
+    assert standings(night(THIRD, Clock(), 1, 2)) == [Standing.GOOD, Standing.GOOD]
+
+
+def test_half_of_the_time_is_kept_for_the_cause(night, nights):
+    night(FIRST, Clock(), 1, 2)
+    nights.helper("1.1", "2024-02-01", BROKEN)
+    ended = night(SECOND, Clock(a_cell=31), 1, 2)
+    lines = night.diary
+    assert lines.index("tried") < lines.index("cell 2 bad")
+    assert standings(ended)[0] is Standing.BROKEN
+
+
+def test_a_search_that_runs_out_of_time_goes_on_in_the_next_night(night, nights):
+    """The cell is left as turned, comes first, and what was run is not run again."""
+    night(FIRST, Clock(), 1, 2)
+    nights.helper("1.1", "2024-02-01", BROKEN)
+    nights.other("1.1", "2024-02-01")
+    stopped = night(SECOND, Clock(a_try=40), 2, 1)
+    assert standings(stopped) == [Standing.TURNED, Standing.TURNED]
+    assert stopped.left == ("cell 2", "cell 1")
+    assert night.shelf.kept == {}
+    assert "tried" in night.diary
+    resumed = night(THIRD, Clock(), 1, 2)
+    assert night.diary[0] == "cell 2 bad"
+    assert standings(resumed) == [Standing.BROKEN, Standing.BROKEN]
+    (kept,) = night.shelf.kept.values()
+    assert kept.answer.sentence.startswith("helper 1.1 broke it: 1.0 is good, 1.1 is bad.")
+
+
+def test_what_was_left_comes_first_in_the_next_night(night):
+    left = night(FIRST, Clock(a_cell=31), 1, 2, 3)
+    assert standings(left) == [Standing.GOOD, Standing.GOOD, Standing.LEFT]
+    assert left.left == ("cell 3",)
+    night(SECOND, Clock(), 1, 2, 3)
+    assert night.diary == ["cell 3 good", "cell 1 good", "cell 2 good"]

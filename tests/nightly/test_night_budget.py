@@ -1,0 +1,48 @@
+"""A budget counts wall time by its clock, and GPU time by the runs."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.model import Device, Observation, Outcome
+from harness.nightly.budget import Budget
+
+
+def run(device: Device, seconds: float, outcome: Outcome = Outcome.COMPLETED) -> Observation:
+    return Observation("k", outcome, "step", "d", device, duration_s=seconds)
+
+
+def test_wall_time_is_spent_on_every_device():
+    now = [100.0]
+    budget = Budget(lambda: now[0], minutes=1)
+    assert not budget.is_spent(Device.CPU)
+    now[0] += 30
+    assert budget.share(Device.CPU) == 0.5
+    now[0] += 30
+    assert budget.is_spent(Device.CPU)
+    assert budget.is_spent(Device.CUDA)
+
+
+def test_gpu_time_is_spent_by_runs_on_a_gpu_and_stops_only_them():
+    budget = Budget(lambda: 0.0, gpu_minutes=1)
+    budget.used(run(Device.CPU, 1000))
+    budget.used(run(Device.EMULATED, 1000))
+    assert not budget.is_spent(Device.CUDA)
+    budget.used(run(Device.CUDA, 60))
+    assert budget.is_spent(Device.CUDA)
+    assert not budget.is_spent(Device.CPU)
+
+
+def test_what_never_ran_counts_as_no_run():
+    budget = Budget(lambda: 0.0)
+    budget.used(run(Device.CPU, 0, Outcome.UNRESOLVABLE))
+    budget.used(run(Device.CPU, 1, Outcome.RAISED))
+    assert budget.ran == 1
+
+
+@given(st.floats(0, 1e9))
+def test_without_a_limit_nothing_is_ever_spent_and_with_none_at_all_all_is(seconds):
+    times = iter([0.0, *[seconds] * 9])
+    assert not Budget(lambda: next(times)).is_spent(Device.CUDA)
+    assert Budget(lambda: 0.0, minutes=0).is_spent(Device.CPU)

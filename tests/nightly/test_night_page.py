@@ -1,0 +1,46 @@
+"""The page of all nights links what is there, and shows no text of a run as markup."""
+
+from __future__ import annotations
+
+from night_cells import SECOND, known, night, record
+
+from harness.nightly.archive import NightArchive
+from harness.nightly.page import nights_of, write_page
+from harness.nightly.record import Standing
+from harness.report import Private
+from harness.store import Store
+
+BROKEN = record("a", Standing.BROKEN, broken_by="ab")
+
+
+def test_nights_come_newest_first_and_breaks_have_when_they_were_seen_last(tmp_path):
+    nights = (night(record("a"), breaks=(known(),)), night(BROKEN, start=SECOND))
+    found = nights_of(nights, tmp_path)
+    assert [row.day for row in found.rows] == ["2024-02-02 00:00", "2024-02-01 00:00"]
+    assert found.rows[1].state == "bad"
+    assert found.rows[0].counts == "1 broken"
+    (row,) = found.open
+    assert (row.first_seen, row.last_seen, row.report) == ("2024-02-01", "2024-02-02", "")
+    assert found.closed == ()
+
+
+def test_reports_and_matrix_pages_are_linked_where_they_are(tmp_path):
+    store = Store(tmp_path)
+    store.write("reports/ab.html", "")
+    store.write("matrices/nightly.html", "")
+    NightArchive(store).put(night(BROKEN, breaks=(known(),)))
+    text = write_page(store, Private()).read_text(encoding="utf-8")
+    assert '<a href="../reports/ab.html">helper 1.2 breaks step</a>' in text
+    assert '<a href="../matrices/nightly.html">nightly</a>' in text
+    assert "prefers-color-scheme: dark" in text
+
+
+def test_texts_are_escaped_and_nothing_private_is_left(tmp_path):
+    store = Store(tmp_path)
+    odd = known(title="<script>", sentence="it broke in /home/someone/x", closed=SECOND)
+    NightArchive(store).put(night(record("a", Standing.UNJUDGED, reason="a <b>word</b> of secrecy"), breaks=(odd,)))
+    text = write_page(store, Private({"secrecy": "<secret>"})).read_text(encoding="utf-8")
+    assert "&lt;script&gt;" in text
+    assert "<b>word" not in text
+    assert "secrecy" not in text
+    assert "/home/someone" not in text

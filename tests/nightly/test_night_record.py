@@ -1,0 +1,36 @@
+"""The past of a matrix is what its earlier nights left, each cell as the last one that judged it."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from night_cells import FIRST, SECOND, THIRD, known, night, record
+
+from harness.nightly.record import Past, Standing
+
+
+def test_a_cell_is_as_the_last_night_that_judged_it_left_it():
+    past = Past.of(
+        (
+            night(record("a"), record("b")),
+            night(record("a", Standing.BROKEN), record("b", Standing.UNJUDGED, reason="why"), start=SECOND),
+            night(record("a", Standing.LEFT), start=THIRD, left=("a",)),
+        ),
+        "nightly",
+    )
+    assert past.cells["a"].standing is Standing.BROKEN
+    assert past.cells["b"].standing is Standing.GOOD
+    assert (past.left, past.nights, past.unjudged) == (("a",), 3, {})
+
+
+def test_breaks_are_those_of_all_matrices_and_cells_of_one():
+    other = night(record("a"), breaks=(known(closed=THIRD),), start=THIRD)
+    past = Past.of((other, night(record("a"), breaks=(known(),))), "another")
+    assert past.cells == {}
+    assert not past.breaks["ab"].is_open
+
+
+@given(st.permutations([night(record("a", one), start=start) for one, start in
+                        ((Standing.GOOD, FIRST), (Standing.BROKEN, SECOND), (Standing.FLAKY, THIRD))]))  # fmt: skip
+def test_the_order_of_the_files_does_not_matter(nights):
+    assert Past.of(tuple(nights), "nightly").cells["a"].standing is Standing.FLAKY

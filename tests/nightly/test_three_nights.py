@@ -1,0 +1,271 @@
+"""Whole nights on a local index that gains releases: what broke is found and reported once, what mended it is noted."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import time
+
+from simulation import BROKEN, MESSAGE, ODD
+
+from harness.store import Store
+
+
+def test_a_release_of_a_companion_breaks_it_and_another_fixes_it(nights):
+    """The reports say which package, release, file and line; a quiet night runs nothing and says one line."""
+    first = nights.run("2024-02-01")
+    assert first.code == 0
+    assert "first night, so there is nothing to compare with" in first.stdout
+
+    nights.helper("1.1", "2024-02-01")
+    nights.helper("1.2", "2024-02-01", BROKEN)
+    nights.other("1.1", "2024-02-01")
+    broke = nights.run("2024-02-02", "--json").json
+    assert broke["exit_code"] == 1
+    (known,) = broke["breaks"]
+    assert known["culprit"] == ["helper 1.1 -> 1.2"]
+    assert known["sentence"].startswith(
+        "helper 1.2 broke it: 1.1 is good, 1.2 is bad. The cause is helper 1.2, in helper.py"
+    )
+    assert "at line 13 of help" in known["sentence"]
+    (report,) = nights.reports().values()
+    assert "proved both ways, down to the region" in report
+    assert f"+    raise RuntimeError('{MESSAGE}')" in report
+    assert "- Seen in: nightly: step-app-1.0-case=1" in report
+    assert "| package | helper 1.1 (good) | helper 1.2 (bad) | |" in report
+    assert "Difference of the locks: 1" in report
+    assert "`1.2, run 2` | bad" in report  # confirmed
+    assert "`1.0, run 2` | good" in report
+
+    quiet = nights.run("2024-02-03")
+    assert quiet.code == 0
+    assert quiet.stdout.splitlines() == ["nightly, night of 2024-02-03: nothing changed; 1 cell: 1 broken; 0 run now"]
+    assert list(nights.reports().values()) == [report]
+
+    nights.helper("1.3", "2024-02-03")
+    nights.other("1.2", "2024-02-03")
+    fixed = nights.run("2024-02-04")
+    assert fixed.code == 0
+    assert "helper 1.3 fixed nightly: step-app-1.0-case=1, and no cell is broken by it any more" in fixed.stdout
+    (report,) = nights.reports().values()
+    assert "- Fixed by: helper 1.3, in the night of 2024-02-04 (nightly: step-app-1.0-case=1)" in report
+    assert "- Closed: in the night of 2024-02-04" in report
+    assert nights.run("2024-02-05").stdout.count("\n") == 1
+
+    page = (nights.harness.folder / "results" / "nights" / "index.html").read_text(encoding="utf-8")
+    assert f'href="../reports/{known["id"]}.html">helper 1.2 breaks step</a>' in page
+    assert "closed 2024-02-04" in page
+
+
+def test_a_new_release_of_the_axis_package_breaks_and_the_next_one_mends(nights):
+    """Compared with the next older release; the culprit is the axis package, and the newer release is the fix."""
+    nights.apps = ["latest 3"]
+    nights.run("2024-02-01")
+    nights.app("1.1", "2024-02-01", "raise RuntimeError('the helper is of no help')")
+    broke = nights.run("2024-02-02", "--json").json
+    assert broke["breaks"][0]["sentence"].startswith(
+        "app 1.1 broke it: 1.0 is good, 1.1 is bad. The cause is app 1.1, in app.py"
+    )
+    assert {cell["name"]: cell["standing"] for cell in broke["cells"]} == {
+        "step-app-1.0-case=1": "good",
+        "step-app-1.1-case=1": "broken",
+    }
+    nights.app("1.2", "2024-02-02")
+    mended = nights.run("2024-02-03", "--json").json
+    assert mended["exit_code"] == 0
+    assert mended["breaks"][0]["fixes"] == [
+        {"cell": "nightly: step-app-1.1-case=1", "by": "app 1.2", "night": "2024-02-03T00:00:00+00:00"}
+    ]
+    assert mended["breaks"][0]["closed"]
+
+
+def test_cells_that_fail_alike_for_one_reason_share_one_report(nights):
+    """Two releases of the app and two cases; one cause is searched, and the report lists all four cells."""
+    nights.app("1.1", "2024-01-02")
+    nights.apps, nights.cases = ["latest 2"], [1, 2]
+    nights.run("2024-02-01")
+    nights.helper("1.1", "2024-02-01", BROKEN)
+    broke = nights.run("2024-02-02")
+    assert len(nights.reports()) == 1
+    assert broke.stdout.count("broke it") == 1
+    (report,) = nights.reports().values()
+    cells = [f"nightly: step-app-1.{minor}-case={case}" for minor in (0, 1) for case in (1, 2)]
+    assert all(cell in report for cell in cells)
+    assert broke.stderr.count("which of them make the difference?") == 1
+
+
+def test_the_same_failure_with_another_culprit_is_another_report(nights):
+    nights.apps = ["latest 3"]
+    nights.run("2024-02-01")
+    nights.app("1.1", "2024-02-01", BROKEN)
+    nights.run("2024-02-02")
+    nights.helper("1.1", "2024-02-02", BROKEN)
+    broke = nights.run("2024-02-03")
+    assert broke.code == 1
+    assert "helper 1.1 broke it" in broke.stdout
+    assert len(nights.reports()) == 2
+
+
+def test_a_known_break_that_reaches_a_new_release_has_its_report_updated(nights):
+    """The new release is broken by what its older sibling is broken by; nothing is searched again."""
+    nights.apps = ["latest 3"]
+    nights.run("2024-02-01")
+    nights.helper("1.1", "2024-02-01", BROKEN)
+    nights.run("2024-02-02")
+    nights.app("1.1", "2024-02-02")
+    spread = nights.run("2024-02-03")
+    assert spread.code == 0
+    assert "known breaks that reached more cells" in spread.stdout
+    assert "1 run now" in spread.stdout
+    (report,) = nights.reports().values()
+    assert "- Seen in: nightly: step-app-1.0-case=1; nightly: step-app-1.1-case=1" in report
+    assert "- Last spread: in the night of 2024-02-03" in report
+
+
+def test_a_break_that_comes_back_is_opened_again(nights):
+    """The release that fixed it is withdrawn: the same report, open again, and its fix is no fix any more."""
+    nights.run("2024-02-01")
+    nights.helper("1.1", "2024-02-01", BROKEN)
+    nights.run("2024-02-02")
+    nights.helper("1.2", "2024-02-02")
+    assert nights.run("2024-02-03", "--json").json["breaks"][0]["closed"]
+    nights.house.withdraw("helper", "1.2")
+    back = nights.run("2024-02-04", "--json").json
+    assert back["exit_code"] == 1
+    assert list(back["news"]) == ["broken again"]
+    assert len(nights.reports()) == 1
+    (known,) = back["breaks"]
+    assert (known["closed"], known["fixes"]) == (None, [])
+    assert [cell["standing"] for cell in back["cells"]] == ["broken"]
+
+
+def test_a_failure_that_nobody_described_is_its_own_signature(nights):
+    nights.run("2024-02-01")
+    nights.helper("1.1", "2024-02-01", ODD)
+    broke = nights.run("2024-02-02")
+    assert broke.code == 1
+    (report,) = nights.reports().values()
+    assert "AttributeError" in report.split("Recognised by:")[1].splitlines()[0]
+    assert "helper 1.1 broke it" in report
+    assert nights.run("2024-02-03").stdout.count("\n") == 1
+
+
+def test_a_failure_that_does_not_come_again_is_flaky(nights, tmp_path):
+    """It has no report, and is told once."""
+    nights.run("2024-02-01")
+    marker = tmp_path / "was here"
+    nights.helper(
+        "1.1",
+        "2024-02-01",
+        f"import pathlib\n    was = pathlib.Path({str(marker)!r})\n"
+        f"    if was.exists(): return 1\n    was.touch()\n    {BROKEN}",
+    )
+    flaky = nights.run("2024-02-02")
+    assert flaky.code == 0
+    assert "flaky:\n  step-app-1.0-case=1" in flaky.stdout
+    assert nights.reports() == {}
+    assert nights.run("2024-02-03").stdout.count("\n") == 1
+
+
+def test_what_was_good_and_fails_now_as_well_is_no_package(nights, tmp_path):
+    """A change of the surroundings is not blamed on the packages that came on the same day."""
+    text = (nights.harness.folder / "repros" / "step.py").read_text(encoding="utf-8")
+    gone = tmp_path / "gone"
+    text += f"import pathlib\nif pathlib.Path({str(gone)!r}).exists(): raise RuntimeError({MESSAGE!r})\n"
+    (nights.harness.folder / "repros" / "step.py").write_text(text, encoding="utf-8")
+    nights.run("2024-02-01")
+    gone.touch()
+    nights.other("1.1", "2024-02-01")
+    told = nights.run("2024-02-02")
+    assert "so no package is the cause" in told.stdout
+    assert told.code == 3  # the one cell could not be judged
+    assert nights.reports() == {}
+
+
+def test_what_can_not_be_resolved_is_never_a_break(nights):
+    nights.apps = ["latest"]
+    nights.run("2024-02-01")
+    nights.app("1.1", "2024-02-01", requires=("a-project-that-is-nowhere",))
+    told = nights.run("2024-02-02")
+    assert told.code == 3
+    assert "could not be judged:\n  step-app-1.1-case=1: unresolvable" in told.stdout
+    assert nights.reports() == {}
+
+
+def test_what_could_not_be_judged_is_told_once(nights):
+    """Also where the reason names a path of an environment, which no record holds."""
+    nights.helper("1.1", "2024-01-02", "raise ImportError('not from ' + __file__)")
+    first = nights.run("2024-02-01")
+    assert "could not be judged:\n  step-app-1.0-case=1: failed differently: ImportError: not from " in first.stdout
+    assert str(nights.cache) not in first.stdout
+    nights.other("1.1", "2024-02-01")
+    assert nights.run("2024-02-02").stdout.count("\n") == 1
+
+
+def test_what_is_bad_in_the_first_night_has_no_report(nights):
+    nights.helper("1.1", "2024-01-02", BROKEN)
+    first = nights.run("2024-02-01")
+    assert first.code == 0
+    assert "what is bad already has no report" in first.stdout
+    assert nights.reports() == {}
+    nights.helper("1.2", "2024-02-01")
+    assert "is good now; it was broken before the first night" in nights.run("2024-02-02").stdout
+
+
+def test_a_spent_budget_leaves_work_that_the_next_night_does_first(nights):
+    nights.cases = [1, 2]
+    left = nights.run("2024-02-01", "--budget", "0")
+    assert left.code == 3
+    assert "left for tomorrow:\n  step-app-1.0-case=1\n  step-app-1.0-case=2" in left.stdout
+    nights.cases = [0, 1, 2]
+    after = nights.run("2024-02-02")
+    order = [line.split(":")[0] for line in after.stderr.splitlines() if line.endswith(": running")]
+    assert order == ["step-app-1.0-case=1", "step-app-1.0-case=2", "step-app-1.0-case=0"]
+
+
+def test_gpu_time_does_not_stop_what_runs_on_the_cpu(nights):
+    assert nights.run("2024-02-01", "--gpu-budget", "0").code == 0
+
+
+def test_the_same_night_again_runs_nothing_and_says_the_same(nights):
+    nights.run("2024-02-01")
+    nights.helper("1.1", "2024-02-01", BROKEN)
+    once, again = nights.run("2024-02-02", "--json").json, nights.run("2024-02-02", "--json").json
+    assert again["ran"] == 0
+    assert {**once, "ran": 0, "wall_s": 0} == {**again, "wall_s": 0}
+
+
+def test_without_the_last_good_environment_the_answer_says_so(nights):
+    """Its wheel is gone from the index, from uv's cache and from the harness'."""
+    nights.run("2024-02-01")
+    nights.helper("1.1", "2024-02-01", BROKEN)
+    nights.house.withdraw("helper", "1.0")
+    shutil.rmtree(nights.cache / "environments")
+    told = nights.run("2024-02-02", "--json", UV_CACHE_DIR=str(nights.cache / "uv")).json
+    (known,) = told["breaks"]
+    assert "the last good environment can't be built any more" in known["sentence"]
+    assert known["sentence"].startswith("helper 1.1 broke it: 1.0 is good, 1.1 is bad.")
+
+
+def test_an_interrupted_night_goes_on(nights):
+    """Ctrl-C ends with 130; the same command takes up the same night, and what was run is not run again."""
+    nights.helper("1.0", "2024-01-01", "import time; time.sleep(1.5); return 1")
+    nights.cases = [1, 2, 3]
+    folder, matrix = nights.harness.folder, nights.write()
+    with nights.harness.start("nightly", matrix) as running:
+        while not list((folder / "results").glob("observations/*/*.json")):
+            assert running.poll() is None, running.stderr.read()
+            time.sleep(0.05)
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert "the same command goes on" in said
+    (record,) = (folder / "results" / "nights").glob("*.json")
+    assert not json.loads(record.read_text(encoding="utf-8")).get("ended")
+    done = len(list(Store(folder / "results").observations()))
+    assert 0 < done < 3
+    ended = nights.harness("nightly", matrix)
+    assert ended.code == 0
+    assert f"{3 - done} run now" in ended.stdout
+    assert list((folder / "results" / "nights").glob("*.json")) == [record]

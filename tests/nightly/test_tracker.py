@@ -1,0 +1,78 @@
+"""The tracker is brought to the state of the breaks, and left alone where it has it."""
+
+from __future__ import annotations
+
+from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
+from night_cells import FIRST, SECOND, known
+
+from harness.nightly.record import Fix
+from harness.nightly.tracker import Action, Deed, Issue, actions, body_of
+
+REPORT = "**It broke.**\n"
+
+
+def after(action: Action, issues: list[Issue]) -> list[Issue]:
+    """The tracker after one deed."""
+    if action.deed is Deed.OPEN:
+        return [*issues, Issue(len(issues) + 1, action.title, action.body.rstrip("\n"), is_open=True)]
+    changes = {
+        Deed.UPDATE: {"title": action.title, "body": action.body.rstrip("\n")},
+        Deed.CLOSE: {"is_open": False},
+        Deed.REOPEN: {"is_open": True},
+    }[action.deed]
+    return [evolve(issue, **changes) if issue.number == action.number else issue for issue in issues]
+
+
+def brought(breaks, issues):
+    for action in actions(breaks, {"ab": REPORT}, issues):
+        issues = after(action, issues)
+    return issues
+
+
+states = st.builds(
+    lambda id_, more, is_closed: known(
+        id_,
+        cells=("nightly: a", "nightly: b")[: 1 + more],
+        closed=SECOND if is_closed else "",
+        fixes=(Fix("nightly: a", "helper 1.3", SECOND),) if is_closed else (),
+    ),
+    st.sampled_from(["ab", "cd", "ef"]),
+    st.booleans(),
+    st.booleans(),
+)
+breaks_of_a_night = st.lists(states, unique_by=lambda known: known.id, max_size=3)
+
+
+@given(st.lists(breaks_of_a_night, min_size=1, max_size=4))
+def test_each_break_has_at_most_one_issue_in_its_own_state(nights):
+    """Whatever happens from night to night, and doing it again changes nothing."""
+    issues: list[Issue] = [Issue(1, "somebody else's", "no marker", is_open=True)]
+    for breaks in nights:
+        issues = brought(breaks, issues)
+        assert actions(breaks, {"ab": REPORT}, issues) == ()
+        for known_ in breaks:
+            mine = [issue for issue in issues if issue.break_id == known_.id]
+            assert len(mine) <= 1
+            assert [issue.is_open for issue in mine] in ([known_.is_open], [] if not known_.is_open else [True])
+    assert issues[0] == Issue(1, "somebody else's", "no marker", is_open=True)
+
+
+def test_an_issue_says_what_the_break_is_and_holds_its_report():
+    body = body_of(known(fixes=(Fix("nightly: a", "helper 1.3", SECOND),), closed=SECOND), REPORT)
+    assert body.startswith("<!-- harness-break: ab -->\n\nhelper 1.2 broke it.\n")
+    assert "- `nightly: a` by helper 1.3, in the night of 2024-02-02" in body
+    assert body.endswith("---\n\n**It broke.**\n")
+
+
+def test_a_report_that_is_too_long_is_named():
+    body = body_of(known(), "x" * 70_000)
+    assert len(body) < 65_536
+    assert "The report is `reports/ab.md` in the results." in body
+
+
+def test_line_ends_of_the_tracker_are_no_change():
+    there = Issue(3, known().title, body_of(known(), REPORT).replace("\n", "\r\n"), is_open=True)
+    assert actions([known()], {"ab": REPORT}, [there]) == ()
+    assert actions([known(first_seen=FIRST, cells=("x: y",))], {"ab": REPORT}, [there])[0].deed is Deed.UPDATE
