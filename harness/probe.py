@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from datetime import UTC, datetime
@@ -22,11 +23,14 @@ from harness.environment import (
 from harness.environment.cleaning import discard
 from harness.model import Combination, Device, Lock, Mixture, Observation, Outcome, Repro
 from harness.run.devices import unavailable
+from harness.run.lease import DEFAULT_NEED, DEFAULT_WAIT_S, GpuPool, NoGpu, say_nothing
 from harness.run.process import Cancelled
 from harness.run.runner import Job, run_repro
 from harness.store import StoredResolution, observation_key
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from harness.environment import Builder, Resolver, Workspace
     from harness.run.devices import Gpu
     from harness.store import Store
@@ -66,7 +70,12 @@ class Prepared:
 
 @frozen
 class Prober:
-    """Joins resolver, builder, runner and store. `invoked_from` is where relative paths of a command start."""
+    """Joins resolver, builder, runner and store.
+
+    `gpus` are those that runs on CUDA may be given, all of one kind; `gpu_wait` is how many seconds a run waits for
+    memory on one; `invoked_from` is where relative paths of a command start; `tell` hears what a user should know
+    while it goes on.
+    """
 
     store: Store
     resolver: Resolver
@@ -76,6 +85,8 @@ class Prober:
     pass_env: tuple[str, ...] = ()
     capability: str = "8.6"
     invoked_from: Path = field(factory=Path.cwd)
+    gpu_wait: float = DEFAULT_WAIT_S
+    tell: Callable[[str], None] = say_nothing
 
     def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
         """The lock of a probe, from the store if this was asked before."""
@@ -138,12 +149,36 @@ class Prober:
         return Prepared(probe, self._key(probe, lock), environment=Environment(interpreter.path, lock))
 
     def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
-        """Run a prepared probe and keep what was observed. Raises `Cancelled` when `cancel` is set."""
+        """Run a prepared probe and keep what was observed, on a GPU of its own where it runs on CUDA.
+
+        Where none was to be had in time, that is what is observed, and it is not kept: the next asking tries again.
+        Raises `Cancelled` when `cancel` is set.
+        """
         if prepared.observation is not None:
             return prepared.observation
         if prepared.environment is None:
             raise ValueError("nothing to run")
-        probe, environment = prepared.probe, prepared.environment
+        begun = time.monotonic()
+        with self._device(prepared.probe, cancel) as device:
+            if isinstance(device, NoGpu):
+                lock, failed = prepared.environment.lock, Outcome.DEVICE_FAILED
+                return self._unrun(prepared.probe, prepared.key, failed, device.words, lock, begun, keep=False)
+            return self._run(prepared, prepared.environment, device, cancel)
+
+    @contextlib.contextmanager
+    def _device(self, probe: Probe, cancel: threading.Event | None) -> Iterator[Gpu | NoGpu | None]:
+        """A GPU for one run, or None where the run needs none, or none is known of."""
+        if probe.combination.device is not Device.CUDA or not self.gpus:
+            yield None
+            return
+        pool = GpuPool(self.gpus, self.workspace.locks, self.gpu_wait, self.tell)
+        with pool.lease(probe.repro.gpu_memory or DEFAULT_NEED, cancel) as device:
+            yield device
+
+    def _run(
+        self, prepared: Prepared, environment: Environment, gpu: Gpu | None, cancel: threading.Event | None
+    ) -> Observation:
+        probe = prepared.probe
         log = self.store.log_path(prepared.key)
         started = datetime.now(UTC)
         ran = run_repro(
@@ -155,6 +190,7 @@ class Prober:
                 scratch_root=self.workspace.scratch,
                 pycache_prefix=environment.pycache,
                 pass_env=self.pass_env,
+                extra_env=gpu.variables if gpu is not None else {},
                 capability=self.capability,
                 invoked_from=self.invoked_from,
                 trace=probe.trace,
@@ -179,7 +215,7 @@ class Prober:
             requirements=probe.combination.requirements,
             as_of=probe.combination.as_of.isoformat() if probe.combination.as_of else None,
             drift=prepared.drift,
-            machine=dict(ran.machine),
+            machine={**(gpu.facts if gpu is not None else {}), **ran.machine},
             loaded={name: tuple(files) for name, files in ran.loaded.items()},
             duration_s=round(ran.duration_s, 3),
             setup_s=round(prepared.setup_s, 3),

@@ -13,11 +13,12 @@ from rich.console import Console
 
 from harness.cli.report import keep_and_report
 from harness.cli.repro_options import chosen_repro
-from harness.cli.wiring import open_workshop, shared_options
+from harness.cli.wiring import open_workshop, resource_options, shared_options
 from harness.investigation import Answer, Level, Question, Watcher, investigate, make_plan
 from harness.lanes import LocalLanes
 from harness.run.devices import choose_device
-from harness.terminal import LiveView, PlainView, QuietView, print_answer
+from harness.run.lease import say_nothing
+from harness.terminal import LiveView, PlainView, QuietView, print_answer, told_on
 
 
 @click.command()
@@ -51,6 +52,7 @@ from harness.terminal import LiveView, PlainView, QuietView, print_answer
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON on stdout, and nothing else there.")
 @shared_options
+@resource_options
 def bisect(
     subject: str,
     repro: str | None,
@@ -74,6 +76,7 @@ def bisect(
     from_source: tuple[str, ...],
     torch_backend: str | None,
     results_folder: Path,
+    gpu_wait: float,
 ) -> None:
     """Find the release of SUBJECT that broke a repro.
 
@@ -101,6 +104,7 @@ def bisect(
         from_source=from_source,
         typed=_typed(repro, run, params),
     )
+    console = Console(stderr=True)
     workshop = open_workshop(
         results_folder,
         python=python,
@@ -108,11 +112,12 @@ def bisect(
         from_source=from_source,
         capability=capability,
         torch_backend=torch_backend,
+        gpu_wait=gpu_wait,
+        tell=say_nothing if as_json else told_on(console),
     )
     chosen, why = choose_device(device, question.repro.device, workshop.gpus)
     plan = make_plan(question, index=workshop.index, interpreter=workshop.interpreter, device=chosen)
     plan = evolve(plan, choices=(*plan.choices, f"{why} (--device changes it)"))
-    console = Console(stderr=True)
     pool = LocalLanes(lanes)
 
     def answered(watcher: Watcher) -> Answer:

@@ -12,14 +12,15 @@ import click
 from rich.console import Console
 
 from harness.cli.repro_options import chosen_repro
-from harness.cli.wiring import Workshop, open_workshop, shared_options
+from harness.cli.wiring import Workshop, open_workshop, resource_options, shared_options
 from harness.errors import UserMistake
 from harness.investigation.plan import merged_requirements
 from harness.investigation.repros import find_repro
 from harness.model import Combination, Device, Judgement, Observation, Outcome, Verdict, judge
 from harness.probe import Prepared, Probe, next_attempt
 from harness.run.devices import choose_device
-from harness.terminal import print_observation
+from harness.run.lease import say_nothing
+from harness.terminal import print_observation, told_on
 
 _EXIT = {Verdict.GOOD: 0, Verdict.BAD: 1, Verdict.SKIP: 3}
 
@@ -31,6 +32,7 @@ _EXIT = {Verdict.GOOD: 0, Verdict.BAD: 1, Verdict.SKIP: 3}
 @click.option("--fresh", is_flag=True, help="Run even if the store has the answer.")
 @click.option("--json", "as_json", is_flag=True, help="Print the observation as JSON.")
 @shared_options
+@resource_options
 def probe(
     repro: str | None,
     run: str | None,
@@ -48,6 +50,7 @@ def probe(
     from_source: tuple[str, ...],
     torch_backend: str | None,
     results_folder: Path,
+    gpu_wait: float,
 ) -> None:
     """Run REPRO once and say what happened.
 
@@ -65,6 +68,8 @@ def probe(
         from_source=from_source,
         capability=capability,
         torch_backend=torch_backend,
+        gpu_wait=gpu_wait,
+        tell=say_nothing if as_json else told_on(Console(stderr=True)),
     )
     if again:
         prepared = _prepared_again(workshop, again, repro, run)

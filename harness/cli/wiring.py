@@ -20,7 +20,8 @@ from harness.environment import (
     read_pip_settings,
 )
 from harness.probe import Prober
-from harness.run.devices import Gpu, find_gpus
+from harness.run.devices import Gpu, find_gpus, of_one_kind
+from harness.run.lease import DEFAULT_WAIT_S, say_nothing
 from harness.store import Store
 
 if TYPE_CHECKING:
@@ -55,8 +56,13 @@ def open_workshop(
     from_source: tuple[str, ...] = (),
     capability: str = "8.6",
     torch_backend: str | None = None,
+    gpu_wait: float = DEFAULT_WAIT_S,
+    tell: Callable[[str], None] = say_nothing,
 ) -> Workshop:
-    """Wire the parts. Raises `UserMistake` where there is no such Python."""
+    """Wire the parts; `tell` hears what a user should know meanwhile.
+
+    Raises `UserMistake` where there is no such Python.
+    """
     workspace = Workspace.default()
     settings = read_pip_settings()
     uv = Uv(settings, extra_environment={"UV_TORCH_BACKEND": torch_backend} if torch_backend else {})
@@ -69,10 +75,12 @@ def open_workshop(
         resolver=Resolver(uv, index, interpreter),
         builder=Builder(uv, interpreter, workspace, from_source=from_source),
         workspace=workspace,
-        gpus=gpus,
+        gpus=of_one_kind(gpus),
         pass_env=pass_env,
         capability=capability,
         invoked_from=Path.cwd(),
+        gpu_wait=gpu_wait,
+        tell=tell,
     )
     return Workshop(store, index, interpreter, prober, gpus)
 
@@ -80,6 +88,13 @@ def open_workshop(
 def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that bisect and probe have in common."""
     for option in reversed(_SHARED):
+        command = option(command)
+    return command
+
+
+def resource_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say how much of this machine a command may take."""
+    for option in reversed(_RESOURCES):
         command = option(command)
     return command
 
@@ -115,4 +130,15 @@ _SHARED = [
     _many("--build", "from_source", metavar="PROJECT", text="Allow this project to be built from source."),
     click.option("--torch-backend", metavar="NAME", help="uv's choice of PyTorch builds: auto, cpu, cu128, ..."),
     results_option,
+]
+
+_RESOURCES = [
+    click.option(
+        "--gpu-wait",
+        type=click.FloatRange(min=0),
+        metavar="SECONDS",
+        default=DEFAULT_WAIT_S,
+        show_default=True,
+        help="How long a probe waits for memory on a GPU that others use.",
+    ),
 ]

@@ -2,5 +2,6 @@
 
 from harness.terminal.answer import print_answer, print_observation
 from harness.terminal.running import LiveView, PlainView, QuietView
+from harness.terminal.told import told_on
 
-__all__ = ["LiveView", "PlainView", "QuietView", "print_answer", "print_observation"]
+__all__ = ["LiveView", "PlainView", "QuietView", "print_answer", "print_observation", "told_on"]
