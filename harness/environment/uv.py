@@ -62,6 +62,11 @@ class Uv:
     binary: Path = field(factory=_binary)
     extra_environment: Mapping[str, str] = field(factory=dict)
 
+    @property
+    def has_torch_backend(self) -> bool:
+        """Whether uv was told, by us or by the user, to take PyTorch's builds from an index of their own."""
+        return bool(self._environment().get("UV_TORCH_BACKEND"))
+
     def call(self, *arguments: str | Path, cwd: Path, cancel: threading.Event | None = None) -> UvAnswer:
         """Run uv to its end. Raises `NoNetwork` and `NoSpace`; any other failure is in the answer."""
         with tempfile.NamedTemporaryFile(prefix="harness-uv-", suffix=".log") as log:
