@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 from packaging.requirements import Requirement
+from packaging.version import Version
 
 from harness.environment.attempt import Attempt, looser, project_of
 from harness.environment.pylock import as_preferences, read_lock, undated_in
 from harness.environment.undated import caps, of_a_torch_backend
 from harness.environment.uv import Uv, spoken_by_uv
+from harness.environment.versions import public_version
 from harness.model import Combination, Lock, normalized_name
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from harness.environment.index import Index
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 # A release is often followed within minutes by the sister that belongs to it.
 ERA_MARGIN = timedelta(hours=1)
+# torch, torchvision and torchaudio are uploaded within hours of each other.
+_TOGETHER = timedelta(days=1)
 # Of one chain of requirements: a project, the build of torch that it brings, and what that build brings.
 _TURNS = 4
 
@@ -48,7 +52,15 @@ class Unresolvable:
 
 @frozen
 class Resolver:
-    """Asks uv for locks for one interpreter."""
+    """Asks uv for locks for one interpreter.
+
+    A hold is kept where the rest allows it. It is loosened, to the newest release below it and then altogether, where
+    nothing else can be resolved, and where it takes back what was asked for by name: a resolver would rather choose
+    an old release of the subject that knew of no limit than give up a hold. So that this shows, the combination is
+    resolved without its holds too, where it has projects asked for by name that are neither held nor pinned nor as
+    near as they should be; what they get then is the oldest that they may get with the holds. A sister of what is
+    held, uploaded within a day of it, goes back with it.
+    """
 
     uv: Uv
     index: Index
@@ -63,11 +75,17 @@ class Resolver:
         be held is told as drift. Files without upload time count by the dates that another index has of their
         release. Raises `NoNetwork` and `NoSpace`.
         """
-        first_words = ""
-        for attempt in self._attempts(self._capped(Attempt(combination), near, cancel), cancel):
+        asked = self._capped(Attempt(combination), near, cancel)
+        first_words, taken_back, floors = "", "", None
+        for attempt in self._attempts(asked, cancel):
+            attempt = evolve(attempt, floors=floors or {})
             answer = self._compile(attempt, near, cancel)
+            if isinstance(answer, Lock) and floors is None and attempt.combination.holds:
+                floors, taken_back = self._floors(attempt, answer, near, cancel)
+                if floors:
+                    answer = self._compile(evolve(attempt, floors=floors), near, cancel)
             if isinstance(answer, Lock):
-                return Resolution(answer, self._drift(combination, attempt, answer, near))
+                return Resolution(answer, self._drift(combination, attempt, answer, near, taken_back))
             first_words = first_words or answer.words
         return Unresolvable(first_words)
 
@@ -94,6 +112,44 @@ class Resolver:
             if isinstance(answer, Lock):
                 later.update({pin.name: upload + ERA_MARGIN for pin in answer.pins})
         return later
+
+    def _floors(
+        self, attempt: Attempt, answer: Lock, near: Lock | None, cancel: threading.Event | None
+    ) -> tuple[dict[str, str], str]:
+        """The oldest versions that projects asked for by name may get, and a clause on what holds took back.
+
+        Nothing of both where the holds took nothing back.
+        """
+        combination = attempt.combination
+        held = {project_of(hold) for hold in combination.holds}
+        free = {project_of(text) for text in combination.requirements if "==" not in text} - held
+        moved = [name for name in sorted(free) if near is None or answer.version_of(name) != near.version_of(name)]
+        if not any(answer.version_of(name) for name in moved):
+            return {}, ""
+        without = self._compile(evolve(attempt, combination=evolve(combination, holds=())), near, cancel)
+        if not isinstance(without, Lock):  # the holds make it possible: what is held may be newer than the date
+            return {}, ""
+        back = [name for name in moved if _is_older(answer.version_of(name), without.version_of(name))]
+        sisters = {name for name in back if self._is_sister(name, answer, combination.holds)}
+        floors = {
+            name: Version(version).public
+            for name in free - sisters
+            if (version := without.version_of(name)) and answer.version_of(name)
+        }
+        told = [
+            f"{name} back from {without.version_of(name)} to {answer.version_of(name)}"
+            for name in back
+            if name not in sisters
+        ]
+        return (floors, f"which would take {' and '.join(told)}") if told else ({}, "")
+
+    def _is_sister(self, name: str, answer: Lock, holds: Sequence[str]) -> bool:
+        """Whether the release of a project came out together with a release that is held."""
+        release = self.index.release(name, answer.version_of(name) or "")
+        if release is None or release.uploaded is None:
+            return False
+        uploads = [upload for hold in holds if (upload := self._upload(hold)) is not None]
+        return any(abs(release.uploaded - upload) <= _TOGETHER for upload in uploads)
 
     def _capped(self, attempt: Attempt, near: Lock | None, cancel: threading.Event | None) -> Attempt:
         """The same with caps for the projects that uv's own cap by date can't be left to.
@@ -180,12 +236,15 @@ class Resolver:
         release = self.index.release(requirement.name, named[0]) if named else None
         return release.uploaded if release is not None else None
 
-    def _drift(self, asked: Combination, got: Attempt, lock: Lock, near: Lock | None) -> tuple[str, ...]:
+    def _drift(
+        self, asked: Combination, got: Attempt, lock: Lock, near: Lock | None, taken_back: str
+    ) -> tuple[str, ...]:
         told = []
         for hold in map(Requirement, asked.holds):
             version = lock.version_of(normalized_name(hold.name))
             if version is not None and not hold.specifier.contains(version, prereleases=True):
-                told.append(f"{hold.name} {version} instead of the held {hold.specifier}")
+                why = f", {taken_back}" if taken_back else ""
+                told.append(f"{hold.name} {version} instead of the held {hold.specifier}{why}")
         if got.later:
             newest = max(got.later.values())
             told.append(f"what is held brings companions as of {newest:%Y-%m-%d}, later than the date asked for")
@@ -197,3 +256,10 @@ class Resolver:
                 if change.before and change.after and change.name not in asked_for
             ]
         return tuple(told)
+
+
+def _is_older(version: str | None, than: str | None) -> bool:
+    """Whether one release is older than another; which build of it was installed does not count."""
+    if version is None or than is None:
+        return False
+    return public_version(Version(version)) < public_version(Version(than))
