@@ -77,6 +77,7 @@ def bisect(
     torch_backend: str | None,
     results_folder: Path,
     gpu_wait: float,
+    max_disk: int | None,
 ) -> None:
     """Find the release of SUBJECT that broke a repro.
 
@@ -113,6 +114,7 @@ def bisect(
         capability=capability,
         torch_backend=torch_backend,
         gpu_wait=gpu_wait,
+        max_disk=max_disk,
         tell=say_nothing if as_json else told_on(console),
     )
     chosen, why = choose_device(device, question.repro.device, workshop.gpus)

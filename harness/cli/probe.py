@@ -51,6 +51,7 @@ def probe(
     torch_backend: str | None,
     results_folder: Path,
     gpu_wait: float,
+    max_disk: int | None,
 ) -> None:
     """Run REPRO once and say what happened.
 
@@ -69,6 +70,7 @@ def probe(
         capability=capability,
         torch_backend=torch_backend,
         gpu_wait=gpu_wait,
+        max_disk=max_disk,
         tell=say_nothing if as_json else told_on(Console(stderr=True)),
     )
     if again:

@@ -14,11 +14,13 @@ from harness.environment import (
     Index,
     Interpreter,
     Resolver,
+    Room,
     Uv,
     Workspace,
     find_interpreter,
     read_pip_settings,
 )
+from harness.model.size import parse_size
 from harness.probe import Prober
 from harness.run.devices import Gpu, find_gpus, of_one_kind
 from harness.run.lease import DEFAULT_WAIT_S, say_nothing
@@ -57,6 +59,7 @@ def open_workshop(
     capability: str = "8.6",
     torch_backend: str | None = None,
     gpu_wait: float = DEFAULT_WAIT_S,
+    max_disk: int | None = None,
     tell: Callable[[str], None] = say_nothing,
 ) -> Workshop:
     """Wire the parts; `tell` hears what a user should know meanwhile.
@@ -73,7 +76,14 @@ def open_workshop(
     prober = Prober(
         store=store,
         resolver=Resolver(uv, index, interpreter),
-        builder=Builder(uv, interpreter, workspace, from_source=from_source),
+        builder=Builder(
+            uv,
+            interpreter,
+            workspace,
+            from_source=from_source,
+            room=Room(workspace, max_disk, tell),
+            size_of=index.size_of,
+        ),
         workspace=workspace,
         gpus=of_one_kind(gpus),
         pass_env=pass_env,
@@ -101,6 +111,13 @@ def resource_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def _many(*names: str, metavar: str, text: str) -> Callable[..., Any]:
     return click.option(*names, multiple=True, metavar=metavar, help=text)
+
+
+def _size(_context: click.Context, _option: click.Parameter, text: str | None) -> int | None:
+    size = parse_size(text) if text else None
+    if text and not size:
+        raise click.BadParameter(f"{text!r} is not a size such as 20GiB")
+    return size
 
 
 _SHARED = [
@@ -140,5 +157,12 @@ _RESOURCES = [
         default=DEFAULT_WAIT_S,
         show_default=True,
         help="How long a probe waits for memory on a GPU that others use.",
+    ),
+    click.option(
+        "--max-disk",
+        callback=_size,
+        metavar="SIZE",
+        envvar="HARNESS_MAX_DISK",
+        help="Limit of the harness's own cache (20GiB); the longest unused environments make room [HARNESS_MAX_DISK].",
     ),
 ]

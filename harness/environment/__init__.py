@@ -6,6 +6,7 @@ from harness.environment.interpreter import Interpreter, find_interpreter, forei
 from harness.environment.mixing import Mixer
 from harness.environment.pip_settings import PipSettings, read_pip_settings
 from harness.environment.resolve import Resolution, Resolver, Unresolvable
+from harness.environment.room import Room
 from harness.environment.uv import Uv
 from harness.environment.workspace import Workspace
 
@@ -18,6 +19,7 @@ __all__ = [
     "PipSettings",
     "Resolution",
     "Resolver",
+    "Room",
     "Uninstallable",
     "Unresolvable",
     "Uv",

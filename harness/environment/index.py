@@ -23,6 +23,8 @@ from harness.whole import write_whole
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from harness.model import Pin
+
 _FRESH_S = 600.0  # as long as uv itself believes an index page
 
 
@@ -61,6 +63,17 @@ class Index:
         except InvalidVersion:
             return None
         return next((r for r in self.releases(project) if r.version == public_version(wanted)), None)
+
+    def size_of(self, pin: Pin) -> int | None:
+        """The bytes of a wheel, by its lock, or by what this index has read already; no page is read for it."""
+        if pin.size is not None:
+            return pin.size
+        version = parsed_version(pin.version)
+        known = [*self._memory.get(pin.name, ()), *_local_wheels(pin.name, self.settings.find_links)]
+        sizes = [
+            release.size for release in known if version is not None and release.version == public_version(version)
+        ]
+        return max((size for size in sizes if size), default=None)
 
     @property
     def is_of_several(self) -> bool:

@@ -44,11 +44,12 @@ class Record:
 
 @frozen
 class Progress:
-    """A view on a running bisection, for whoever draws it."""
+    """A view on a running bisection, for whoever draws it; `disk` says what is foreseen of it, where that is known."""
 
     plan: Plan
     search: Bisection
     record: Record
+    disk: str = ""
 
 
 class BisectWatcher(Watcher[Trial]):
@@ -83,7 +84,8 @@ class Bisecting:
             find_fix=plan.question.find_fix,
             confirm=plan.question.confirm,
         )
-        self.watcher.begin(Progress(plan, search, record))
+        need = self.prober.builder.need(near) if near is not None else None
+        self.watcher.begin(Progress(plan, search, record, disk=str(need or "")))
 
         def probe_of(trial: Trial) -> Probe:
             return plan.probe(trial.position, None if trial.position == anchored else near, trial.attempt)

@@ -248,6 +248,8 @@ def heading(progress: Progress) -> list[str]:
         f"Python {plan.interpreter.version}, {plan.device.value}"
     ]
     lines += [f"  {choice}" for choice in plan.choices]
+    if progress.disk:
+        lines.append(f"  disk, for the first environment: {progress.disk} (--max-disk limits the harness's own cache)")
     if plan.repro.signature is not None:
         lines.append(f"  the bug is recognised by: {plan.repro.signature}")
     if plan.left_out:
