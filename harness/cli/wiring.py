@@ -20,6 +20,7 @@ from harness.environment import (
     find_interpreter,
     read_pip_settings,
 )
+from harness.errors import UserMistake
 from harness.model.size import parse_size
 from harness.probe import Prober
 from harness.run.devices import Gpu, find_gpus, of_one_kind
@@ -81,7 +82,7 @@ def open_workshop(
             interpreter,
             workspace,
             from_source=from_source,
-            room=Room(workspace, max_disk, tell),
+            room=Room(workspace, max_disk or _limit_of_disk(), tell),
             size_of=index.size_of,
         ),
         workspace=workspace,
@@ -93,6 +94,15 @@ def open_workshop(
         tell=tell,
     )
     return Workshop(store, index, interpreter, prober, gpus)
+
+
+def _limit_of_disk() -> int | None:
+    """What the environment variable of --max-disk says, for commands without that option too."""
+    text = os.environ.get("HARNESS_MAX_DISK")
+    size = parse_size(text) if text else None
+    if text and not size:
+        raise UserMistake(f"HARNESS_MAX_DISK is {text!r}, not a size", hint="write for instance 20GiB")
+    return size
 
 
 def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -162,7 +172,6 @@ _RESOURCES = [
         "--max-disk",
         callback=_size,
         metavar="SIZE",
-        envvar="HARNESS_MAX_DISK",
         help="Limit of the harness's own cache (20GiB); the longest unused environments make room [HARNESS_MAX_DISK].",
     ),
 ]

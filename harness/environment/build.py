@@ -17,7 +17,7 @@ from attrs import field, frozen
 from filelock import FileLock
 
 from harness.environment.bytecode import BytecodeStore
-from harness.environment.need import Foresight, Need
+from harness.environment.need import Foresight, Need, size_in_lock
 from harness.environment.room import Room
 from harness.environment.uv import Uv, is_out_of_space, spoken_by_uv
 from harness.errors import NoSpace
@@ -67,7 +67,7 @@ class Builder:
     bytecode: BytecodeStore = field()
     from_source: tuple[str, ...] = ()
     room: Room = field()
-    size_of: Callable[[Pin], int | None] = field(default=lambda pin: pin.size)
+    size_of: Callable[[Pin], int | None] = size_in_lock
 
     @bytecode.default
     def _default_bytecode(self) -> BytecodeStore:
@@ -107,7 +107,7 @@ class Builder:
     def _build(self, lock: Lock, folder: Path, cancel: threading.Event | None) -> Uninstallable | None:
         need = self._need(lock)
         self.room.make(need, self.uv.cache_folder)
-        if need.download >= _WORTH_TELLING:
+        if need.download >= _WORTH_TELLING or need.unsized:
             self.room.tell(str(need))
         partial = Path(tempfile.mkdtemp(prefix=f"{lock.id}-", dir=self.workspace.building))
         try:

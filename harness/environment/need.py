@@ -10,7 +10,7 @@ import csv
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import field, frozen
+from attrs import frozen
 
 from harness.model.size import size_in_words
 
@@ -27,6 +27,11 @@ _LARGE_UNPACKED, _UNPACKED = 2.0, 4.5
 _OWN = 128 * 2**20
 
 
+def size_in_lock(pin: Pin) -> int | None:
+    """The bytes of a wheel where the index told the resolver."""
+    return pin.size
+
+
 @frozen
 class Need:
     """Bytes, each at most: to download, unpacked in uv's cache, and of the environment's own.
@@ -38,6 +43,11 @@ class Need:
     unpacked: int = 0
     own: int = _OWN
     unsized: int = 0
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether nothing has to be downloaded."""
+        return not self.download and not self.unsized
 
     def __str__(self) -> str:
         told = []
@@ -61,7 +71,7 @@ class Foresight:
     """
 
     shelf: Path
-    size_of: Callable[[Pin], int | None] = field(default=lambda pin: pin.size)
+    size_of: Callable[[Pin], int | None] = size_in_lock
 
     def need(self, lock: Lock, folder: Path) -> Need:
         """What it takes to build the environment of a lock below a folder that exists."""

@@ -85,7 +85,7 @@ class Bisecting:
             confirm=plan.question.confirm,
         )
         need = self.prober.builder.need(near) if near is not None else None
-        self.watcher.begin(Progress(plan, search, record, disk=str(need or "")))
+        self.watcher.begin(Progress(plan, search, record, disk="" if need is None or need.is_nothing else str(need)))
 
         def probe_of(trial: Trial) -> Probe:
             return plan.probe(trial.position, None if trial.position == anchored else near, trial.attempt)

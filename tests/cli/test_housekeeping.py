@@ -84,6 +84,8 @@ def test_what_was_used_lately_is_not_removed_and_no_room_is_told(own, tmp_path):
     assert len(environments(tmp_path)) == 2
     wrong = own("probe", "brittle_step", "--max-disk", "much")
     assert (wrong.code, "'much' is not a size such as 20GiB" in wrong.stderr) == (2, True)
+    wrong = own("probe", "brittle_step", HARNESS_MAX_DISK="much")
+    assert (wrong.code, "HARNESS_MAX_DISK is 'much', not a size" in wrong.stderr) == (2, True)
 
 
 def test_doctor_tells_what_fails_and_goes_on(harness, tmp_path):
@@ -131,7 +133,9 @@ def test_results_outlive_a_clean_and_still_answer(own, tmp_path):
     assert len(environments(tmp_path)) == 1
 
 
-def test_the_first_lines_of_a_bisection_show_what_is_foreseen(own):
+def test_the_first_lines_of_a_bisection_show_what_there_is_to_download(own, tmp_path):
+    own = own.with_environ(UV_CACHE_DIR=str(tmp_path / "uv"))
     command = ["bisect", "brittle", "--good", "1.5", "--bad", "1.6", "--depth", "release"]
-    assert "disk, for the first environment: " in own(*command).stderr
-    assert "disk, for the first environment: " not in own(*command).stderr
+    told = "disk, for the first environment: to download: 1 wheel of which the index does not tell the size"
+    assert told in own(*command).stderr
+    assert told not in own(*command).stderr
