@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import tempfile
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
@@ -13,9 +10,8 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from harness.environment.attempt import Attempt, looser, project_of
-from harness.environment.pylock import as_preferences, read_lock, undated_in
-from harness.environment.undated import caps, of_a_torch_backend
-from harness.environment.uv import Uv, spoken_by_uv
+from harness.environment.capping import Capping
+from harness.environment.compiling import Compiler, Unresolvable
 from harness.environment.versions import public_version
 from harness.model import Combination, Lock, normalized_name
 
@@ -26,13 +22,12 @@ if TYPE_CHECKING:
 
     from harness.environment.index import Index
     from harness.environment.interpreter import Interpreter
+    from harness.environment.uv import Uv
 
 # A release is often followed within minutes by the sister that belongs to it.
 ERA_MARGIN = timedelta(hours=1)
 # torch, torchvision and torchaudio are uploaded within hours of each other.
 _TOGETHER = timedelta(days=1)
-# Of one chain of requirements: a project, the build of torch that it brings, and what that build brings.
-_TURNS = 4
 
 
 @frozen
@@ -41,13 +36,6 @@ class Resolution:
 
     lock: Lock
     drift: tuple[str, ...] = ()
-
-
-@frozen
-class Unresolvable:
-    """Why no set of releases meets the requirements, in the resolver's own words."""
-
-    words: str
 
 
 @frozen
@@ -66,6 +54,14 @@ class Resolver:
     index: Index
     interpreter: Interpreter
 
+    @property
+    def _compiler(self) -> Compiler:
+        return Compiler(self.uv, self.interpreter)
+
+    @property
+    def _capping(self) -> Capping:
+        return Capping(self.index, self._compiler)
+
     def resolve(
         self, combination: Combination, near: Lock | None = None, *, cancel: threading.Event | None = None
     ) -> Resolution | Unresolvable:
@@ -75,15 +71,15 @@ class Resolver:
         be held is told as drift. Files without upload time count by the dates that another index has of their
         release. Raises `NoNetwork` and `NoSpace`.
         """
-        asked = self._capped(Attempt(combination), near, cancel)
+        asked = self._capping.capped(Attempt(combination), near, cancel)
         first_words, taken_back, floors = "", "", None
         for attempt in self._attempts(asked, cancel):
             attempt = evolve(attempt, floors=floors or {})
-            answer = self._compile(attempt, near, cancel)
+            answer = self._compiler.lock(attempt, near, cancel)
             if isinstance(answer, Lock) and floors is None and attempt.combination.holds:
                 floors, taken_back = self._floors(attempt, answer, near, cancel)
                 if floors:
-                    answer = self._compile(evolve(attempt, floors=floors), near, cancel)
+                    answer = self._compiler.lock(evolve(attempt, floors=floors), near, cancel)
             if isinstance(answer, Lock):
                 return Resolution(answer, self._drift(combination, attempt, answer, near, taken_back))
             first_words = first_words or answer.words
@@ -108,7 +104,7 @@ class Resolver:
             if combination.as_of is None or upload is None or upload <= combination.as_of:
                 continue
             alone = evolve(combination, requirements=(hold,), holds=(), as_of=upload + ERA_MARGIN, near=None)
-            answer = self._compile(self._capped(Attempt(alone), None, cancel), None, cancel)
+            answer = self._compiler.lock(self._capping.capped(Attempt(alone), None, cancel), None, cancel)
             if isinstance(answer, Lock):
                 later.update({pin.name: upload + ERA_MARGIN for pin in answer.pins})
         return later
@@ -126,7 +122,9 @@ class Resolver:
         moved = [name for name in sorted(free) if near is None or answer.version_of(name) != near.version_of(name)]
         if not any(answer.version_of(name) for name in moved):
             return {}, ""
-        without = self._compile(evolve(attempt, combination=evolve(combination, holds=())), near, cancel)
+        without = self._compiler.lock(
+            evolve(attempt, combination=evolve(combination, holds=()), later={}), near, cancel
+        )
         if not isinstance(without, Lock):  # the holds make it possible: what is held may be newer than the date
             return {}, ""
         back = [name for name in moved if _is_older(answer.version_of(name), without.version_of(name))]
@@ -150,84 +148,6 @@ class Resolver:
             return False
         uploads = [upload for hold in holds if (upload := self._upload(hold)) is not None]
         return any(abs(release.uploaded - upload) <= _TOGETHER for upload in uploads)
-
-    def _capped(self, attempt: Attempt, near: Lock | None, cancel: threading.Event | None) -> Attempt:
-        """The same with caps for the projects that uv's own cap by date can't be left to.
-
-        Where several indexes are in use, uv is asked for what there is today, too: it tells of each file that it
-        chooses whether that has an upload time. What was found is capped, which may bring others into question.
-        """
-        combination = attempt.combination
-        as_of = combination.as_of
-        if as_of is None:
-            return attempt
-        kept = {pin.name for pin in near.pins} if near is not None else set()
-        undated = self.index.projects_without_dates(kept)
-        pinned = {project_of(text) for text in combination.requirements if "==" in text}
-        is_backed = self.uv.has_torch_backend
-        if not is_backed and not self.index.is_of_several:
-            return evolve(attempt, undated=undated, caps=caps(undated - pinned, self.index, as_of))
-        named = frozenset(project_of(text) for text in (*combination.requirements, *combination.holds))
-        found = frozenset(name for name in named if self.index.lacks_dates(name))
-        found |= of_a_torch_backend(named) if is_backed else frozenset()
-        for _ in range(_TURNS):
-            undated |= found
-            attempt = evolve(attempt, undated=undated, caps=caps(undated - pinned, self.index, as_of))
-            chosen, found = self._chosen_today(attempt, near, cancel)
-            found |= of_a_torch_backend(chosen) if is_backed else frozenset()
-            if found <= undated:
-                break
-        return attempt
-
-    def _chosen_today(
-        self, attempt: Attempt, near: Lock | None, cancel: threading.Event | None
-    ) -> tuple[frozenset[str], frozenset[str]]:
-        """The projects that uv would choose without a date, and those of them whose file has no upload time."""
-        combination = attempt.combination
-        for holds in dict.fromkeys((combination.holds, ())):
-            today = evolve(attempt, combination=evolve(combination, holds=holds), ignores_dates=True)
-            with self._asked(today, near, cancel) as (output, words):
-                if not words:
-                    names = frozenset(pin.name for pin in read_lock(output, self.interpreter).pins)
-                    return names, undated_in(output)
-        return frozenset(), frozenset()
-
-    def _compile(self, attempt: Attempt, near: Lock | None, cancel: threading.Event | None) -> Lock | Unresolvable:
-        with self._asked(attempt, near, cancel) as (output, words):
-            return Unresolvable(words) if words else read_lock(output, self.interpreter)
-
-    @contextlib.contextmanager
-    def _asked(self, attempt: Attempt, near: Lock | None, cancel: threading.Event | None) -> Iterator[tuple[Path, str]]:
-        """The lock file that uv wrote, for as long as the context lasts; with its words where it wrote none."""
-        with tempfile.TemporaryDirectory(prefix="harness-resolve-") as folder:
-            here = Path(folder)
-            (here / "requirements.in").write_text("\n".join(attempt.combination.requirements) + "\n", encoding="utf-8")
-            (here / "constraints.txt").write_text("\n".join(attempt.constraints) + "\n", encoding="utf-8")
-            output = here / "pylock.toml"
-            if near is not None:
-                output.write_text(as_preferences(near), encoding="utf-8")
-            answer = self.uv.call(*self._arguments(attempt), cwd=here, cancel=cancel)
-            failed = answer.returncode != 0
-            yield output, (spoken_by_uv(answer.words) or f"uv ended with code {answer.returncode}") if failed else ""
-
-    def _arguments(self, attempt: Attempt) -> list[str | Path]:
-        return [
-            "--quiet",
-            "pip",
-            "compile",
-            "requirements.in",
-            "--constraints",
-            "constraints.txt",
-            "--python",
-            self.interpreter.path,
-            "--only-binary",
-            ":all:",
-            "--format",
-            "pylock.toml",
-            "--output-file",
-            "pylock.toml",
-            *attempt.options,
-        ]
 
     def _upload(self, hold: str) -> datetime | None:
         """When the release that a hold names with == was uploaded, None where it names none."""
