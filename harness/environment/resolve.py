@@ -17,7 +17,7 @@ from harness.model import Combination, Lock, normalized_name
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
     from harness.environment.index import Index
@@ -90,15 +90,16 @@ class Resolver:
         yield asked
         if not asked.combination.holds:
             return
-        if later := self._later(asked, cancel):
-            yield evolve(asked, later=later)
+        later = self._later(asked, cancel)
+        if later:
+            yield _with_later(asked, later)
         for combination in looser(asked.combination):
-            yield evolve(asked, combination=combination, later=later if combination.holds else {})
+            yield _with_later(evolve(asked, combination=combination), later)
 
-    def _later(self, asked: Attempt, cancel: threading.Event | None) -> dict[str, datetime]:
-        """Dates for what a held release brings along, where that release is newer than the date asked for."""
+    def _later(self, asked: Attempt, cancel: threading.Event | None) -> dict[str, dict[str, datetime]]:
+        """By hold: dates for what a held release brings along, where it is newer than the date asked for."""
         combination = asked.combination
-        later: dict[str, datetime] = {}
+        later: dict[str, dict[str, datetime]] = {}
         for hold in combination.holds:
             upload = self._upload(hold)
             if combination.as_of is None or upload is None or upload <= combination.as_of:
@@ -106,7 +107,7 @@ class Resolver:
             alone = evolve(combination, requirements=(hold,), holds=(), as_of=upload + ERA_MARGIN, near=None)
             answer = self._compiler.lock(self._capping.capped(Attempt(alone), None, cancel), None, cancel)
             if isinstance(answer, Lock):
-                later.update({pin.name: upload + ERA_MARGIN for pin in answer.pins})
+                later[hold] = {pin.name: upload + ERA_MARGIN for pin in answer.pins}
         return later
 
     def _floors(
@@ -176,6 +177,14 @@ class Resolver:
                 if change.before and change.after and change.name not in asked_for
             ]
         return tuple(told)
+
+
+def _with_later(attempt: Attempt, by_hold: Mapping[str, Mapping[str, datetime]]) -> Attempt:
+    """The later dates of the holds that the attempt still has as they were asked for."""
+    dates: dict[str, datetime] = {}
+    for hold in attempt.combination.holds:
+        dates |= by_hold.get(hold, {})
+    return evolve(attempt, later=dates)
 
 
 def _is_older(version: str | None, than: str | None) -> bool:

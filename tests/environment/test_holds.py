@@ -82,7 +82,7 @@ def test_a_sister_of_what_is_held_goes_back_with_it(resolve):
 def test_a_held_release_newer_than_the_day_takes_back_nothing_either(resolve):
     answer = resolve("tool", "sister", holds=("engine==3.0",), as_of=datetime(2024, 2, 15, tzinfo=UTC))
     assert versions(answer) == {"tool": "1.0", "sister": "1.0", "engine": "1.0"}
-    assert answer.drift[0].startswith("engine 1.0 instead of the held ==3.0")
+    assert answer.drift == ("engine 1.0 instead of the held ==3.0",)
 
 
 def test_a_hold_that_takes_nothing_back_is_kept(resolve):
