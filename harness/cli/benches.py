@@ -14,6 +14,7 @@ from harness.investigation.cells import Bench
 from harness.investigation.expansion import expanded_by_index
 from harness.lanes import LocalLanes
 from harness.probers import Probers
+from harness.run.lease import DEFAULT_WAIT_S, say_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -53,6 +54,9 @@ def open_benches(
     pass_env: tuple[str, ...] = (),
     capability: str = "8.6",
     torch_backend: str | None = None,
+    gpu_wait: float = DEFAULT_WAIT_S,
+    max_disk: int | None = None,
+    tell: Callable[[str], None] = say_nothing,
 ) -> Benches:
     """Wire the parts for each Python (None: the harness's own). Raises `UserMistake` where not one of them is there."""
     workshops: dict[str | None, Workshop] = {}
@@ -61,7 +65,14 @@ def open_benches(
     for python in dict.fromkeys(pythons):
         try:
             workshops[python] = open_workshop(
-                results_folder, python=python, pass_env=pass_env, capability=capability, torch_backend=torch_backend
+                results_folder,
+                python=python,
+                pass_env=pass_env,
+                capability=capability,
+                torch_backend=torch_backend,
+                gpu_wait=gpu_wait,
+                max_disk=max_disk,
+                tell=tell,
             )
         except UserMistake as error:
             missing[python], mistake = error.message, error

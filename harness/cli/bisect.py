@@ -15,10 +15,11 @@ from harness.cli.lane_options import lane_options, open_place
 from harness.cli.report import keep_and_report
 from harness.cli.repro_options import chosen_repro
 from harness.cli.watching import short, typed_words, watching
-from harness.cli.wiring import open_workshop, shared_options
+from harness.cli.wiring import open_workshop, resource_options, shared_options
 from harness.investigation import Level, Question, investigate, make_plan
 from harness.run.devices import choose_device
-from harness.terminal import print_answer
+from harness.run.lease import say_nothing
+from harness.terminal import print_answer, told_on
 
 
 @click.command()
@@ -50,6 +51,7 @@ from harness.terminal import print_answer
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON on stdout, and nothing else there.")
 @lane_options
 @shared_options
+@resource_options
 def bisect(
     subject: str,
     repro: str | None,
@@ -74,6 +76,8 @@ def bisect(
     from_source: tuple[str, ...],
     torch_backend: str | None,
     results_folder: Path,
+    gpu_wait: float,
+    max_disk: int | None,
 ) -> None:
     """Find the release of SUBJECT that broke a repro.
 
@@ -101,6 +105,7 @@ def bisect(
         from_source=from_source,
         typed=typed_words(repro, run, params),
     )
+    console = Console(stderr=True)
     workshop = open_workshop(
         results_folder,
         python=python,
@@ -108,8 +113,10 @@ def bisect(
         from_source=from_source,
         capability=capability,
         torch_backend=torch_backend,
+        gpu_wait=gpu_wait,
+        max_disk=max_disk,
+        tell=say_nothing if as_json else told_on(console),
     )
-    console = Console(stderr=True)
     opened = open_place(workshop, lanes, scheduler, lambda told: console.print(Text(told), soft_wrap=True))
     place = click.get_current_context().with_resource(opened)
     chosen, why = choose_device(device, question.repro.device, place.gpus)
@@ -117,7 +124,7 @@ def bisect(
     plan = evolve(plan, choices=(*plan.choices, f"{why} (--device changes it)"))
     pool = place.open_lanes(chosen)
     try:
-        with watching(quiet=as_json) as watcher:
+        with watching(console, quiet=as_json) as watcher:
             answer = investigate(plan, place.prober, pool, workshop.index, watcher, Level(depth))
     finally:
         pool.close()

@@ -17,13 +17,14 @@ from harness.cli.lane_options import lane_options, open_place
 from harness.cli.private import private_of
 from harness.cli.repro_options import chosen_repro
 from harness.cli.watching import short, typed_words, watching
-from harness.cli.wiring import open_workshop, shared_options
+from harness.cli.wiring import open_workshop, resource_options, shared_options
 from harness.investigation import Question
 from harness.investigation.history import Scanning, make_history_plan
 from harness.report.history import history_content, render_history_html, render_history_markdown
 from harness.report.history_archive import keep_history
 from harness.run.devices import choose_device
-from harness.terminal import print_history
+from harness.run.lease import say_nothing
+from harness.terminal import print_history, told_on
 
 if TYPE_CHECKING:
     from harness.investigation.history import History, HistoryPlan
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 @lane_options
 @click.option("--json", "as_json", is_flag=True, help="Print the history as JSON on stdout, and nothing else there.")
 @shared_options
+@resource_options
 def history(
     subject: str,
     repro: str | None,
@@ -67,6 +69,8 @@ def history(
     pass_env: tuple[str, ...],
     from_source: tuple[str, ...],
     torch_backend: str | None,
+    gpu_wait: float,
+    max_disk: int | None,
     results_folder: Path,
 ) -> None:
     """Show every window of releases of SUBJECT in which a repro was broken.
@@ -94,6 +98,7 @@ def history(
         from_source=from_source,
         typed=typed_words(repro, run, params),
     )
+    console = Console(stderr=True)
     workshop = open_workshop(
         results_folder,
         python=python,
@@ -101,8 +106,10 @@ def history(
         from_source=from_source,
         capability=capability,
         torch_backend=torch_backend,
+        gpu_wait=gpu_wait,
+        max_disk=max_disk,
+        tell=say_nothing if as_json else told_on(console),
     )
-    console = Console(stderr=True)
     opened = open_place(workshop, lanes, scheduler, lambda told: console.print(Text(told), soft_wrap=True))
     place = click.get_current_context().with_resource(opened)
     chosen, why = choose_device(device, question.repro.device, place.gpus)
@@ -118,7 +125,7 @@ def history(
     made = evolve(made, plan=evolve(made.plan, choices=(*made.plan.choices, f"{why} (--device changes it)")))
     pool = place.open_lanes(chosen)
     try:
-        with watching(quiet=as_json) as watcher:
+        with watching(console, quiet=as_json) as watcher:
             found = Scanning(made, place.prober, pool, watcher).run()
     finally:
         pool.close()

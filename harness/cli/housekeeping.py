@@ -12,15 +12,18 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from harness.cli.wiring import open_workshop, results_option
+from harness.cli.wiring import Workshop, open_workshop, results_option
 from harness.environment import Workspace
-from harness.environment.cleaning import Kept, kept_folders, remove
+from harness.environment.cleaning import Kept, kept_folders, own_bytes, remove
 from harness.errors import HarnessError, NoSpace, UserMistake
+from harness.model.size import size_in_words
+from harness.run.devices import choose_device
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _GIB = 2**30
+_SCARCE = 2 * _GIB
 _PROJECT_TO_ASK_FOR = "pip"
 
 
@@ -58,21 +61,32 @@ def _checks(results_folder: Path) -> Iterator[tuple[str, bool, str]]:
         yield "index", True, words if dated else f"{words}: --as-of needs dates"
     except HarnessError as error:
         yield "index", False, f"{error.message}. {error.hint}"
-    workspace = workshop.prober.workspace
-    try:
-        free = shutil.disk_usage(workspace.environments).free / _GIB
-        yield (
-            "cache",
-            free > 2,
-            f"{free:.1f} GiB free at {workspace.root}" + ("" if free > 2 else "; harness clean frees some"),
-        )
-    except NoSpace as error:
-        yield "cache", False, f"{error.message}. {error.hint}"
+    yield _disk(workshop)
     folder = results_folder.absolute()
     writable = os.access(next(p for p in (folder, *folder.parents) if p.exists()), os.W_OK)
     yield "results", writable, f"{folder} {'can' if writable else 'can NOT'} be written"
-    gpus = ", ".join(f"{gpu.name} (driver {gpu.driver})" for gpu in workshop.gpus)
-    yield "gpu", True, gpus or "none; repros that need CUDA run with a stand-in"
+    for gpu in workshop.gpus:
+        kind = f", compute capability {gpu.capability}" if gpu.capability else ""
+        free = f"{size_in_words(gpu.free)} of {size_in_words(gpu.memory)} free" if gpu.memory else "memory not told"
+        yield "gpu", True, f"{gpu.index}: {gpu.name}, driver {gpu.driver}, {free}{kind}"
+    if not workshop.gpus:
+        yield "gpu", True, "none; repros that need CUDA run with a stand-in"
+    taken = [choose_device("auto", needed, workshop.gpus)[0].value for needed in ("cuda", "any", "cpu")]
+    yield "device", True, "auto takes {} for a repro that needs CUDA, {} for any device, {} for the CPU".format(*taken)
+
+
+def _disk(workshop: Workshop) -> tuple[str, bool, str]:
+    workspace = workshop.prober.workspace
+    try:
+        free = shutil.disk_usage(workspace.environments).free
+        count = sum(path.is_dir() for path in workspace.environments.iterdir())
+        taken = size_in_words(own_bytes(workspace.root))
+    except NoSpace as error:
+        return "cache", False, f"{error.message}. {error.hint}"
+    words = f"{size_in_words(free)} free at {workspace.root}, which takes {taken} for {count} environments"
+    wheels = workshop.prober.builder.uv.cache_folder
+    words += f"; unpacked wheels are shared with uv's cache, {wheels}"
+    return "cache", free > _SCARCE, words if free > _SCARCE else f"{words}; harness clean frees some"
 
 
 @click.command()

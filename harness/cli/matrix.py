@@ -17,7 +17,7 @@ from harness.cli.benches import Benches, Places, open_benches, open_places, pyth
 from harness.cli.lane_options import lane_options
 from harness.cli.matrix_page import write_page
 from harness.cli.watching import short
-from harness.cli.wiring import open_workshop, results_option
+from harness.cli.wiring import open_workshop, resource_options, results_option
 from harness.errors import Interrupted, UserMistake
 from harness.investigation.cells import CellRun, Cells, CellWatcher
 from harness.investigation.expansion import expanded_by_index
@@ -25,7 +25,8 @@ from harness.investigation.standing import Standing, known_runs, standings
 from harness.matrix import Cell, read_matrix
 from harness.matrix.choice import Choice, choose
 from harness.model import Verdict
-from harness.terminal import LiveCells, PlainCells, QuietCells, print_table
+from harness.run.lease import say_nothing
+from harness.terminal import LiveCells, PlainCells, QuietCells, print_table, told_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -62,6 +63,7 @@ Exit codes:
 @click.option("--pass-env", multiple=True, metavar="NAME", help="Let repros see this environment variable.")
 @click.option("--capability", default="8.6", show_default=True, help="What the stand-in for CUDA pretends to be.")
 @click.option("--torch-backend", metavar="NAME", help="uv's choice of PyTorch builds: auto, cpu, cu128, ...")
+@resource_options
 @results_option
 def matrix(
     file: Path,
@@ -76,6 +78,8 @@ def matrix(
     pass_env: tuple[str, ...],
     capability: str,
     torch_backend: str | None,
+    gpu_wait: float,
+    max_disk: int | None,
     results_folder: Path,
 ) -> None:
     """Run the cells of the matrix FILE, then show them as a table and write a page with each cell's log.
@@ -97,6 +101,8 @@ def matrix(
             read = expanded_by_index(read, workshop.index, workshop.interpreter)
         _print_list(choose(read, words, cover), as_json=as_json)
         return
+    console = Console(stderr=True)
+    tell = told_on(console)
     benches = open_benches(
         results_folder,
         pythons_of(read),
@@ -104,13 +110,12 @@ def matrix(
         pass_env=pass_env,
         capability=capability,
         torch_backend=torch_backend,
+        gpu_wait=gpu_wait,
+        max_disk=max_disk,
+        tell=say_nothing if as_json else tell,
     )
     choice = choose(benches.expanded(read), words, cover)
-    console = Console(stderr=True)
-    opened = open_places(
-        benches, lanes, scheduler, lambda told: console.print(told, markup=False, highlight=False, soft_wrap=True)
-    )
-    places = click.get_current_context().with_resource(opened)
+    places = click.get_current_context().with_resource(open_places(benches, lanes, scheduler, tell))
     benches = places.moved(benches)
     for line in (*_left_out(choice), *(f"skipped cells: {reason}" for reason in benches.missing.values())):
         console.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -14,12 +14,12 @@ import click
 from attrs import frozen
 from rich.console import Console
 
-from harness.cli.benches import Benches, open_benches, pythons_of
+from harness.cli.benches import Benches, open_benches, open_places, pythons_of
+from harness.cli.lane_options import lane_options
 from harness.cli.private import private_of
 from harness.cli.report import write_reports
-from harness.cli.wiring import results_option
+from harness.cli.wiring import resource_options, results_option
 from harness.errors import UserMistake
-from harness.lanes import LocalLanes
 from harness.matrix import Target, expanded, read_matrix, tonight
 from harness.nightly.archive import NightArchive
 from harness.nightly.budget import Budget
@@ -31,7 +31,9 @@ from harness.nightly.settling import Settling
 from harness.nightly.telling import as_json as night_as_json
 from harness.nightly.telling import exit_code, report_of
 from harness.report import Archive, Private, passed_secrets, redacted
+from harness.run.lease import say_nothing
 from harness.store import Store
+from harness.terminal import told_on
 from harness.terminal.nights import NightView, estimate, print_night
 
 if TYPE_CHECKING:
@@ -57,22 +59,26 @@ Exit codes:
 @click.option(
     "--gpu-budget", type=click.FloatRange(min=0), metavar="MINUTES", help="The same for runs on GPUs, added up."
 )
-@click.option("--lanes", type=click.IntRange(1, 64), default=1, show_default=True, help="How many cells run at a time.")
+@lane_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (schema 1) on stdout, and nothing else there.")
 @click.option("--pass-env", multiple=True, metavar="NAME", help="Let repros see this environment variable.")
 @click.option("--capability", default="8.6", show_default=True, help="What the stand-in for CUDA pretends to be.")
 @click.option("--torch-backend", metavar="NAME", help="uv's choice of PyTorch builds: auto, cpu, cu128, ...")
+@resource_options
 @results_option
 def nightly(
     file: Path,
     date: str | None,
     budget: float | None,
     gpu_budget: float | None,
-    lanes: int,
+    lanes: int | None,
+    scheduler: str | None,
     as_json: bool,
     pass_env: tuple[str, ...],
     capability: str,
     torch_backend: str | None,
+    gpu_wait: float,
+    max_disk: int | None,
     results_folder: Path,
 ) -> None:
     """Run the matrix FILE as of tonight, and say what turned since its last night.
@@ -90,6 +96,8 @@ def nightly(
     matrix, changes = tonight(read_matrix(file))
     start = _start(date) or archive.start_of(matrix.name, datetime.now(UTC))
     past = Past.of(archive.before(start), matrix.name)
+    console = Console(stderr=True)
+    tell = say_nothing if as_json else told_on(console)
     benches = open_benches(
         results_folder,
         pythons_of(matrix),
@@ -97,15 +105,20 @@ def nightly(
         pass_env=pass_env,
         capability=capability,
         torch_backend=torch_backend,
+        gpu_wait=gpu_wait,
+        max_disk=max_disk,
+        tell=tell,
     )
     matrix = _as_of(matrix, benches, start)
     cells = matrix.cells
-    view = NightView(Console(stderr=True), quiet=as_json)
+    places = click.get_current_context().with_resource(open_places(benches, lanes, scheduler, tell))
+    benches = places.moved(benches)
+    view = NightView(console, quiet=as_json)
     about = estimate(len(cells), estimated_s(cells, past), estimated_s(cells, past, on_gpu=True))
     view.say(f"{matrix.name}, night of {start.date()}: {about}")
     for sentence in (*changes, *(f"{row.project} {row.version} left out: {row.reason}" for row in matrix.left_out)):
         view.say(f"  {sentence}")
-    pool = LocalLanes(lanes)
+    pool = places.open_lanes(benches.bench.probe(cell) for cell in cells if cell.python not in benches.missing)
     begun = start.isoformat()
     settling = Settling(
         matrix=matrix.name,

@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 
 from harness.cli.repro_options import chosen_repro, one_date
-from harness.cli.wiring import Workshop, open_workshop, shared_options
+from harness.cli.wiring import Workshop, open_workshop, resource_options, shared_options
 from harness.environment import Uninstallable
 from harness.errors import UserMistake
 from harness.investigation.cells import pinned_prereleases
@@ -20,7 +20,8 @@ from harness.investigation.repros import find_repro
 from harness.model import Combination, Device, Judgement, Lock, Observation, Outcome, Verdict, judge
 from harness.probe import Prepared, Probe, next_attempt
 from harness.run.devices import choose_device
-from harness.terminal import print_observation
+from harness.run.lease import say_nothing
+from harness.terminal import print_observation, told_on
 
 _EXIT = {Verdict.GOOD: 0, Verdict.BAD: 1, Verdict.SKIP: 3}
 
@@ -38,6 +39,7 @@ _EXIT = {Verdict.GOOD: 0, Verdict.BAD: 1, Verdict.SKIP: 3}
     help="Build and leave the environment here, to look into; it is remade when its lock is another.",
 )
 @shared_options
+@resource_options
 def probe(
     repro: str | None,
     run: str | None,
@@ -56,6 +58,8 @@ def probe(
     from_source: tuple[str, ...],
     torch_backend: str | None,
     results_folder: Path,
+    gpu_wait: float,
+    max_disk: int | None,
 ) -> None:
     """Run REPRO once and say what happened.
 
@@ -77,6 +81,9 @@ def probe(
         capability=capability,
         torch_backend=torch_backend,
         environment=environment,
+        gpu_wait=gpu_wait,
+        max_disk=max_disk,
+        tell=say_nothing if as_json else told_on(Console(stderr=True)),
     )
     if again:
         prepared = _prepared_again(workshop, again, repro, run)

@@ -7,18 +7,17 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
 from harness.terminal import LiveView, PlainView, QuietView
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rich.console import Console
+
 
 @contextlib.contextmanager
-def watching(*, quiet: bool) -> Iterator[QuietView | LiveView | PlainView]:
-    """Who is told of a search: nobody, a terminal, or a log; on stderr, so that stdout has the answer alone."""
-    console = Console(stderr=True)
+def watching(console: Console, *, quiet: bool) -> Iterator[QuietView | LiveView | PlainView]:
+    """Who is told of a search: nobody, a terminal, or a log."""
     if quiet:
         yield QuietView()
     elif console.is_terminal:

@@ -14,14 +14,18 @@ from harness.environment import (
     Index,
     Interpreter,
     Resolver,
+    Room,
     Uv,
     Workspace,
     find_interpreter,
     read_pip_settings,
 )
 from harness.environment.place import check_ours
+from harness.errors import UserMistake
+from harness.model.size import parse_size
 from harness.probe import Prober
-from harness.run.devices import Gpu, find_gpus
+from harness.run.devices import Gpu, find_gpus, of_one_kind
+from harness.run.lease import DEFAULT_WAIT_S, say_nothing
 from harness.store import Store
 
 if TYPE_CHECKING:
@@ -57,8 +61,11 @@ def open_workshop(
     capability: str = "8.6",
     torch_backend: str | None = None,
     environment: Path | None = None,
+    gpu_wait: float = DEFAULT_WAIT_S,
+    max_disk: int | None = None,
+    tell: Callable[[str], None] = say_nothing,
 ) -> Workshop:
-    """Wire the parts; `environment` is a folder of the user's to build in.
+    """Wire the parts; `environment` is a folder of the user's to build in, `tell` hears what one should know meanwhile.
 
     Raises `UserMistake` where there is no such Python, or the folder holds something else.
     """
@@ -74,14 +81,33 @@ def open_workshop(
     prober = Prober(
         store=store,
         resolver=Resolver(uv, index, interpreter),
-        builder=Builder(uv, interpreter, workspace, from_source=from_source, at=environment),
+        builder=Builder(
+            uv,
+            interpreter,
+            workspace,
+            from_source=from_source,
+            at=environment,
+            room=Room(workspace, max_disk or _limit_of_disk(), tell),
+            size_of=index.size_of,
+        ),
         workspace=workspace,
-        gpus=gpus,
+        gpus=of_one_kind(gpus),
         pass_env=pass_env,
         capability=capability,
         invoked_from=Path.cwd(),
+        gpu_wait=gpu_wait,
+        tell=tell,
     )
     return Workshop(store, index, interpreter, prober, gpus)
+
+
+def _limit_of_disk() -> int | None:
+    """What the environment variable of --max-disk says, for commands without that option too."""
+    text = os.environ.get("HARNESS_MAX_DISK")
+    size = parse_size(text) if text else None
+    if text and not size:
+        raise UserMistake(f"HARNESS_MAX_DISK is {text!r}, not a size", hint="write for instance 20GiB")
+    return size
 
 
 def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -91,8 +117,22 @@ def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def resource_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say how much of this machine a command may take."""
+    for option in reversed(_RESOURCES):
+        command = option(command)
+    return command
+
+
 def _many(*names: str, metavar: str, text: str) -> Callable[..., Any]:
     return click.option(*names, multiple=True, metavar=metavar, help=text)
+
+
+def _size(_context: click.Context, _option: click.Parameter, text: str | None) -> int | None:
+    size = parse_size(text) if text else None
+    if text and not size:
+        raise click.BadParameter(f"{text!r} is not a size such as 20GiB")
+    return size
 
 
 _SHARED = [
@@ -122,4 +162,21 @@ _SHARED = [
     _many("--build", "from_source", metavar="PROJECT", text="Allow this project to be built from source."),
     click.option("--torch-backend", metavar="NAME", help="uv's choice of PyTorch builds: auto, cpu, cu128, ..."),
     results_option,
+]
+
+_RESOURCES = [
+    click.option(
+        "--gpu-wait",
+        type=click.FloatRange(min=0),
+        metavar="SECONDS",
+        default=DEFAULT_WAIT_S,
+        show_default=True,
+        help="How long a probe waits for memory on a GPU that others use.",
+    ),
+    click.option(
+        "--max-disk",
+        callback=_size,
+        metavar="SIZE",
+        help="Limit of the harness's own cache (20GiB); the longest unused environments make room [HARNESS_MAX_DISK].",
+    ),
 ]

@@ -17,18 +17,21 @@ from attrs import field, frozen
 from filelock import FileLock
 
 from harness.environment.bytecode import BytecodeStore
+from harness.environment.need import Foresight, Need, size_in_lock
 from harness.environment.place import MARK, Place
+from harness.environment.room import Room
 from harness.environment.uv import Uv, is_out_of_space, spoken_by_uv
 from harness.errors import NoSpace
 
 if TYPE_CHECKING:
     import threading
+    from collections.abc import Callable
 
     from harness.environment.interpreter import Interpreter
     from harness.environment.workspace import Workspace
-    from harness.model import Lock
+    from harness.model import Lock, Pin
 
-_SPARE_BYTES = 512 * 2**20
+_WORTH_TELLING = 100 * 2**20
 
 
 @frozen
@@ -56,7 +59,8 @@ class Uninstallable:
 class Builder:
     """Builds environments for one interpreter and keeps them by the id of their lock.
 
-    With `at`, a folder of the user's, each environment is put there instead, in place of the one before.
+    With `at`, a folder of the user's, each environment is put there instead, in place of the one before. `room` keeps
+    the disk from filling up; `size_of` gives the bytes of a wheel, None where nobody tells.
     """
 
     uv: Uv
@@ -65,10 +69,22 @@ class Builder:
     bytecode: BytecodeStore = field()
     from_source: tuple[str, ...] = ()
     at: Path | None = None
+    room: Room = field()
+    size_of: Callable[[Pin], int | None] = size_in_lock
 
     @bytecode.default
     def _default_bytecode(self) -> BytecodeStore:
         return BytecodeStore(self.workspace.bytecode, self.interpreter.cache_tag)
+
+    @room.default
+    def _default_room(self) -> Room:
+        return Room(self.workspace)
+
+    def need(self, lock: Lock) -> Need | None:
+        """What the environment of a lock will take of the disk, None where it exists."""
+        if (self.workspace.environments / lock.id).is_dir():
+            return None
+        return self._need(lock)
 
     def build(self, lock: Lock, *, cancel: threading.Event | None = None) -> Environment | Uninstallable:
         """The environment of a lock, built now if it does not exist.
@@ -92,11 +108,10 @@ class Builder:
             self.bytecode.harvest(environment.lock, site_packages(environment.folder), environment.pycache)
 
     def _build(self, lock: Lock, place: Place, cancel: threading.Event | None) -> Uninstallable | None:
-        if shutil.disk_usage(place.building).free < _SPARE_BYTES:
-            raise NoSpace(
-                "less than 512 MiB are free for a new environment",
-                hint="harness clean frees old environments",
-            )
+        need = self._need(lock)
+        self.room.make(need, self.uv.cache_folder)
+        if need.download >= _WORTH_TELLING or need.unsized:
+            self.room.tell(str(need))
         partial = place.partial()
         try:
             words = self._install(lock, partial, cancel)
@@ -117,6 +132,9 @@ class Builder:
         finally:
             shutil.rmtree(partial, ignore_errors=True)
         return None
+
+    def _need(self, lock: Lock) -> Need:
+        return Foresight(self.uv.wheels_folder, self.size_of).need(lock, self.workspace.building)
 
     def _install(self, lock: Lock, partial: Path, cancel: threading.Event | None) -> str | None:
         requirements = partial / "requirements.txt"

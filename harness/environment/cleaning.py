@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
 import time
 from pathlib import Path
@@ -14,11 +16,12 @@ if TYPE_CHECKING:
     from harness.environment.workspace import Workspace
 
 _DAY_S = 86400.0
+_BLOCK = 512  # the unit of st_blocks, whatever the file system's own is
 
 
 @frozen
 class Kept:
-    """One environment: bytes that its removal frees (files shared with uv's cache count for nothing), days unused."""
+    """One environment: bytes that its removal frees (files shared with others count for nothing), days unused."""
 
     path: Path
     size: int
@@ -29,7 +32,10 @@ def kept_folders(workspace: Workspace) -> list[Kept]:
     """Every finished environment and every abandoned build, the longest unused first."""
     now = time.time()
     folders = [p for parent in (workspace.environments, workspace.building) for p in parent.iterdir() if p.is_dir()]
-    kept = [Kept(path, _own_bytes(path), (now - path.stat().st_mtime) / _DAY_S) for path in folders]
+    kept = [
+        Kept(path, own_bytes(path, workspace.pycache / path.name), (now - path.stat().st_mtime) / _DAY_S)
+        for path in folders
+    ]
     return sorted(kept, key=lambda folder: -folder.unused_days)
 
 
@@ -57,10 +63,21 @@ def discard(folder: Path, workspace: Workspace) -> None:
     remove(Kept(folder, 0, 0.0), workspace)
 
 
-def _own_bytes(folder: Path) -> int:
+def own_bytes(*folders: Path) -> int:
+    """Bytes on disk that removing these folders would free: of files of which every link lies in them, each once."""
     total = 0
-    for path in folder.rglob("*"):
-        stat = path.lstat()
-        if stat.st_nlink == 1 or path.is_dir():
-            total += stat.st_size
+    missing: dict[tuple[int, int], int] = {}  # links of a file that were not met yet
+    left = [folder for folder in folders if folder.is_dir()]
+    while left:
+        with contextlib.suppress(OSError), os.scandir(left.pop()) as entries:  # another harness may be removing it
+            for entry in entries:
+                stat = entry.stat(follow_symlinks=False)
+                if entry.is_dir(follow_symlinks=False):
+                    left.append(Path(entry.path))
+                elif stat.st_nlink > 1:
+                    file = (stat.st_dev, stat.st_ino)
+                    missing[file] = missing.get(file, stat.st_nlink) - 1
+                    if missing[file]:
+                        continue
+                total += stat.st_blocks * _BLOCK
     return total

@@ -23,6 +23,8 @@ from harness.whole import write_whole
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from harness.model import Pin
+
 _FRESH_S = 600.0  # as long as uv itself believes an index page
 
 
@@ -37,6 +39,7 @@ class Index:
     cache: Path
     environ: Mapping[str, str] = field(factory=lambda: dict(os.environ), repr=False)
     _memory: dict[str, tuple[Release, ...]] = field(factory=dict, init=False, repr=False, eq=False)
+    _undated: dict[str, bool] = field(factory=dict, init=False, repr=False, eq=False)
 
     def releases(self, project: str) -> tuple[Release, ...]:
         """Every release of a project in version order (PEP 440), whether usable or not.
@@ -45,7 +48,9 @@ class Index:
         """
         name = normalized_name(project)
         if name not in self._memory:
-            found = _merged(name, [*self._remote(name), *_local_wheels(name, self.settings.find_links)])
+            files = self._remote(name)
+            self._undated[name] = any(f.uploaded is None for f in files if f.wheels or f.has_sdist)
+            found = _merged(name, [*files, *_local_wheels(name, self.settings.find_links)])
             if not found:
                 raise UnknownProject(project, hint="check its spelling, and the index that pip is configured for")
             self._memory[name] = found
@@ -58,6 +63,31 @@ class Index:
         except InvalidVersion:
             return None
         return next((r for r in self.releases(project) if r.version == public_version(wanted)), None)
+
+    def size_of(self, pin: Pin) -> int | None:
+        """The bytes of a wheel, by its lock, or by what this index has read already; no page is read for it."""
+        if pin.size is not None:
+            return pin.size
+        version = parsed_version(pin.version)
+        known = [*self._memory.get(pin.name, ()), *_local_wheels(pin.name, self.settings.find_links)]
+        sizes = [
+            release.size for release in known if version is not None and release.version == public_version(version)
+        ]
+        return max((size for size in sizes if size), default=None)
+
+    @property
+    def is_of_several(self) -> bool:
+        """Whether more than one index is asked by HTTP: one may have the upload times that another lacks."""
+        urls = index_urls(self.settings, self.environ)
+        return sum(not url.startswith("file:") for url in urls) > 1
+
+    def lacks_dates(self, project: str) -> bool:
+        """Whether a page of some index lists a file of this project without upload time. Raises `NoNetwork`."""
+        try:
+            self.releases(project)
+        except UnknownProject:
+            return False
+        return self._undated[normalized_name(project)]
 
     def projects_without_dates(self, kept: Iterable[str] = ()) -> frozenset[str]:
         """Projects whose files may carry no upload time: those of find-links folders.

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from harness.environment.interpreter import Interpreter
 
 
+_DATED = {"upload-time": None}
+
+
 def read_lock(path: Path, interpreter: Interpreter) -> Lock:
     """The lock in a file that uv wrote for this interpreter; of each package the one file that will be installed."""
     tags = interpreter.wheel_tags()
@@ -27,6 +30,16 @@ def read_lock(path: Path, interpreter: Interpreter) -> Lock:
         python=interpreter.version,
         platform=interpreter.platform,
         pins=[_pin(package, tags) for package in packages],
+    )
+
+
+def undated_in(path: Path) -> frozenset[str]:
+    """The projects in a file that uv wrote of which it chose a file without upload time."""
+    packages = tomllib.loads(path.read_text(encoding="utf-8")).get("packages", [])
+    return frozenset(
+        normalized_name(package["name"])
+        for package in packages
+        if any("upload-time" not in file for file in (*package.get("wheels", ()), package.get("sdist", _DATED)))
     )
 
 

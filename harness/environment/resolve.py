@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import tempfile
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 from packaging.requirements import Requirement
+from packaging.version import Version
 
-from harness.environment.pylock import as_preferences, read_lock
-from harness.environment.uv import Uv, spoken_by_uv
-from harness.errors import UnknownProject
+from harness.environment.attempt import Attempt, looser, project_of
+from harness.environment.capping import Capping
+from harness.environment.compiling import Compiler, Unresolvable
+from harness.environment.versions import public_version
 from harness.model import Combination, Lock, normalized_name
 
 if TYPE_CHECKING:
@@ -22,9 +22,12 @@ if TYPE_CHECKING:
 
     from harness.environment.index import Index
     from harness.environment.interpreter import Interpreter
+    from harness.environment.uv import Uv
 
 # A release is often followed within minutes by the sister that belongs to it.
 ERA_MARGIN = timedelta(hours=1)
+# torch, torchvision and torchaudio are uploaded within hours of each other.
+_TOGETHER = timedelta(days=1)
 
 
 @frozen
@@ -36,129 +39,116 @@ class Resolution:
 
 
 @frozen
-class Unresolvable:
-    """Why no set of releases meets the requirements, in the resolver's own words."""
-
-    words: str
-
-
-@frozen
-class _Attempt:
-    """What uv is asked: a combination, with later dates for some projects."""
-
-    combination: Combination
-    later: Mapping[str, datetime] = field(factory=dict)
-
-
-@frozen
 class Resolver:
-    """Asks uv for locks for one interpreter."""
+    """Asks uv for locks for one interpreter.
+
+    A hold is kept where the rest allows it. It is loosened, to the newest release below it and then altogether, where
+    nothing else can be resolved, and where it takes back what was asked for by name: a resolver would rather choose
+    an old release of the subject that knew of no limit than give up a hold. So that this shows, the combination is
+    resolved without its holds too, where it has projects asked for by name that are neither held nor pinned nor as
+    near as they should be; what they get then is the oldest that they may get with the holds. A sister of what is
+    held, uploaded within a day of it, goes back with it.
+    """
 
     uv: Uv
     index: Index
     interpreter: Interpreter
+
+    @property
+    def _compiler(self) -> Compiler:
+        return Compiler(self.uv, self.interpreter)
+
+    @property
+    def _capping(self) -> Capping:
+        return Capping(self.index, self._compiler)
 
     def resolve(
         self, combination: Combination, near: Lock | None = None, *, cancel: threading.Event | None = None
     ) -> Resolution | Unresolvable:
         """The lock for a combination. `near` is the lock whose versions are kept where possible.
 
-        What is held with == may be newer than the date, and may bring companions of its own day. A hold that the
-        rest does not allow is loosened to the newest release below it, then dropped; each is told as drift.
-        Raises `NoNetwork` and `NoSpace`.
+        What is held with == may be newer than the date, and may bring companions of its own day. Whatever could not
+        be held is told as drift. Files without upload time count by the dates that another index has of their
+        release. Raises `NoNetwork` and `NoSpace`.
         """
-        first_words = ""
-        for attempt in self._attempts(combination, cancel):
-            answer = self._compile(attempt, near, cancel)
+        asked = self._capping.capped(Attempt(combination), near, cancel)
+        first_words, taken_back, floors = "", "", None
+        for attempt in self._attempts(asked, cancel):
+            attempt = evolve(attempt, floors=floors or {})
+            answer = self._compiler.lock(attempt, near, cancel)
+            if isinstance(answer, Lock) and floors is None and attempt.combination.holds:
+                floors, taken_back = self._floors(attempt, answer, near, cancel)
+                if floors:
+                    answer = self._compiler.lock(evolve(attempt, floors=floors), near, cancel)
             if isinstance(answer, Lock):
-                return Resolution(answer, self._drift(combination, attempt, answer, near))
+                return Resolution(answer, self._drift(combination, attempt, answer, near, taken_back))
             first_words = first_words or answer.words
         return Unresolvable(first_words)
 
-    def _attempts(self, combination: Combination, cancel: threading.Event | None) -> Iterator[_Attempt]:
-        """The combination itself, then ever looser ones."""
-        yield _Attempt(combination)
-        if not combination.holds:
+    def _attempts(self, asked: Attempt, cancel: threading.Event | None) -> Iterator[Attempt]:
+        """What is asked itself, then ever looser ones."""
+        yield asked
+        if not asked.combination.holds:
             return
-        if later := self._later(combination, cancel):
-            yield _Attempt(combination, later)
-        below = tuple(hold.replace("==", "<=") for hold in combination.holds)
-        for instead in (below, ("",) * len(combination.holds)):
-            for loosened in _one_by_one(combination.holds, instead):
-                yield _Attempt(evolve(combination, holds=loosened), later)
-            yield _Attempt(evolve(combination, holds=tuple(filter(None, instead))))
+        later = self._later(asked, cancel)
+        if later:
+            yield _with_later(asked, later)
+        for combination in looser(asked.combination):
+            yield _with_later(evolve(asked, combination=combination), later)
 
-    def _later(self, combination: Combination, cancel: threading.Event | None) -> dict[str, datetime]:
-        """Dates for what a held release brings along, where that release is newer than the date asked for."""
-        later: dict[str, datetime] = {}
+    def _later(self, asked: Attempt, cancel: threading.Event | None) -> dict[str, dict[str, datetime]]:
+        """By hold: dates for what a held release brings along, where it is newer than the date asked for."""
+        combination = asked.combination
+        later: dict[str, dict[str, datetime]] = {}
         for hold in combination.holds:
             upload = self._upload(hold)
             if combination.as_of is None or upload is None or upload <= combination.as_of:
                 continue
             alone = evolve(combination, requirements=(hold,), holds=(), as_of=upload + ERA_MARGIN, near=None)
-            answer = self._compile(_Attempt(alone), None, cancel)
+            answer = self._compiler.lock(self._capping.capped(Attempt(alone), None, cancel), None, cancel)
             if isinstance(answer, Lock):
-                later.update({pin.name: upload + ERA_MARGIN for pin in answer.pins})
+                later[hold] = {pin.name: upload + ERA_MARGIN for pin in answer.pins}
         return later
 
-    def _compile(self, attempt: _Attempt, near: Lock | None, cancel: threading.Event | None) -> Lock | Unresolvable:
-        combination = attempt.combination
-        with tempfile.TemporaryDirectory(prefix="harness-resolve-") as folder:
-            here = Path(folder)
-            (here / "requirements.in").write_text("\n".join(combination.requirements) + "\n", encoding="utf-8")
-            undated = self._undated(combination, near)
-            constraints = [*combination.holds, *self._dated_constraints(combination, undated)]
-            (here / "constraints.txt").write_text("\n".join(constraints) + "\n", encoding="utf-8")
-            output = here / "pylock.toml"
-            if near is not None:
-                output.write_text(as_preferences(near), encoding="utf-8")
-            answer = self.uv.call(*self._arguments(attempt, undated), cwd=here, cancel=cancel)
-            if answer.returncode != 0:
-                return Unresolvable(spoken_by_uv(answer.words))
-            return read_lock(output, self.interpreter)
+    def _floors(
+        self, attempt: Attempt, answer: Lock, near: Lock | None, cancel: threading.Event | None
+    ) -> tuple[dict[str, str], str]:
+        """The oldest versions that projects asked for by name may get, and a clause on what holds took back.
 
-    def _undated(self, combination: Combination, near: Lock | None) -> frozenset[str]:
-        """Projects that uv's cap by date can't be left to."""
-        if combination.as_of is None:
-            return frozenset()
-        kept = {pin.name for pin in near.pins} if near is not None else set()
-        return self.index.projects_without_dates(kept)
-
-    def _arguments(self, attempt: _Attempt, undated: frozenset[str]) -> list[str | Path]:
+        Nothing of both where the holds took nothing back.
+        """
         combination = attempt.combination
-        arguments: list[str | Path] = [
-            "--quiet",
-            "pip",
-            "compile",
-            "requirements.in",
-            "--constraints",
-            "constraints.txt",
+        held = {project_of(hold) for hold in combination.holds}
+        free = {project_of(text) for text in combination.requirements if "==" not in text} - held
+        moved = [name for name in sorted(free) if near is None or answer.version_of(name) != near.version_of(name)]
+        if not any(answer.version_of(name) for name in moved):
+            return {}, ""
+        without = self._compiler.lock(
+            evolve(attempt, combination=evolve(combination, holds=()), later={}), near, cancel
+        )
+        if not isinstance(without, Lock):  # the holds make it possible: what is held may be newer than the date
+            return {}, ""
+        back = [name for name in moved if _is_older(answer.version_of(name), without.version_of(name))]
+        sisters = {name for name in back if self._is_sister(name, answer, combination.holds)}
+        floors = {
+            name: Version(version).public
+            for name in free - sisters
+            if (version := without.version_of(name)) and answer.version_of(name)
+        }
+        told = [
+            f"{name} back from {without.version_of(name)} to {answer.version_of(name)}"
+            for name in back
+            if name not in sisters
         ]
-        arguments += ["--python", self.interpreter.path, "--only-binary", ":all:"]
-        arguments += ["--format", "pylock.toml", "--output-file", "pylock.toml"]
-        for project in combination.from_source:
-            arguments += ["--no-binary", project]
-        if combination.as_of is not None:
-            arguments += ["--exclude-newer", combination.as_of.isoformat()]
-            dates = {project: date.isoformat() for project, date in attempt.later.items()}
-            dates |= dict.fromkeys(undated | _dateless(combination.holds), "false")
-            for project, date in sorted(dates.items()):
-                arguments += ["--exclude-newer-package", f"{project}={date}"]
-        for project in combination.prereleases:
-            arguments += ["--prerelease-package", f"{project}=allow"]
-        return arguments
+        return (floors, f"which would take {' and '.join(told)}") if told else ({}, "")
 
-    def _dated_constraints(self, combination: Combination, undated: frozenset[str]) -> Iterator[str]:
-        """Caps by date for projects that are exempt from uv's own."""
-        held = {_name(hold) for hold in combination.holds}
-        for project in sorted(undated - held):
-            try:
-                releases = self.index.releases(project)
-            except UnknownProject:
-                continue
-            for release in releases:
-                if combination.as_of and release.uploaded and release.uploaded > combination.as_of:
-                    yield f"{project}!={release.version}"
+    def _is_sister(self, name: str, answer: Lock, holds: Sequence[str]) -> bool:
+        """Whether the release of a project came out together with a release that is held."""
+        release = self.index.release(name, answer.version_of(name) or "")
+        if release is None or release.uploaded is None:
+            return False
+        uploads = [upload for hold in holds if (upload := self._upload(hold)) is not None]
+        return any(abs(release.uploaded - upload) <= _TOGETHER for upload in uploads)
 
     def _upload(self, hold: str) -> datetime | None:
         """When the release that a hold names with == was uploaded, None where it names none."""
@@ -167,17 +157,20 @@ class Resolver:
         release = self.index.release(requirement.name, named[0]) if named else None
         return release.uploaded if release is not None else None
 
-    def _drift(self, asked: Combination, got: _Attempt, lock: Lock, near: Lock | None) -> tuple[str, ...]:
+    def _drift(
+        self, asked: Combination, got: Attempt, lock: Lock, near: Lock | None, taken_back: str
+    ) -> tuple[str, ...]:
         told = []
         for hold in map(Requirement, asked.holds):
             version = lock.version_of(normalized_name(hold.name))
             if version is not None and not hold.specifier.contains(version, prereleases=True):
-                told.append(f"{hold.name} {version} instead of the held {hold.specifier}")
+                why = f", {taken_back}" if taken_back else ""
+                told.append(f"{hold.name} {version} instead of the held {hold.specifier}{why}")
         if got.later:
             newest = max(got.later.values())
             told.append(f"what is held brings companions as of {newest:%Y-%m-%d}, later than the date asked for")
         if near is not None:
-            asked_for = {_name(requirement) for requirement in asked.requirements if "==" in requirement}
+            asked_for = {project_of(requirement) for requirement in asked.requirements if "==" in requirement}
             told += [
                 str(change)
                 for change in near.diff(lock)
@@ -186,18 +179,16 @@ class Resolver:
         return tuple(told)
 
 
-def _dateless(holds: Sequence[str]) -> frozenset[str]:
-    """Projects that are held at a release, whenever that was uploaded; a range has no release to hold at."""
-    return frozenset(_name(hold) for hold in holds if "==" in hold or "<=" in hold)
+def _with_later(attempt: Attempt, by_hold: Mapping[str, Mapping[str, datetime]]) -> Attempt:
+    """The later dates of the holds that the attempt still has as they were asked for."""
+    dates: dict[str, datetime] = {}
+    for hold in attempt.combination.holds:
+        dates |= by_hold.get(hold, {})
+    return evolve(attempt, later=dates)
 
 
-def _name(requirement: str) -> str:
-    return normalized_name(Requirement(requirement).name)
-
-
-def _one_by_one(holds: Sequence[str], instead: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Each variant with one hold replaced; nothing where there is only one, which the caller tries anyway."""
-    if len(holds) < 2:
-        return
-    for i in range(len(holds)):
-        yield tuple(h for h in (*holds[:i], instead[i], *holds[i + 1 :]) if h)
+def _is_older(version: str | None, than: str | None) -> bool:
+    """Whether one release is older than another; which build of it was installed does not count."""
+    if version is None or than is None:
+        return False
+    return public_version(Version(version)) < public_version(Version(than))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import re
 import sys
@@ -62,6 +63,34 @@ class Uv:
     settings: PipSettings = field(factory=read_pip_settings)
     binary: Path = field(factory=_binary)
     extra_environment: Mapping[str, str] = field(factory=dict)
+    _folders: list[Path] = field(factory=list, init=False, repr=False, eq=False)
+    _shelves: list[str] = field(factory=list, init=False, repr=False, eq=False)
+
+    @property
+    def cache_folder(self) -> Path:
+        """Where it unpacks wheels."""
+        if named := self._environment().get("UV_CACHE_DIR"):
+            return Path(named).absolute()
+        if not self._folders:  # its own configuration may name one; asked once
+            answer = self.call("cache", "dir", cwd=Path.cwd())
+            named = answer.words.strip() if answer.returncode == 0 else ""
+            self._folders.append(Path(named or Path.home() / ".cache" / "uv"))
+        return self._folders[0]
+
+    @property
+    def wheels_folder(self) -> Path:
+        """The part of its cache that has the unpacked wheels; other releases of uv use others beside it."""
+        if not self._shelves:
+            with self.binary.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+                at = content.find(b"wheels-v")  # no command of uv tells
+                found = re.match(rb"wheels-v\d+", content[at : at + 20]) if at >= 0 else None
+                self._shelves.append(found.group().decode() if found else "wheels")
+        return self.cache_folder / self._shelves[0]
+
+    @property
+    def has_torch_backend(self) -> bool:
+        """Whether uv was told, by us or by the user, to take PyTorch's builds from an index of their own."""
+        return bool(self._environment().get("UV_TORCH_BACKEND"))
 
     def call(self, *arguments: str | Path, cwd: Path, cancel: threading.Event | None = None) -> UvAnswer:
         """Run uv to its end. Raises `NoNetwork` and `NoSpace`; any other failure is in the answer."""

@@ -35,12 +35,13 @@ _STATUS = {
 
 @frozen
 class Progress:
-    """A view on a running bisection, for whoever draws it."""
+    """A view on a running bisection, for whoever draws it; `disk` says what is foreseen of it, where that is known."""
 
     plan: Plan
     search: Bisection
     record: Record[Trial]
     captured_from: str = "the bad end"
+    disk: str = ""
 
     @property
     def headline(self) -> str:
@@ -86,7 +87,9 @@ class Bisecting:
             find_fix=plan.question.find_fix,
             confirm=plan.question.confirm,
         )
-        self.watcher.begin(Progress(plan, search, record))
+        need = self.prober.builder.need(anchor.lock) if anchor.lock is not None else None
+        disk = "" if need is None or need.is_nothing else str(need)
+        self.watcher.begin(Progress(plan, search, record, disk=disk))
 
         def probe_of(trial: Trial) -> Probe:
             return plan.probe(trial.position, anchor.near(trial.position), trial.attempt)

@@ -15,6 +15,7 @@ from packaging.version import InvalidVersion, Version
 from harness.errors import BadRepro
 from harness.model.release import normalized_name
 from harness.model.signature import Signature
+from harness.model.size import parse_size
 
 # The regular expression that the specification gives for such a block:
 # Python packaging specifications, "Inline script metadata", reference implementation.
@@ -59,7 +60,8 @@ class Repro:
     """A script to run (`source`), or a command (`argv`), and what is known of it.
 
     `digest` identifies its content; `subjects` maps project names to bounds, the default first; `timeout`
-    is in seconds of wall clock, `memory` in bytes (None: the machine's limit). `reported` says where the bug showed in
+    is in seconds of wall clock, `memory` in bytes (None: the machine's limit); `gpu_memory` is how many bytes a
+    GPU must have free before a run starts there (None: a modest amount). `reported` says where the bug showed in
     the report that the repro began from.
     """
 
@@ -73,6 +75,7 @@ class Repro:
     device: str = "cpu"
     timeout: float = _DEFAULT_TIMEOUT_S
     memory: int | None = None
+    gpu_memory: int | None = None
     subjects: dict[str, Bounds] = field(factory=dict)
     signature: Signature | None = None
     cases: dict[str, Case] = field(factory=dict)
@@ -118,7 +121,7 @@ def parse_repro(source: str, *, name: str, path: str = "") -> Repro:
     except tomllib.TOMLDecodeError as error:
         raise BadRepro(f"{where}: its script metadata is not valid TOML: {error}") from error
     table = _table(metadata.get("tool", {}), "harness", where)
-    known = {"device", "timeout", "memory", "subjects", "signature", "cases", "params", "reported"}
+    known = {"device", "timeout", "memory", "gpu-memory", "subjects", "signature", "cases", "params", "reported"}
     if unknown := sorted(set(table) - known):
         raise BadRepro(
             f"{where}: [tool.harness] has unknown keys: {', '.join(unknown)}; it knows {', '.join(sorted(known))}"
@@ -135,7 +138,8 @@ def parse_repro(source: str, *, name: str, path: str = "") -> Repro:
         requires_python=metadata.get("requires-python"),
         device=device,
         timeout=_positive(table.get("timeout", _DEFAULT_TIMEOUT_S), "timeout", where),
-        memory=_bytes(table.get("memory"), where),
+        memory=_bytes(table.get("memory"), "memory", where),
+        gpu_memory=_bytes(table.get("gpu-memory"), "gpu-memory", where),
         subjects=_subjects(table, where),
         signature=_signature(table.get("signature"), where),
         cases={
@@ -241,15 +245,12 @@ def _positive(value: Any, key: str, where: str) -> float:
     raise BadRepro(f"{where}: {key} must be a number of seconds above 0, not {value!r}")
 
 
-def _bytes(value: Any, where: str) -> int | None:
+def _bytes(value: Any, key: str, where: str) -> int | None:
     """A size such as "8 GiB"."""
-    if value is None:
-        return None
-    units = {"MiB": 2**20, "GiB": 2**30, "MB": 10**6, "GB": 10**9}
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(MiB|GiB|MB|GB)\s*", str(value))
-    if match is None:
-        raise BadRepro(f"{where}: memory must be a size such as '8 GiB', not {value!r}")
-    return int(float(match.group(1)) * units[match.group(2)])
+    size = parse_size(str(value))
+    if value is not None and size is None:
+        raise BadRepro(f"{where}: {key} must be a size such as '8 GiB', not {value!r}")
+    return size
 
 
 def _summary(source: str) -> str:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import csv
 import subprocess
-import time
-from typing import TYPE_CHECKING
+from collections import Counter
+from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
 from harness.model import Device
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 _MIB = 1024 * 1024
 _FIELDS = ("index", "name", "memory.total", "memory.free", "driver_version", "uuid", "compute_cap")
@@ -30,6 +30,32 @@ class Gpu:
     driver: str
     uuid: str = ""
     capability: str = ""
+
+    @property
+    def address(self) -> str:
+        """What tells it apart from all others of this machine, as `CUDA_VISIBLE_DEVICES` takes it."""
+        return self.uuid or str(self.index)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment variables that show a process this GPU alone."""
+        # nvidia-smi counts by bus, CUDA by speed unless it is told otherwise.
+        return {"CUDA_VISIBLE_DEVICES": self.address, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What an observation says of it; memory in bytes."""
+        known = {
+            "gpu": self.index,
+            "name": self.name,
+            "driver": self.driver,
+            "capability": self.capability,
+            "device_memory": self.memory,
+        }
+        return {key: value for key, value in known.items() if value not in ("", 0) or key == "gpu"}
+
+    def __str__(self) -> str:
+        return f"GPU {self.index} ({self.name})"
 
 
 def find_gpus(environment: Mapping[str, str] | None = None) -> tuple[Gpu, ...]:
@@ -97,6 +123,14 @@ def visible(gpus: tuple[Gpu, ...], setting: str | None) -> tuple[Gpu, ...]:
     return tuple(chosen)
 
 
+def of_one_kind(gpus: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
+    """The GPUs of the most frequent name, of the first among equals: a verdict is one kind's, not a mixture's."""
+    if not gpus:
+        return ()
+    name, _ = Counter(gpu.name for gpu in gpus).most_common(1)[0]
+    return tuple(gpu for gpu in gpus if gpu.name == name)
+
+
 def choose_device(asked: str, repro_device: str, gpus: tuple[Gpu, ...]) -> tuple[Device, str]:
     """The device to run on, and a sentence that says which and what a result on it is worth.
 
@@ -105,8 +139,12 @@ def choose_device(asked: str, repro_device: str, gpus: tuple[Gpu, ...]) -> tuple
     """
     device = Device(asked) if asked != "auto" else _automatic(repro_device, gpus)
     if device is Device.CUDA:
-        name = f"GPU {gpus[0].name}, driver {gpus[0].driver}" if gpus else "a GPU"
-        return device, f"Runs on {name}: what is seen is what CUDA does."
+        used = of_one_kind(gpus)
+        count = f"{len(used)} x " if len(used) > 1 else ""
+        name = f"GPU {count}{used[0].name}, driver {used[0].driver}" if used else "a GPU"
+        others = ", ".join(str(gpu) for gpu in gpus if gpu not in used)
+        left_out = f" Left out, as of another kind: {others} (CUDA_VISIBLE_DEVICES chooses)." if others else ""
+        return device, f"Runs on {name}: what is seen is what CUDA does.{left_out}"
     if device is Device.EMULATED:
         return device, (
             "Runs with a stand-in for CUDA on the CPU: what Python code does is real, "
@@ -122,25 +160,6 @@ def unavailable(device: Device, gpus: tuple[Gpu, ...]) -> str | None:
     if device is Device.CUDA and not gpus:
         return "no NVIDIA GPU is to be seen here (nvidia-smi lists none)"
     return None
-
-
-def wait_for_memory(
-    needed: int,
-    timeout: float,
-    *,
-    find: Callable[[], tuple[Gpu, ...]] = find_gpus,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
-) -> Gpu | None:
-    """The first GPU with `needed` bytes free, waiting up to `timeout` seconds; None if none came free."""
-    until = clock() + timeout
-    while True:
-        for gpu in find():
-            if gpu.free >= needed:
-                return gpu
-        if clock() >= until:
-            return None
-        sleep(min(1.0, max(0.0, until - clock())))
 
 
 def _automatic(repro_device: str, gpus: tuple[Gpu, ...]) -> Device:

@@ -5,6 +5,7 @@ from harness.terminal.cells import LiveCells, PlainCells, QuietCells
 from harness.terminal.history import print_history
 from harness.terminal.running import LiveView, PlainView, QuietView
 from harness.terminal.table import print_table
+from harness.terminal.told import told_on
 
 __all__ = [
     "LiveCells",
@@ -17,4 +18,5 @@ __all__ = [
     "print_history",
     "print_observation",
     "print_table",
+    "told_on",
 ]

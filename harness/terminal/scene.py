@@ -54,6 +54,11 @@ class Scene(Protocol):
         ...
 
     @property
+    def disk(self) -> str:
+        """What is foreseen of the disk; "" where nothing is."""
+        ...
+
+    @property
     def captured_from(self) -> str:
         """Which run a signature is taken from, where none is given."""
         ...
@@ -72,6 +77,8 @@ def heading(progress: Scene) -> list[str]:
         f"Python {plan.interpreter.version}, {plan.device.value}"
     ]
     lines += [f"  {choice}" for choice in plan.choices]
+    if progress.disk:
+        lines.append(f"  disk, for the first environment: {progress.disk} (--max-disk limits the harness's own cache)")
     if plan.repro.signature is not None:
         lines.append(f"  the bug is recognised by: {plan.repro.signature}")
     if plan.left_out:

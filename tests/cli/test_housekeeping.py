@@ -31,7 +31,61 @@ def test_doctor_finds_all_in_order(harness, tmp_path, house):
     ended = harness("doctor", HARNESS_CACHE_DIR=str(tmp_path / "cache"))
     lines = {line.split()[1]: line.split()[0] for line in ended.stdout.splitlines()}
     assert (ended.code, set(lines.values())) == (0, {"ok"})
-    assert lines.keys() == {"python", "uv", "index", "cache", "results", "gpu"}
+    assert lines.keys() == {"python", "uv", "index", "cache", "results", "gpu", "device"}
+
+
+def test_doctor_tells_each_gpu_and_what_auto_takes(harness, tmp_path, house):
+    program = tmp_path / "nvidia-smi"
+    program.write_text(
+        "#!/bin/sh\necho 0, NVIDIA T4, 15109, 12000, 550.54, GPU-a, 7.5\necho 1, Old, 0, 0, 390, GPU-b\n"
+    )
+    without = harness("doctor")
+    assert "auto takes emulated for a repro that needs CUDA, cpu for any device" in without.stdout
+    program.chmod(0o755)
+    told = harness("doctor", PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}", CUDA_VISIBLE_DEVICES=None).stdout
+    assert "0: NVIDIA T4, driver 550.54, 12 GiB of 15 GiB free, compute capability 7.5" in told
+    assert "1: Old, driver 390, memory not told" in told
+    assert "auto takes cuda for a repro that needs CUDA, cuda for any device, cpu for the CPU" in told
+
+
+def test_doctor_tells_what_the_cache_takes_and_what_is_free(own):
+    (line,) = [line for line in own("doctor").stdout.splitlines() if line.split()[1] == "cache"]
+    assert "GiB free at" in line
+    assert "for 2 environments" in line
+
+
+def large(folder):
+    """Make an environment take 20 MiB."""
+    (folder / "large").write_bytes(b"x" * (20 * 2**20))
+
+
+def test_the_longest_unused_environment_makes_room_and_that_is_told(own, tmp_path):
+    first, second = environments(tmp_path)
+    old = min(first, second, key=lambda path: path.stat().st_mtime)
+    young = second if old == first else first
+    for folder in (old, young):
+        then = folder.stat().st_mtime
+        large(folder)
+        os.utime(folder, (then, then))
+    ended = own("probe", "brittle_step", "--with", "brittle==1.3", "--max-disk", "160MiB")
+    assert ended.code == 0
+    assert "removed 1 environment, the longest unused, to stay below 160 MiB: 20 MiB" in ended.stderr
+    assert young.is_dir()
+    assert not old.exists()
+
+
+def test_what_was_used_lately_is_not_removed_and_no_room_is_told(own, tmp_path):
+    for folder in environments(tmp_path):
+        large(folder)
+        os.utime(folder)
+    ended = own("probe", "brittle_step", "--with", "brittle==1.3", HARNESS_MAX_DISK="150MiB")
+    assert ended.code == 6
+    assert "more than the 150 MiB that --max-disk allows" in ended.stderr
+    assert len(environments(tmp_path)) == 2
+    wrong = own("probe", "brittle_step", "--max-disk", "much")
+    assert (wrong.code, "'much' is not a size such as 20GiB" in wrong.stderr) == (2, True)
+    wrong = own("probe", "brittle_step", HARNESS_MAX_DISK="much")
+    assert (wrong.code, "HARNESS_MAX_DISK is 'much', not a size" in wrong.stderr) == (2, True)
 
 
 def test_doctor_tells_what_fails_and_goes_on(harness, tmp_path):
@@ -77,3 +131,11 @@ def test_results_outlive_a_clean_and_still_answer(own, tmp_path):
     assert environments(tmp_path) == []
     assert own("probe", "brittle_step", "--with", "brittle==1.1", "--fresh").code == 0
     assert len(environments(tmp_path)) == 1
+
+
+def test_the_first_lines_of_a_bisection_show_what_there_is_to_download(own, tmp_path):
+    own = own.with_environ(UV_CACHE_DIR=str(tmp_path / "uv"))
+    command = ["bisect", "brittle", "--good", "1.5", "--bad", "1.6", "--depth", "release"]
+    told = "disk, for the first environment: to download: 1 wheel of which the index does not tell the size"
+    assert told in own(*command).stderr
+    assert told not in own(*command).stderr

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 
 import pytest
+from attrs import evolve
 
 from harness.model import Device
 from harness.run.devices import (
     Gpu,
     choose_device,
     find_gpus,
+    of_one_kind,
     parse_gpus,
     unavailable,
     visible,
-    wait_for_memory,
 )
 
 MIB = 1024 * 1024
@@ -118,28 +119,21 @@ def test_only_cuda_without_a_gpu_is_unavailable():
     assert unavailable(Device.EMULATED, ()) is None
 
 
-class Clock:
-    """Time that passes by sleeping alone."""
-
-    def __init__(self):
-        self.now = 0.0
-
-    def __call__(self):  # noqa: D102
-        return self.now
-
-    def sleep(self, seconds):
-        """Let time pass."""
-        self.now += seconds
+T4 = Gpu(0, "Tesla T4", 15 * 1024 * MIB, 0, "550", "GPU-a")
 
 
-def test_waiting_for_memory_ends_as_soon_as_a_gpu_has_it():
-    clock = Clock()
-    listings = iter([(RTX,), (RTX,), (RTX, A100)])
-    found = wait_for_memory(1024 * MIB, 10, find=lambda: next(listings), clock=clock, sleep=clock.sleep)
-    assert (found, clock.now) == (A100, 2.0)
+def test_gpus_of_the_most_frequent_name_are_used_and_the_others_told():
+    one, two, other = T4, evolve(T4, index=1, uuid="GPU-b"), evolve(A100, index=2)
+    assert of_one_kind((other, one, two)) == (one, two)
+    assert of_one_kind((other, one)) == (other,)
+    assert of_one_kind(()) == ()
+    told = choose_device("cuda", "cuda", (other, one, two))[1]
+    assert "2 x Tesla T4" in told
+    assert "Left out, as of another kind: GPU 2 (NVIDIA A100-SXM4-80GB)" in told
 
 
-def test_waiting_for_memory_ends_at_its_limit():
-    clock = Clock()
-    assert wait_for_memory(1024 * MIB, 2.5, find=lambda: (RTX,), clock=clock, sleep=clock.sleep) is None
-    assert clock.now == 2.5
+def test_a_process_is_shown_one_gpu_by_what_never_changes():
+    assert RTX.variables["CUDA_VISIBLE_DEVICES"] == "GPU-2b2bb2bb-0000-0000-0000-000000000000"
+    assert evolve(RTX, uuid="").variables == {"CUDA_VISIBLE_DEVICES": "1", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    assert A100.facts["gpu"] == 0
+    assert "capability" not in T4.facts

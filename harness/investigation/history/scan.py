@@ -32,6 +32,7 @@ class HistoryProgress:
     plan: Plan
     search: WindowScan
     captured_from: str = "the first failing run"
+    disk: str = ""
 
     @property
     def headline(self) -> str:

@@ -1,12 +1,13 @@
-"""One probe: combination -> lock -> environment -> run -> observation. Everything that searches goes this way."""
+"""The way of one probe: combination -> lock -> environment -> run -> observation."""
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
 
@@ -20,54 +21,36 @@ from harness.environment import (
     foreign_lock,
 )
 from harness.environment.cleaning import discard
-from harness.model import Combination, Device, Lock, Mixture, Observation, Outcome, Repro
+from harness.model import Device, Lock, Observation, Outcome
+from harness.probe.asked import Prepared, Probe
+from harness.probe.observing import (
+    observation_of,
+    observation_without_run,
+    probe_key,
+    question_of,
+    unresolvable_key,
+)
 from harness.run.devices import unavailable
-from harness.run.process import Cancelled
+from harness.run.lease import DEFAULT_NEED, DEFAULT_WAIT_S, GpuPool, NoGpu, say_nothing
 from harness.run.runner import Job, run_repro
-from harness.store import StoredResolution, observation_key
+from harness.store import StoredResolution
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from harness.environment import Builder, Resolver, Workspace
     from harness.run.devices import Gpu
-    from harness.run.result import Ran
     from harness.store import Store
-
-__all__ = ["Cancelled", "Prepared", "Probe", "Prober"]
-
-
-@frozen
-class Probe:
-    """One thing to try: a repro under a combination, near a lock; `attempt` counts repetitions from 0.
-
-    `mixture` exchanges files of the environment; `trace` also records which installed functions were called; `lock`
-    is given where it is known already, and nothing is resolved then.
-    """
-
-    repro: Repro
-    combination: Combination
-    near: Lock | None = None
-    attempt: int = 0
-    mixture: Mixture | None = None
-    trace: bool = False
-    lock: Lock | None = None
-
-
-@frozen
-class Prepared:
-    """A probe that is ready to run, or already answered by `observation` (`cached`: from the store)."""
-
-    probe: Probe
-    key: str
-    environment: Environment | None = None
-    drift: tuple[str, ...] = ()
-    observation: Observation | None = None
-    cached: bool = False
-    setup_s: float = 0.0
 
 
 @frozen
 class Prober:
-    """Joins resolver, builder, runner and store. `invoked_from` is where relative paths of a command start."""
+    """Joins resolver, builder, runner and store.
+
+    `gpus` are those that runs on CUDA may be given, all of one kind; `gpu_wait` is how many seconds a run waits for
+    memory on one; `invoked_from` is where relative paths of a command start; `tell` hears what a user should know
+    while it goes on.
+    """
 
     store: Store
     resolver: Resolver
@@ -77,6 +60,8 @@ class Prober:
     pass_env: tuple[str, ...] = ()
     capability: str = "8.6"
     invoked_from: Path = field(factory=Path.cwd)
+    gpu_wait: float = DEFAULT_WAIT_S
+    tell: Callable[[str], None] = say_nothing
 
     def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
         """The lock of a probe, from the store if this was asked before."""
@@ -97,7 +82,7 @@ class Prober:
         kept = self.store.get_resolution(probe.combination.resolution_key)
         if kept is None:
             return None
-        return self.store.get(self.key(probe, kept.lock) if kept.lock else _unresolvable_key(probe))
+        return self.store.get(self.key(probe, kept.lock) if kept.lock else unresolvable_key(probe))
 
     def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
         """Lock and environment of a probe, or the observation that answers it without a run."""
@@ -106,7 +91,7 @@ class Prober:
         begun = time.monotonic()
         resolution = self.resolve(probe, cancel=cancel)
         if resolution.lock is None:
-            key = _unresolvable_key(probe)
+            key = unresolvable_key(probe)
             unresolvable = self._unrun(probe, key, Outcome.UNRESOLVABLE, resolution.words, None, begun)
             return Prepared(probe, key, observation=unresolvable)
         return self.prepare_lock(probe, resolution.lock, drift=resolution.drift, begun=begun, cancel=cancel)
@@ -154,12 +139,36 @@ class Prober:
         return Prepared(probe, self.key(probe, lock), environment=Environment(interpreter.path, lock))
 
     def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
-        """Run a prepared probe and keep what was observed. Raises `Cancelled` when `cancel` is set."""
+        """Run a prepared probe and keep what was observed, on a GPU of its own where it runs on CUDA.
+
+        Where none was to be had in time, that is what is observed, and it is not kept: the next asking tries again.
+        Raises `Cancelled` when `cancel` is set.
+        """
         if prepared.observation is not None:
             return prepared.observation
         if prepared.environment is None:
             raise ValueError("nothing to run")
-        probe, environment = prepared.probe, prepared.environment
+        begun = time.monotonic()
+        with self._device(prepared.probe, cancel) as device:
+            if isinstance(device, NoGpu):
+                lock, failed = prepared.environment.lock, Outcome.DEVICE_FAILED
+                return self._unrun(prepared.probe, prepared.key, failed, device.words, lock, begun, keep=False)
+            return self._run(prepared, prepared.environment, device, cancel)
+
+    @contextlib.contextmanager
+    def _device(self, probe: Probe, cancel: threading.Event | None) -> Iterator[Gpu | NoGpu | None]:
+        """A GPU for one run, or None where the run needs none, or none is known of."""
+        if probe.combination.device is not Device.CUDA or not self.gpus:
+            yield None
+            return
+        pool = GpuPool(self.gpus, self.workspace.locks, self.gpu_wait, self.tell)
+        with pool.lease(probe.repro.gpu_memory or DEFAULT_NEED, cancel) as device:
+            yield device
+
+    def _run(
+        self, prepared: Prepared, environment: Environment, gpu: Gpu | None, cancel: threading.Event | None
+    ) -> Observation:
+        probe = prepared.probe
         log = self.store.log_path(prepared.key)
         started = datetime.now(UTC)
         ran = run_repro(
@@ -171,6 +180,7 @@ class Prober:
                 scratch_root=self.workspace.scratch,
                 pycache_prefix=environment.pycache,
                 pass_env=self.pass_env,
+                extra_env=gpu.variables if gpu is not None else {},
                 capability=self.capability,
                 invoked_from=self.invoked_from,
                 trace=probe.trace,
@@ -183,7 +193,7 @@ class Prober:
         observation = observation_of(
             probe,
             environment.lock,
-            ran,
+            ran if gpu is None else evolve(ran, machine={**gpu.facts, **ran.machine}),
             key=prepared.key,
             drift=prepared.drift,
             setup_s=prepared.setup_s,
@@ -208,93 +218,8 @@ class Prober:
         *,
         keep: bool = True,
     ) -> Observation:
-        observation = Observation(
-            key=key,
-            outcome=outcome,
-            repro=probe.repro.name,
-            repro_digest=probe.repro.digest,
-            device=probe.combination.device,
-            detail=f"{outcome.value}: {words}" if words else outcome.value,
-            params=probe.repro.params,
-            lock=lock,
-            requirements=probe.combination.requirements,
-            as_of=probe.combination.as_of.isoformat() if probe.combination.as_of else None,
-            setup_s=round(time.monotonic() - begun, 3),
-            started=datetime.now(UTC).isoformat(timespec="seconds"),
-            attempt=probe.attempt,
-            mixture=probe.mixture.label if probe.mixture else "",
-        )
+        setup_s = time.monotonic() - begun
+        observation = observation_without_run(probe, key, outcome, words, lock, setup_s=setup_s)
         if keep:
             self.store.put(observation)
         return observation
-
-
-def probe_key(probe: Probe, lock: Lock, *, gpus: tuple[Gpu, ...], capability: str) -> str:
-    """The address of what a probe shows where these GPUs are, or where the stand-in pretends this capability."""
-    device = probe.combination.device
-    machine = gpus[0].name if device is Device.CUDA and gpus else ""
-    if device is Device.EMULATED:
-        machine = f"capability {capability}"
-    mixture = f"{probe.mixture.id if probe.mixture else ''}{'+trace' if probe.trace else ''}"
-    return observation_key(lock, probe.repro, device, machine=machine, attempt=probe.attempt, mixture=mixture)
-
-
-def observation_of(
-    probe: Probe,
-    lock: Lock,
-    ran: Ran,
-    *,
-    key: str,
-    drift: tuple[str, ...],
-    setup_s: float,
-    started: str,
-    log: str,
-) -> Observation:
-    """The record of a run: `lock` is what was installed, `started` an ISO 8601 time, `log` relative to the results."""
-    return Observation(
-        key=key,
-        outcome=ran.outcome,
-        repro=probe.repro.name,
-        repro_digest=probe.repro.digest,
-        device=probe.combination.device,
-        detail=ran.detail,
-        exception=ran.exception,
-        exit_code=ran.exit_code,
-        metrics=dict(ran.metrics),
-        params=probe.repro.params,
-        lock=lock,
-        requirements=probe.combination.requirements,
-        as_of=probe.combination.as_of.isoformat() if probe.combination.as_of else None,
-        drift=drift,
-        machine=dict(ran.machine),
-        loaded={name: tuple(files) for name, files in ran.loaded.items()},
-        duration_s=round(ran.duration_s, 3),
-        setup_s=round(setup_s, 3),
-        peak_memory=ran.peak_memory,
-        started=started,
-        attempt=probe.attempt,
-        log=log,
-        mixture=probe.mixture.label if probe.mixture else "",
-        called=dict(ran.called),
-    )
-
-
-def next_attempt(probe: Probe) -> Probe:
-    """The same probe once more."""
-    return evolve(probe, attempt=probe.attempt + 1)
-
-
-def _unresolvable_key(probe: Probe) -> str:
-    return f"{probe.combination.resolution_key}-{probe.repro.digest[:6]}"
-
-
-def question_of(combination: Combination) -> dict[str, Any]:
-    """A question to the resolver in words, for who reads the store."""
-    return {
-        "python": combination.python,
-        "requirements": combination.requirements,
-        "holds": combination.holds,
-        "as_of": combination.as_of.isoformat() if combination.as_of else None,
-        "near": combination.near,
-        "asked": datetime.now(UTC).isoformat(timespec="seconds"),
-    }

@@ -1,0 +1,25 @@
+"""Sizes as people write them: "8 GiB" to bytes and back."""
+
+from __future__ import annotations
+
+import re
+
+_UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_SIZE = re.compile(rf"\s*(\d+(?:\.\d+)?)\s*({'|'.join(_UNITS)})\s*")
+
+
+def parse_size(text: str) -> int | None:
+    """The bytes that a size such as "8 GiB" or "20GB" means, or None where it is not of this form."""
+    match = _SIZE.fullmatch(text)
+    return int(float(match.group(1)) * _UNITS[match.group(2)]) if match else None
+
+
+def size_in_words(count: float) -> str:
+    """A number of bytes with its unit, two digits at least ("1.2 GiB", "740 MiB")."""
+    unit = "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if count < 1023.5:  # what would be rounded to 1024 reads better in the next unit
+            break
+        count /= 1024
+        unit = larger
+    return f"{count:.0f} {unit}" if unit == "B" or count >= 9.95 else f"{count:.1f} {unit}"

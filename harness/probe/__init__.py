@@ -1,0 +1,17 @@
+"""One probe: from a combination to an observation. Everything that searches goes this way."""
+
+from harness.probe.asked import Prepared, Probe, next_attempt
+from harness.probe.observing import observation_of, probe_key, question_of
+from harness.probe.prober import Prober
+from harness.run.process import Cancelled
+
+__all__ = [
+    "Cancelled",
+    "Prepared",
+    "Probe",
+    "Prober",
+    "next_attempt",
+    "observation_of",
+    "probe_key",
+    "question_of",
+]

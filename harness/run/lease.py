@@ -1,0 +1,134 @@
+"""A lease: a GPU for one probe alone, once it has enough memory free.
+
+A lease is a file lock named after the GPU: it holds between the lanes of this process and between all harnesses of
+this machine that share a cache folder, and the system takes it back from a process that dies.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from attrs import field, frozen
+from filelock import FileLock, Timeout
+
+from harness.model.size import size_in_words
+from harness.run.devices import Gpu, find_gpus
+from harness.run.process import Cancelled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+DEFAULT_WAIT_S = 600.0
+# A CUDA context with the libraries' workspaces takes some hundred MiB before a repro has made its first tensor.
+DEFAULT_NEED = 2**30
+_LOOK_S = 2.0  # nvidia-smi itself may take a second
+
+
+@frozen
+class NoGpu:
+    """Why no GPU was to be had, in one sentence."""
+
+    words: str
+
+
+def _pause(seconds: float, cancel: threading.Event | None) -> None:
+    (cancel or threading.Event()).wait(seconds)
+
+
+def say_nothing(words: str) -> None:
+    """For who has nobody to tell."""
+
+
+@frozen
+class GpuPool:
+    """The GPUs that probes may be given, and how long a probe waits for one.
+
+    `locks` is the folder of the file locks; `wait_s` limits, in seconds, the wait for memory that others use, not
+    the wait for another probe to end; `tell` hears one sentence when a wait begins. It keeps nothing in memory, so
+    it serves any number of threads.
+    """
+
+    gpus: tuple[Gpu, ...]
+    locks: Path
+    wait_s: float = DEFAULT_WAIT_S
+    tell: Callable[[str], None] = say_nothing
+    find: Callable[[], tuple[Gpu, ...]] = find_gpus
+    clock: Callable[[], float] = time.monotonic
+    pause: Callable[[float, threading.Event | None], None] = field(default=_pause)
+
+    @contextlib.contextmanager
+    def lease(self, needed: int, cancel: threading.Event | None = None) -> Iterator[Gpu | NoGpu]:
+        """A GPU with `needed` bytes free, for as long as the context lasts. Raises `Cancelled` once `cancel` is set."""
+        with contextlib.ExitStack() as held:
+            yield self._wait(needed, cancel, held)
+
+    def _wait(self, needed: int, cancel: threading.Event | None, held: contextlib.ExitStack) -> Gpu | NoGpu:
+        short_s, looked, has_told = 0.0, self.clock(), False
+        while True:
+            if cancel is not None and cancel.is_set():
+                raise Cancelled
+            listed = self._listed()
+            if listed and all(0 < gpu.memory < needed for gpu in listed):
+                largest = max(listed, key=lambda gpu: gpu.memory)
+                there, wanted = size_in_words(largest.memory), size_in_words(needed)
+                return NoGpu(f"{largest} has {there} of memory in all, {wanted} are needed")
+            in_use = False
+            for gpu in listed:
+                lock = FileLock(self.locks / f"gpu-{gpu.address}.lock", timeout=0)
+                try:
+                    held.enter_context(lock)
+                except Timeout:
+                    in_use = True
+                    continue
+                if _has_free(gpu, needed):
+                    return gpu
+                held.close()
+            now = self.clock()
+            short_s += 0.0 if in_use else now - looked
+            looked = now
+            if short_s >= self.wait_s:
+                return NoGpu(self._too_long(listed, needed))
+            if not has_told:
+                has_told = True
+                self.tell(self._waiting(listed, needed, in_use=in_use))
+            self.pause(_LOOK_S if in_use else min(_LOOK_S, self.wait_s - short_s), cancel)
+
+    def _listed(self) -> tuple[Gpu, ...]:
+        """The pool's GPUs as they are now, the one with most memory free first."""
+        wanted = {gpu.address for gpu in self.gpus}
+        found = [gpu for gpu in self.find() if gpu.address in wanted]
+        return tuple(sorted(found, key=lambda gpu: (-gpu.free, gpu.index)))
+
+    def _waiting(self, listed: tuple[Gpu, ...], needed: int, *, in_use: bool) -> str:
+        if in_use:
+            return f"waiting until another probe has ended: {_one_of(self.gpus)} takes one at a time"
+        limit = f"at most {_duration(self.wait_s)} (--gpu-wait changes it)"
+        return f"waiting for memory, {limit}: {_memory(listed, needed)} free"
+
+    def _too_long(self, listed: tuple[Gpu, ...], needed: int) -> str:
+        if not listed:
+            return f"nvidia-smi has not listed {_one_of(self.gpus)} for {_duration(self.wait_s)}"
+        return f"{_memory(listed, needed)} free for {_duration(self.wait_s)}"
+
+
+def _has_free(gpu: Gpu, needed: int) -> bool:
+    return gpu.free >= needed or not gpu.memory  # a GPU that shares the machine's memory tells none of its own
+
+
+def _memory(listed: tuple[Gpu, ...], needed: int) -> str:
+    if not listed:
+        return "nvidia-smi lists no GPU with memory"
+    others = f", the most of {len(listed)} GPUs," if len(listed) > 1 else ""
+    return f"{listed[0]} had{others} {size_in_words(listed[0].free)} of the {size_in_words(needed)} needed"
+
+
+def _one_of(gpus: tuple[Gpu, ...]) -> str:
+    return str(gpus[0]) if len(gpus) == 1 else f"each of the {len(gpus)} GPUs"
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min" if seconds >= 120 else f"{seconds:g} s"

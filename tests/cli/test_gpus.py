@@ -1,0 +1,93 @@
+"""`--device cuda`: each probe gets a GPU of its own, and a GPU that is full is waited for and never blamed."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from support import SIGNED
+
+PEEK = """
+import json, os, time
+from pathlib import Path
+import brittle
+place = Path(os.environ["MEETING"])
+mine = place / os.environ["CUDA_VISIBLE_DEVICES"]
+mine.touch(exist_ok=False)  # another probe on this GPU would have made it
+until = time.monotonic() + 20
+while brittle.NUMBER in (2, 7) and len(list(place.iterdir())) < 2 and time.monotonic() < until:
+    time.sleep(0.02)
+met = len(list(place.iterdir()))
+time.sleep(0.1)
+mine.unlink()
+print("on", os.environ["CUDA_VISIBLE_DEVICES"], "beside", met - 1)
+with open(os.environ["HARNESS_METRICS"], "w") as file:
+    json.dump({"met": met}, file)
+brittle.step()
+"""
+
+
+@pytest.fixture
+def smi(tmp_path):
+    """Makes a program that lists GPUs as nvidia-smi does; the PATH that has it."""
+
+    def make(*rows):
+        folder = tmp_path / "bin"
+        folder.mkdir(exist_ok=True)
+        program = folder / "nvidia-smi"
+        listing = "\n".join(
+            f"{index}, {name}, 15109, {free}, 550.54, GPU-{index}, 7.5" for index, (name, free) in enumerate(rows)
+        )
+        program.write_text(f"#!/bin/sh\ncat <<'.'\n{listing}\n.\n")
+        program.chmod(0o755)
+        return f"{folder}{os.pathsep}{os.environ['PATH']}"
+
+    return make
+
+
+def records(harness):
+    return [json.loads(p.read_text()) for p in (harness.folder / "results" / "observations").glob("*/*.json")]
+
+
+def test_two_lanes_have_a_gpu_each_and_one_of_another_kind_is_left_out(harness, write_repro, smi, tmp_path):
+    write_repro("brittle", tool=f'device = "cuda"\n{SIGNED}', body=PEEK)
+    (tmp_path / "meeting").mkdir()
+    command = ["bisect", "brittle", "--good", "1.2", "--bad", "1.7", "--depth", "release", "--lanes", "2"]
+    ended = harness(
+        *command,
+        "--pass-env",
+        "MEETING",
+        MEETING=str(tmp_path / "meeting"),
+        PATH=smi(("NVIDIA A100", 15000), ("NVIDIA T4", 15000), ("NVIDIA T4", 14000)),
+        CUDA_VISIBLE_DEVICES=None,
+    )
+    assert "brittle 1.6 broke it: 1.5 is good" in ended.stdout
+    assert "Runs on GPU 2 x NVIDIA T4, driver 550.54" in ended.stderr
+    assert "Left out, as of another kind: GPU 0 (NVIDIA A100)" in ended.stderr
+    seen = records(harness)
+    assert {record["machine"]["gpu"] for record in seen} == {1, 2}
+    assert {(record["machine"]["name"], record["device"]) for record in seen} == {("NVIDIA T4", "cuda")}
+    assert max(record["metrics"]["met"] for record in seen) == 2
+
+
+def test_a_full_gpu_is_a_skip_with_its_reason_that_is_not_kept(harness, write_repro, smi):
+    write_repro("brittle", tool=f'device = "cuda"\ngpu-memory = "4 GiB"\n{SIGNED}')
+    command = ["probe", "brittle_step", "--with", "brittle==1.6", "--gpu-wait", "0"]
+    full = harness(*command, PATH=smi(("NVIDIA T4", 1229)), CUDA_VISIBLE_DEVICES=None)
+    assert full.code == 3
+    assert "skip device-failed: GPU 0 (NVIDIA T4) had 1.2 GiB of the 4.0 GiB needed free for 0 s" in full.stdout
+    assert records(harness) == []
+    free = harness(*command, PATH=smi(("NVIDIA T4", 15000)), CUDA_VISIBLE_DEVICES=None)
+    assert free.code == 1
+    assert "cuda (NVIDIA T4)" in free.stdout
+
+
+def test_one_gpu_serves_two_lanes_one_after_the_other(harness, write_repro, smi, tmp_path):
+    write_repro("brittle", tool=f'device = "cuda"\n{SIGNED}', body=PEEK.replace("in (2, 7)", "== -1"))
+    (tmp_path / "meeting").mkdir()
+    command = ["bisect", "brittle", "--good", "1.4", "--bad", "1.7", "--depth", "release", "--lanes", "2"]
+    environ = {"MEETING": str(tmp_path / "meeting"), "PATH": smi(("NVIDIA T4", 15000))}
+    ended = harness(*command, "--pass-env", "MEETING", CUDA_VISIBLE_DEVICES=None, **environ)
+    assert "brittle 1.6 broke it: 1.5 is good" in ended.stdout
+    assert {record["metrics"]["met"] for record in records(harness)} == {1.0}

@@ -1,0 +1,162 @@
+"""Leases of GPUs: one probe at a time on each, with enough memory, for a limited wait that can be called off."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import pytest
+from attrs import define, evolve, field
+
+from harness.run.devices import Gpu
+from harness.run.lease import GpuPool, NoGpu
+from harness.run.process import Cancelled
+
+GIB = 2**30
+T4 = Gpu(0, "NVIDIA T4", 15 * GIB, 14 * GIB, "550.54", "GPU-a")
+TWIN = evolve(T4, index=1, uuid="GPU-b")
+
+
+@define
+class Time:
+    """Time that passes by pausing alone; `events` happen at their second."""
+
+    now: float = 0.0
+    events: dict[float, object] = field(factory=dict)
+
+    def clock(self):
+        """The second that it is."""
+        return self.now
+
+    def pause(self, seconds, cancel):
+        """Let time pass, and happen what happens."""
+        self.now += seconds
+        for at in [at for at in self.events if at <= self.now]:
+            self.events.pop(at)()
+
+
+@pytest.fixture
+def pool_of(tmp_path):
+    """A pool with listings that are made up, and what it told."""
+
+    def make(*listings, wait_s=600.0, time=None, gpus=None):
+        time = time or Time()
+        told, left = [], list(listings)
+        find = lambda: left.pop(0) if len(left) > 1 else left[0]  # noqa: E731
+        return GpuPool(gpus or listings[0], tmp_path, wait_s, told.append, find, time.clock, time.pause), told, time
+
+    return make
+
+
+def test_the_gpu_with_most_memory_free_is_leased_first(pool_of):
+    pool, told, time = pool_of((evolve(T4, free=2 * GIB), TWIN))
+    with pool.lease(GIB) as gpu:
+        assert gpu == TWIN
+    assert (told, time.now) == ([], 0.0)
+
+
+def test_each_gpu_takes_one_probe_at_a_time(pool_of):
+    pool, told, time = pool_of((T4, TWIN))
+    with pool.lease(GIB) as first, pool.lease(GIB) as second:
+        assert {first, second} == {T4, TWIN}
+        called_off = threading.Event()
+        time.events[4.0] = called_off.set
+        with pytest.raises(Cancelled), pool.lease(GIB, called_off):
+            pass
+    assert told == ["waiting until another probe has ended: each of the 2 GPUs takes one at a time"]
+    with pool.lease(GIB) as again:
+        assert again == T4
+
+
+def test_waiting_for_another_probe_has_no_limit(pool_of):
+    time = Time()
+    pool, _, _ = pool_of((T4,), wait_s=10, time=time)
+    other = pool.lease(GIB)
+    other.__enter__()
+    time.events[3600.0] = lambda: other.__exit__(None, None, None)
+    with pool.lease(GIB) as gpu:
+        assert gpu == T4
+    assert time.now == 3600.0
+
+
+def test_another_process_that_dies_gives_its_gpu_back(pool_of, tmp_path):
+    code = "import sys, filelock\nlock = filelock.FileLock(sys.argv[1])\nlock.acquire()\nprint(1, flush=True)\ninput()"
+    command = [sys.executable, "-c", code, str(tmp_path / "gpu-GPU-a.lock")]
+    holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    with holder:
+        assert holder.stdout.readline()
+        pool, _, time = pool_of((T4,), wait_s=1)
+
+        def die():
+            holder.kill()
+            holder.wait()
+
+        time.events[100.0] = die
+        with pool.lease(GIB) as gpu:
+            assert (gpu, time.now) == (T4, 100.0)
+
+
+def test_memory_that_comes_free_in_time_is_waited_for(pool_of):
+    full = (evolve(T4, free=GIB),)
+    pool, told, time = pool_of(full, full, (T4,))
+    with pool.lease(4 * GIB) as gpu:
+        assert gpu == T4
+    assert time.now == 4.0
+    assert told == [
+        "waiting for memory, at most 10 min (--gpu-wait changes it): "
+        "GPU 0 (NVIDIA T4) had 1.0 GiB of the 4.0 GiB needed free"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wait_s", "listing", "words"),
+    [
+        (
+            600,
+            (evolve(T4, free=int(1.2 * GIB)),),
+            "GPU 0 (NVIDIA T4) had 1.2 GiB of the 4.0 GiB needed free for 10 min",
+        ),
+        (
+            3,
+            (evolve(T4, free=GIB), evolve(TWIN, free=2 * GIB)),
+            "GPU 1 (NVIDIA T4) had, the most of 2 GPUs, 2.0 GiB of the 4.0 GiB needed free for 3 s",
+        ),
+        (3, (), "nvidia-smi has not listed GPU 0 (NVIDIA T4) for 3 s"),
+    ],
+)
+def test_the_wait_for_memory_ends_at_its_limit_and_says_what_was_missing(pool_of, wait_s, listing, words):
+    pool, _, time = pool_of(listing, wait_s=wait_s, gpus=listing or (T4,))
+    with pool.lease(4 * GIB) as nothing:
+        assert nothing == NoGpu(words)
+    assert time.now == wait_s
+    with evolve(pool, find=lambda: (T4, TWIN)).lease(4 * GIB) as gpu:
+        assert gpu.address in {one.address for one in pool.gpus}
+
+
+def test_what_no_gpu_can_ever_have_is_not_waited_for(pool_of):
+    pool, told, time = pool_of((T4, TWIN))
+    with pool.lease(40 * GIB) as nothing:
+        assert nothing == NoGpu("GPU 0 (NVIDIA T4) has 15 GiB of memory in all, 40 GiB are needed")
+    assert (told, time.now) == ([], 0.0)
+
+
+def test_a_gpu_that_tells_no_memory_and_one_that_is_not_of_the_pool(pool_of):
+    shared = evolve(T4, memory=0, free=0)
+    pool, _, _ = pool_of((TWIN, shared), gpus=(shared,))
+    with pool.lease(40 * GIB) as gpu:
+        assert gpu == shared
+
+
+def test_a_wait_that_is_called_off_ends_at_once_and_holds_nothing(pool_of):
+    cancel = threading.Event()
+    cancel.set()
+    pool, _, _ = pool_of((T4,))
+    with pytest.raises(Cancelled), pool.lease(GIB, cancel):
+        pass
+    pool = GpuPool((T4,), pool.locks, find=lambda: (evolve(T4, free=0),), tell=lambda words: cancel.set())
+    cancel.clear()
+    with pytest.raises(Cancelled), pool.lease(GIB, cancel):
+        pass
+    with evolve(pool, find=lambda: (T4,)).lease(GIB) as gpu:
+        assert gpu == T4
