@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from harness.cli.private import private_of, unknown_here
-from harness.report.matrix_building import MatrixStanding, make_matrix_content
+from harness.report.matrix_building import make_matrix_content
+from harness.report.matrix_record import MatrixStanding
 from harness.report.render import render_record
 from harness.report.templating import filled
 

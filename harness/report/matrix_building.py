@@ -7,7 +7,7 @@ from collections import Counter
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from harness.investigation.standing import NOT_RUN
 from harness.matrix.cells import PACKAGES
@@ -16,7 +16,7 @@ from harness.report.heat_map import heat_maps, neighbours, state_class
 from harness.report.matrix_charts import plots
 from harness.report.matrix_content import Count, MatrixContent
 from harness.report.matrix_panels import Panels
-from harness.report.matrix_record import make_record
+from harness.report.matrix_record import MatrixStanding, make_record
 from harness.report.phrases import device_worth
 from harness.report.pivot import Pivot, axis_name, labels, pivot
 from harness.report.redact import Private, redacted
@@ -32,23 +32,6 @@ if TYPE_CHECKING:
 _WORDS = (*(verdict.value for verdict in (Verdict.BAD, Verdict.GOOD, Verdict.SKIP)), NOT_RUN)
 _READINGS = 12  # columns that are told in words
 _SPANS = 6  # of each, changes that are told
-
-
-@frozen
-class MatrixStanding:
-    """A matrix to report on: `standings` in the order of its cells, `written` an ISO 8601 time in UTC.
-
-    `command` is what was typed; `left_out` are releases (or cells) and why; `pass_env` names variables whose values
-    repros saw; `withheld` says why logs and messages must not be shown, "" where they may.
-    """
-
-    name: str
-    standings: tuple[Standing, ...]
-    written: str
-    command: str
-    left_out: tuple[tuple[str, str], ...] = ()
-    pass_env: tuple[str, ...] = ()
-    withheld: str = ""
 
 
 def make_matrix_content(

@@ -4,11 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from attrs import frozen
+
 if TYPE_CHECKING:
     from harness.investigation.standing import Standing
-    from harness.report.matrix_building import MatrixStanding
 
 SCHEMA = 1
+
+
+@frozen
+class MatrixStanding:
+    """A matrix to report on: `standings` in the order of its cells, `written` an ISO 8601 time in UTC.
+
+    `command` is what was typed; `left_out` are releases (or cells) and why; `pass_env` names variables whose values
+    repros saw; `withheld` says why logs and messages must not be shown, "" where they may.
+    """
+
+    name: str
+    standings: tuple[Standing, ...]
+    written: str
+    command: str
+    left_out: tuple[tuple[str, str], ...] = ()
+    pass_env: tuple[str, ...] = ()
+    withheld: str = ""
 
 
 def make_record(matrix: MatrixStanding) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from harness.investigation.standing import Standing
 from harness.matrix import Cell
 from harness.model import Combination, Judgement, Observation, Outcome, Repro, Signature, Verdict
 from harness.probe import Probe
-from harness.report.matrix_building import MatrixStanding
+from harness.report.matrix_record import MatrixStanding
 
 REPRO = Repro(name="sale", digest="d", dependencies=("shop", "till"), summary="Sells a thing.")
 SIGNATURE = Signature(exception="ValueError", message="no price")
