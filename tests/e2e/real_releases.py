@@ -134,3 +134,53 @@ def test_the_history_of_the_bug(tmp_path: Path) -> None:
     assert (window["last_bad"], window["fixed_in"]) == ("4.57.6", "5.0.0")
     assert history["probes"] * 3 < history["tried"]
     assert json.loads(again.stdout)["probes"] == 0
+
+
+def finest_of(answer: dict[str, Any]) -> tuple[bool, list[str], list[str], list[str]]:
+    """Whether it is proved, and packages, files and functions of the finest level."""
+    finest = answer["culprit"][-1]
+    assert finest["level"] == "region"
+    functions = [region["function"] for region in finest["regions"]]
+    return finest["proved"], [text.split()[0] for text in finest["packages"]], finest["files"], functions
+
+
+TRAINER = (["transformers"], ["transformers/trainer.py"])
+
+
+def test_the_line_that_multiplied_gradients(bisect: Bisect) -> None:
+    """Nothing is raised: a number tells. 4.46.0 lies between and is yanked, which is said."""
+    answer = bisect(
+        "transformers", "--repro", "gradient_accumulation", "--param", "case=full-window", "--depth", "region"
+    )
+    assert (answer["last_good"], answer["first_bad"]) == ("4.45.2", "4.46.1")
+    assert "Between them, and not tried: 4.46.0 (yanked)." in answer["sentence"]
+    assert finest_of(answer) == (True, *TRAINER, ["Trainer.training_step"])
+
+
+def test_the_lines_that_mended_it_in_a_file_that_can_not_be_put_back(bisect: Bisect) -> None:
+    """trainer.py of 4.47.1 imports what 4.48.0 lacks; the lines are found inside it."""
+    answer = bisect(
+        *("transformers", "--repro", "gradient_accumulation", "--param", "case=full-window-fix", "--find-fix"),
+        *("--depth", "region"),
+    )
+    assert (answer["last_bad"], answer["first_good"]) == ("4.47.1", "4.48.0")
+    assert finest_of(answer) == (True, *TRAINER, ["Trainer.get_batch_samples"])
+
+
+def test_the_decorator_that_is_gone(bisect: Bisect) -> None:
+    """Two packages have to move together; the lines are in one of them."""
+    answer = bisect("transformers", "--repro", "trainer_tokenizer", "--depth", "region")
+    assert (answer["last_good"], answer["first_bad"]) == ("4.57.6", "5.0.0")
+    assert finest_of(answer) == (True, *TRAINER, ["", "Trainer.__init__"])
+
+
+def test_a_companion_that_can_not_be_imported_is_a_skip(tmp_path: Path) -> None:
+    """peft 0.18.0 needs a module that transformers 4.51.3 lacks: that is not the bug."""
+    pins = ("unsloth-zoo==2025.11.3", "unsloth==2025.11.2", "transformers==4.51.3", "peft==0.18.0")
+    asked = [word for pin in pins for word in ("--with", pin)]
+    command = [sys.executable, "-m", "harness", "probe", "unsloth_whisper_lora", "--device", "emulated", *asked]
+    command += ["--hold", "torch==2.8.0", "--as-of", "2026-01-20", "--results", str(tmp_path / "results")]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 3, ended.stderr
+    assert ended.stdout.startswith("skip failed differently")
+    assert "No module named 'transformers.modeling_layers'" in ended.stdout
