@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import tempfile
 import traceback
@@ -12,17 +13,6 @@ from rich.console import Console
 from rich.text import Text
 
 from harness import __version__
-from harness.cli.absorb import absorb
-from harness.cli.bisect import bisect
-from harness.cli.bundle import bundle
-from harness.cli.history import history
-from harness.cli.housekeeping import clean, doctor
-from harness.cli.issues import issues, upstream
-from harness.cli.matrix import matrix
-from harness.cli.nightly import nightly
-from harness.cli.probe import probe
-from harness.cli.report import report
-from harness.cli.results import results
 from harness.errors import HarnessError, HarnessFault, Interrupted
 
 _EXIT_CODES = """\b
@@ -39,8 +29,35 @@ Exit codes:
 """
 
 
+# Each command's module below this package; it is imported only where the command is meant.
+_MODULES = {
+    "bisect": "bisect",
+    "history": "history",
+    "probe": "probe",
+    "matrix": "matrix",
+    "nightly": "nightly",
+    "issues": "issues",
+    "upstream": "issues",
+    "bundle": "bundle",
+    "absorb": "absorb",
+    "report": "report",
+    "results": "results",
+    "doctor": "housekeeping",
+    "clean": "housekeeping",
+}
+
+
 class _Group(click.Group):
-    """A group that turns our errors into one sentence and an exit code."""
+    """A group that imports a command when it is meant, and turns our errors into one sentence and an exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's own signature
+        return list(_MODULES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in _MODULES:
+            return None
+        command: click.Command = getattr(importlib.import_module(f"harness.cli.{_MODULES[cmd_name]}"), cmd_name)
+        return command
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -82,11 +99,6 @@ def tell(error: HarnessError) -> None:
 @click.version_option(__version__, prog_name="harness")
 def cli() -> None:
     """Find which release of which package broke a training step, and prove it."""
-
-
-_COMMANDS = (bisect, history, probe, matrix, nightly, issues, upstream, bundle, absorb, report, results, doctor, clean)
-for command in _COMMANDS:
-    cli.add_command(command)
 
 
 def main() -> None:

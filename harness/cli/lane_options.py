@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 from attrs import frozen
 
-from harness.cluster import ClusterProber, Connection
 from harness.lanes import LocalLanes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from harness.cli.wiring import Workshop
+    from harness.cluster import ClusterProber
     from harness.model import Device
     from harness.probers import Probing
     from harness.run.devices import Gpu
@@ -71,6 +71,9 @@ def open_place(
     if scheduler is None:
         yield Place(workshop, lanes)
         return
+    # Only a command with a scheduler pays for what it takes to speak to one.
+    from harness.cluster import ClusterProber, Connection
+
     connection = Connection.open(scheduler, tell)
     try:
         yield Place(workshop, lanes, ClusterProber.over(connection, workshop.prober))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import click
 import pytest
 from wheelhouse import free_port_url
 
@@ -190,8 +191,14 @@ def test_an_option_that_does_not_exist_is_refused_by_its_name(harness):
     assert "Traceback" not in ended.stderr
 
 
-@pytest.mark.parametrize("command", [[], *([name] for name in cli.commands)])
+@pytest.mark.parametrize("command", [[], *([name] for name in cli.list_commands(click.Context(cli)))])
 def test_every_command_has_help(harness, command):
     ended = harness(*command, "--help")
     assert ended.code == 0
     assert ended.stdout.startswith("Usage: harness")
+
+
+def test_a_misspelt_command_is_one_sentence(harness):
+    ended = harness("bisekt")
+    assert ended.code == 2
+    assert "No such command 'bisekt'" in ended.stderr
