@@ -254,12 +254,21 @@ def _requirements(question: Question, repro: Repro, subject: str) -> tuple[str, 
 def merged_requirements(
     own: tuple[str, ...], given: tuple[str, ...], left_out: Collection[str] = frozenset()
 ) -> tuple[str, ...]:
-    """What is given, and of a repro's `own` requirements those for projects neither given nor `left_out`.
+    """A repro's `own` requirements less those `left_out`, what is given in place of those for the same project.
 
-    Raises `UserMistake` where what is given is not a requirement.
+    What is given besides comes last. Raises `UserMistake` where what is given is not a requirement.
     """
-    said = {required_name(requirement) for requirement in given} | set(left_out)
-    return (*(text for text in own if normalized_name(Requirement(text).name) not in said), *given)
+    said: dict[str, list[str]] = {}
+    for requirement in given:
+        said.setdefault(required_name(requirement), []).append(requirement)
+    merged: list[str] = []
+    for text in own:
+        name = normalized_name(Requirement(text).name)
+        if name in said:
+            merged += said.pop(name)
+        elif name not in left_out:
+            merged.append(text)
+    return (*merged, *(requirement for rest in said.values() for requirement in rest))
 
 
 def _companions(as_of: str, near: str) -> str:

@@ -21,6 +21,10 @@ class Device(enum.StrEnum):
     EMULATED = "emulated"
 
 
+def _unique(values: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(values))
+
+
 def _sorted_unique(values: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sorted(set(values)))
 
@@ -29,13 +33,14 @@ def _sorted_unique(values: tuple[str, ...]) -> tuple[str, ...]:
 class Combination:
     """One point of the space that is searched.
 
-    `requirements` are PEP 508 strings; `holds` are requirements kept where the rest allows it; `near` is
-    the id of a lock whose versions are kept where possible (None: the newest); `as_of` caps every upload
-    time (None: today's index); `prereleases` and `from_source` name projects.
+    `requirements` are PEP 508 strings in the order in which a user asks: of several ways to meet them a resolver takes
+    the one with the newest release of the first. `holds` are requirements kept where the rest allows it; `near` is the
+    id of a lock whose versions are kept where possible (None: the newest); `as_of` caps every upload time (None:
+    today's index); `prereleases` and `from_source` name projects.
     """
 
     python: str
-    requirements: tuple[str, ...] = field(converter=_sorted_unique)
+    requirements: tuple[str, ...] = field(converter=_unique)
     holds: tuple[str, ...] = field(default=(), converter=_sorted_unique)
     as_of: datetime | None = None
     near: str | None = None

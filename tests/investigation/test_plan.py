@@ -51,7 +51,7 @@ def test_the_repros_bounds_fill_in_where_they_fit(plan):
 def test_what_the_user_says_takes_the_place_of_the_repros_requirement(plan):
     dependencies = '["brittle>=1", "helper==2.0", "other"]'
     made = plan(dependencies=dependencies, tool=BOUNDS, with_=("Helper==3.0",), hold=("other==1",))
-    assert made.combination(0, None).requirements == ("Helper==3.0", "brittle==1.2", "other")
+    assert made.combination(0, None).requirements == ("Helper==3.0", "other", "brittle==1.2")
     assert made.holds == ("other==1",)
     assert plan(tool=BOUNDS).holds == ("helper==1.0", "other==2")
 

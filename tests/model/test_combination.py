@@ -11,8 +11,11 @@ from harness.model import Combination, Device
 ASKED = Combination("3.11.7", ("b", "a==1"))
 
 
-def test_order_and_repetition_do_not_matter():
-    assert Combination("3.11.7", ("a==1", "b", "a==1")) == ASKED
+def test_repetition_does_not_matter_and_the_order_of_requirements_does():
+    """A resolver favours what is asked for first."""
+    assert Combination("3.11.7", ("b", "a==1", "b")) == ASKED
+    assert Combination("3.11.7", ("a==1", "b")).resolution_key != ASKED.resolution_key
+    assert evolve(ASKED, holds=("d", "c", "d")) == evolve(ASKED, holds=("c", "d"))
 
 
 def test_the_device_does_not_change_the_question():
