@@ -167,9 +167,13 @@ class WindowScan:
                 yield _Stretch(tuple(gaps), inner and told[low] is not told[high])
 
     def _scan_points(self, gap: range, told: Mapping[int, Verdict]) -> list[int]:
-        """The points that keep the gaps narrow enough: half as wide beside a skip, which saw nothing."""
-        beside_skip = Verdict.SKIP in (told.get(gap.start - 1), told.get(gap.stop))
-        widest = (self.stride - 1) // 2 if beside_skip else self.stride - 1
+        """The points that keep the gaps narrow enough: half as wide beside a skip, which saw nothing.
+
+        Only what is narrow already is halved, so that a skip at one end of a long gap does not halve all of it.
+        """
+        widest = self.stride - 1
+        if len(gap) <= widest and Verdict.SKIP in (told.get(gap.start - 1), told.get(gap.stop)):
+            widest //= 2
         points = -(-(len(gap) + 1) // (widest + 1)) - 1
         return cut_gap(gap, points)
 
