@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,13 +26,17 @@ from harness.errors import NoSpace
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from harness.environment.interpreter import Interpreter
     from harness.environment.workspace import Workspace
     from harness.model import Lock, Pin
 
 _WORTH_TELLING = 100 * 2**20
+
+
+# What uv says where it took a file that the lock does not name: one that was added to the release after the lock's day.
+_OTHER_FILE = "Hash mismatch"
 
 
 @frozen
@@ -140,8 +145,11 @@ class Builder:
         requirements = partial / "requirements.txt"
         requirements.write_text(lock.as_requirements(), encoding="utf-8")
         try:
-            for call in (self._venv(partial), self._install_into(partial, lock, requirements)):
+            install = self._install_into(partial, lock, requirements)
+            for call in (self._venv(partial), install):
                 answer = self.uv.call("--quiet", *call, cwd=partial, cancel=cancel)
+                if answer.returncode != 0 and call is install and _OTHER_FILE in answer.words:
+                    answer = self.uv.call("--quiet", *call, *_not_newer(lock), cwd=partial, cancel=cancel)
                 if answer.returncode != 0:
                     return spoken_by_uv(answer.words)
         finally:
@@ -160,6 +168,17 @@ class Builder:
         if all(pin.sha256 for pin in lock.pins):
             options.append("--require-hashes")
         return ["pip", "install", *options, "--python", partial / "bin" / "python", "--requirements", requirements]
+
+
+def _not_newer(lock: Lock) -> Iterator[str]:
+    """Options that leave out files of a locked release that came later than all that the lock knows of."""
+    for pin in lock.pins:
+        if pin.uploaded:
+            yield from ("--exclude-newer-package", f"{pin.name}={_a_second_after(pin.uploaded)}")
+
+
+def _a_second_after(moment: str) -> str:
+    return (datetime.fromisoformat(moment) + timedelta(seconds=1)).isoformat()
 
 
 def site_packages(folder: Path, built_at: Path | None = None) -> Path:

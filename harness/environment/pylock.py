@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from datetime import datetime
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
@@ -62,12 +63,20 @@ def _pin(package: dict[str, object], tags: Sequence[Tag]) -> Pin:
         sha256=_digest(chosen),
         size=chosen.get("size") if isinstance(chosen, dict) else None,
         siblings=tuple(_digest(wheel) for wheel in wheels if wheel is not best and _digest(wheel)),
+        uploaded=_newest(wheels or [chosen]),
     )
 
 
 def _digest(file: object) -> str:
     hashes = file.get("hashes", {}) if isinstance(file, dict) else {}
     return str(hashes.get("sha256", ""))
+
+
+def _newest(files: Sequence[object]) -> str:
+    """When the newest of some files came, "" where one does not say."""
+    times = [file.get("upload-time") if isinstance(file, dict) else None for file in files]
+    dated = [time for time in times if isinstance(time, datetime)]
+    return max(dated).isoformat() if dated and len(dated) == len(times) else ""
 
 
 def _file_name(file: object) -> str:

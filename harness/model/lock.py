@@ -23,6 +23,7 @@ class Pin:
     `sha256` and `wheel` are empty for what was found in an environment that the harness did not build.
     `size` is in bytes, None if the index does not say. `siblings` are the SHA-256 of the other files of this version
     that the interpreter accepts too: of a few projects the installer's taste differs from the order of the tags.
+    `uploaded` is when the newest of these files came (ISO 8601), "" if the index does not say.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Pin:
     sha256: str = ""
     size: int | None = field(default=None, eq=False, order=False)
     siblings: tuple[str, ...] = field(default=(), eq=False, order=False)
+    uploaded: str = field(default="", eq=False, order=False)
 
     @property
     def digests(self) -> tuple[str, ...]:

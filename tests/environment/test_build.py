@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 from attrs import evolve
-from support import repro_text
+from support import make_parts, repro_text
+from wheelhouse import Wheelhouse
 
-from harness.environment import Environment, Uninstallable
+from harness.environment import Environment, PipSettings, Uninstallable
 from harness.environment.build import site_packages
 from harness.environment.bytecode import below
 from harness.errors import UserMistake
@@ -112,3 +115,18 @@ def test_an_interpreter_is_found_by_path_and_says_what_is_beside_it(parts, inter
     assert foreign_lock(found).pins == (Pin("brittle", "1.2"),)
     with pytest.raises(UserMistake, match="is not a Python"):
         find_interpreter(str(built.folder / "harness.json"), parts.resolver.uv)
+
+
+def test_a_file_of_the_same_release_that_the_lock_does_not_know_is_not_taken(tmp_path, uv_cache, interpreter):
+    """Another index has it, without a date, and it suits this Python better."""
+    house, other = Wheelhouse(tmp_path / "main"), Wheelhouse(tmp_path / "other")
+    house.add("grown", "1.0", files={"grown.py": "WHICH = 1\n"}, uploaded="2024-01-01T12:00:00Z")
+    better = f"py{''.join(interpreter.version.split('.')[:2])}-none-any"
+    other.add("grown", "1.0", files={"grown.py": "WHICH = 2\n"}, tag=better, uploaded=None)
+    settings = PipSettings(index_url=house.url, extra_index_urls=(other.url,))
+    parts = make_parts(tmp_path, settings, uv_cache, interpreter)
+    day = datetime(2024, 1, 2, tzinfo=UTC)
+    answer = parts.resolver.resolve(Combination(interpreter.version, ("grown",), as_of=day))
+    built = parts.builder.build(answer.lock)
+    assert isinstance(built, Environment), built
+    assert (site_packages(built.folder) / "grown.py").read_text() == "WHICH = 1\n"
