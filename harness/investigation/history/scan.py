@@ -110,6 +110,7 @@ class Scanning:
             if observation is None and prober.store.get_resolution(probe.combination.resolution_key) is None:
                 seen = self._seen() if seen is None else seen
                 if str(plan.releases[position].version) in seen:
+                    self.watcher.preparing(position)
                     prober.resolve(probe)
                     observation = prober.known(probe)
             if observation is not None:
