@@ -13,12 +13,14 @@ from rich.text import Text
 
 from harness.investigation import Level, Watcher
 from harness.model import Judgement, Observation, Signature, Verdict
-from harness.terminal.clock import Clock
+from harness.terminal.clock import Clock, duration
 from harness.terminal.scene import Scene, heading, name_of, picture, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
     from types import TracebackType
+
+_RESOLVED_S = 2.0  # what the resolver takes for one lock, its index pages at hand
 
 STYLE = {Verdict.GOOD: "green", Verdict.BAD: "red", Verdict.SKIP: "yellow"}
 
@@ -27,6 +29,9 @@ class QuietView(Watcher):
     """Shows nothing (`--json`)."""
 
     def begin(self, progress: Scene) -> None:
+        """Nothing to show."""
+
+    def looking_up(self, releases: int) -> None:
         """Nothing to show."""
 
     def captured(self, signature: Signature) -> None:
@@ -64,6 +69,10 @@ class PlainView(Watcher):
         self._progress = progress
         for line in heading(progress):
             self._print(line)
+
+    def looking_up(self, releases: int) -> None:
+        """Print that it takes a while before anything runs."""
+        self._print(looking_up(releases))
 
     def captured(self, signature: Signature) -> None:
         """Print how the bug will be recognised."""
@@ -128,6 +137,10 @@ class LiveView(Watcher):
         self._progress = progress
         for line in heading(progress):
             self.console.print(Text(line, style="dim"))
+
+    def looking_up(self, releases: int) -> None:
+        """Print that it takes a while before anything runs."""
+        self.console.print(Text(looking_up(releases), style="dim"))
 
     def captured(self, signature: Signature) -> None:
         """Print how the bug will be recognised."""
@@ -200,3 +213,10 @@ class LiveView(Watcher):
             )
         left = self._progress.search.remaining()
         return Group(picture(self._progress), rows, Text(self._clock.left(left) if left else "", style="dim"))
+
+
+def looking_up(releases: int) -> str:
+    """The sentence on releases that were seen before with other companions."""
+    what = "1 release that was" if releases == 1 else f"{releases} releases that were"
+    about = duration(releases * _RESOLVED_S)
+    return f"looking up what {what} seen before, with other companions, come to now: perhaps {about}"

@@ -90,3 +90,10 @@ def test_the_heading_says_what_was_chosen(scene):
 @pytest.mark.parametrize(("seconds", "text"), [(0.4, "0 s"), (89, "89 s"), (90, "2 min"), (7200, "2.0 h")])
 def test_durations_are_in_the_unit_that_reads_best(seconds, text):
     assert duration(seconds) == text
+
+
+def test_a_scan_says_how_long_it_looks_things_up():
+    out = io.StringIO()
+    PlainView(Console(file=out, width=60)).looking_up(90)
+    assert "looking up what 90 releases that were seen before" in out.getvalue()
+    assert out.getvalue().endswith("perhaps 3 min\n")

@@ -55,6 +55,10 @@ class HistoryWatcher(Watcher[int], Protocol):
         """No signature was given; this one was taken from the first failing run."""
         ...
 
+    def looking_up(self, releases: int) -> None:
+        """So many releases were seen before with other companions, and are resolved to see what they come to now."""
+        ...
+
 
 @frozen
 class Scanning:
@@ -103,17 +107,22 @@ class Scanning:
         same all the same: that takes moments, a run may take minutes.
         """
         plan, prober = self.history_plan.plan, self.prober
-        seen: set[str | None] | None = None
-        for position in reversed(range(len(plan.releases))):
-            probe = plan.probe(position, anchor.near(position))
-            observation = prober.known(probe)
-            if observation is None and prober.store.get_resolution(probe.combination.resolution_key) is None:
-                seen = self._seen() if seen is None else seen
-                if str(plan.releases[position].version) in seen:
-                    self.watcher.preparing(position)
-                    prober.resolve(probe)
-                    observation = prober.known(probe)
-            if observation is not None:
+        probes = {p: plan.probe(p, anchor.near(p)) for p in reversed(range(len(plan.releases)))}
+        known = {position: prober.known(probe) for position, probe in probes.items()}
+        unasked = [
+            position
+            for position, probe in probes.items()
+            if known[position] is None and prober.store.get_resolution(probe.combination.resolution_key) is None
+        ]
+        seen = self._seen() if unasked else set()
+        again = [position for position in unasked if str(plan.releases[position].version) in seen]
+        if again:
+            self.watcher.looking_up(len(again))
+        for position, probe in probes.items():
+            if position in again:
+                prober.resolve(probe)
+                known[position] = prober.known(probe)
+            if (observation := known[position]) is not None:
                 yield position, observation
 
     def _seen(self) -> set[str | None]:
