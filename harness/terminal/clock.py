@@ -45,6 +45,21 @@ class Clock:
         return f"{'about' if self._taken else 'perhaps'} {duration(runs * mean)}"
 
 
+class Pace:
+    """Times a row of equal steps from its first one on."""
+
+    def __init__(self) -> None:
+        self._begun = time.monotonic()
+
+    def left(self, done: int, count: int) -> str:
+        """How far it is and how long the rest takes, in words; without a time as long as nothing is done."""
+        if done == 0:
+            self._begun = time.monotonic()
+            return f"0 of {count}"
+        each = (time.monotonic() - self._begun) / done
+        return f"{done} of {count}, about {duration((count - done) * each)} left"
+
+
 def duration(seconds: float) -> str:
     """Seconds in the unit that reads best."""
     if seconds < 90:

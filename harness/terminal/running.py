@@ -13,14 +13,14 @@ from rich.text import Text
 
 from harness.investigation import Level, Watcher
 from harness.model import Judgement, Observation, Signature, Verdict
-from harness.terminal.clock import Clock, duration
+from harness.terminal.clock import Clock, Pace
 from harness.terminal.scene import Scene, heading, name_of, picture, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
     from types import TracebackType
 
-_RESOLVED_S = 2.0  # what the resolver takes for one lock, its index pages at hand
+_LOOKING_UP = "looking up what releases that were seen before, with other companions, come to now"
 
 STYLE = {Verdict.GOOD: "green", Verdict.BAD: "red", Verdict.SKIP: "yellow"}
 
@@ -31,7 +31,7 @@ class QuietView(Watcher):
     def begin(self, progress: Scene) -> None:
         """Nothing to show."""
 
-    def looking_up(self, releases: int) -> None:
+    def looking_up(self, done: int, count: int) -> None:
         """Nothing to show."""
 
     def captured(self, signature: Signature) -> None:
@@ -62,6 +62,7 @@ class PlainView(Watcher):
     def __init__(self, console: Console) -> None:
         self.console = console
         self._clock = Clock()
+        self._pace = Pace()
         self._progress: Scene | None = None
 
     def begin(self, progress: Scene) -> None:
@@ -70,9 +71,11 @@ class PlainView(Watcher):
         for line in heading(progress):
             self._print(line)
 
-    def looking_up(self, releases: int) -> None:
-        """Print that it takes a while before anything runs."""
-        self._print(looking_up(releases))
+    def looking_up(self, done: int, count: int) -> None:
+        """Print that it takes a while before anything runs, and now and then how far it is."""
+        left = self._pace.left(done, count)
+        if done % max(count // 5, 1) == 0 and done < count:
+            self._print(f"{_LOOKING_UP}: {left}")
 
     def captured(self, signature: Signature) -> None:
         """Print how the bug will be recognised."""
@@ -117,9 +120,10 @@ class LiveView(Watcher):
     def __init__(self, console: Console) -> None:
         self.console = console
         self._clock = Clock()
+        self._pace = Pace()
         self._progress: Scene | None = None
         self._busy: dict[Hashable, str] = {}
-        self._level = self._doing = self._left = ""
+        self._level = self._doing = self._left = self._looking_up = ""
         self._since = 0.0
         self._live = Live(console=console, get_renderable=self._render, refresh_per_second=8, transient=True)
 
@@ -138,9 +142,10 @@ class LiveView(Watcher):
         for line in heading(progress):
             self.console.print(Text(line, style="dim"))
 
-    def looking_up(self, releases: int) -> None:
-        """Print that it takes a while before anything runs."""
-        self.console.print(Text(looking_up(releases), style="dim"))
+    def looking_up(self, done: int, count: int) -> None:
+        """Show that it takes a while before anything runs, and how far it is."""
+        left = self._pace.left(done, count)
+        self._looking_up = f"{_LOOKING_UP}: {left}" if done < count else ""
 
     def captured(self, signature: Signature) -> None:
         """Print how the bug will be recognised."""
@@ -211,12 +216,7 @@ class LiveView(Watcher):
                 Text(name_of(self._progress, trial), style="bold"),
                 Text(f"{doing} {since}", style="dim"),
             )
+        if self._looking_up:
+            return Group(picture(self._progress), Text(self._looking_up, style="dim"))
         left = self._progress.search.remaining()
         return Group(picture(self._progress), rows, Text(self._clock.left(left) if left else "", style="dim"))
-
-
-def looking_up(releases: int) -> str:
-    """The sentence on releases that were seen before with other companions."""
-    what = "1 release that was" if releases == 1 else f"{releases} releases that were"
-    about = duration(releases * _RESOLVED_S)
-    return f"looking up what {what} seen before, with other companions, come to now: perhaps {about}"

@@ -92,8 +92,11 @@ def test_durations_are_in_the_unit_that_reads_best(seconds, text):
     assert duration(seconds) == text
 
 
-def test_a_scan_says_how_long_it_looks_things_up():
+def test_a_scan_says_how_far_it_is_with_looking_things_up():
     out = io.StringIO()
-    PlainView(Console(file=out, width=60)).looking_up(90)
-    assert "looking up what 90 releases that were seen before" in out.getvalue()
-    assert out.getvalue().endswith("perhaps 3 min\n")
+    view = PlainView(Console(file=out, width=60))
+    for done in range(11):
+        view.looking_up(done, 10)
+    lines = out.getvalue().splitlines()
+    assert [line.rpartition(": ")[2].partition(",")[0] for line in lines] == [f"{n} of 10" for n in (0, 2, 4, 6, 8)]
+    assert all("left" in line for line in lines[1:])

@@ -55,8 +55,8 @@ class HistoryWatcher(Watcher[int], Protocol):
         """No signature was given; this one was taken from the first failing run."""
         ...
 
-    def looking_up(self, releases: int) -> None:
-        """So many releases were seen before with other companions, and are resolved to see what they come to now."""
+    def looking_up(self, done: int, count: int) -> None:
+        """So many of the releases seen before with other companions are resolved, to see what they come to now."""
         ...
 
 
@@ -116,12 +116,13 @@ class Scanning:
         ]
         seen = self._seen() if unasked else set()
         again = [position for position in unasked if str(plan.releases[position].version) in seen]
+        for done, position in enumerate(again):
+            self.watcher.looking_up(done, len(again))
+            prober.resolve(probes[position])
+            known[position] = prober.known(probes[position])
         if again:
-            self.watcher.looking_up(len(again))
-        for position, probe in probes.items():
-            if position in again:
-                prober.resolve(probe)
-                known[position] = prober.known(probe)
+            self.watcher.looking_up(len(again), len(again))
+        for position in probes:
             if (observation := known[position]) is not None:
                 yield position, observation
 
