@@ -82,17 +82,21 @@ def _verbs(count: int) -> tuple[str, str]:
 
 
 def _beyond(history: History) -> list[str]:
-    """The ends of the range that could not be judged."""
+    """The ends of the range beyond what was judged: skipped, or not run since a skip there ended the scan."""
     rows = [row for row in history.rows if row.state is not RowState.LEFT_OUT]
     judged = [i for i, row in enumerate(rows) if row.state in (RowState.GOOD, RowState.BAD)]
     if not judged:
         return []
     ends = [("before", rows[: judged[0]], rows[judged[0]]), ("after", rows[judged[-1] + 1 :], rows[judged[-1]])]
-    return [
-        f"{listed([row.release for row in missing])}, {side} {near.release}, could not be judged."
-        for side, missing, near in ends
-        if missing
-    ]
+    told = []
+    for side, missing, near in ends:
+        skipped = [row.release for row in missing if row.state is RowState.SKIP]
+        unrun = [row.release for row in missing if row.state is not RowState.SKIP]
+        if skipped:
+            told.append(f"{listed(skipped)}, {side} {near.release}, could not be judged.")
+        if unrun:
+            told.append(f"{listed(unrun)}, {side} {near.release}, {_verbs(len(unrun))[1]} not run.")
+    return told
 
 
 def advice_for(history: History, typed: Sequence[str]) -> str:

@@ -45,6 +45,12 @@ def test_a_skip_before_an_open_end_is_no_doubt_but_a_note():
     assert notes_for(found) == ("1.0, before 1.1, could not be judged.",)
 
 
+def test_what_was_not_run_beyond_the_last_judged_one_is_told_apart_from_skips():
+    found = history("GG?S", status=HistoryStatus.NEVER_BROKEN)
+    assert "1.3, after 1.1, could not be judged." in notes_for(found)
+    assert "1.2, after 1.1, was not run." in notes_for(found)
+
+
 def test_where_nothing_is_broken_it_says_how_far_that_reaches():
     told = sentence_for(history("SGgG", status=HistoryStatus.NEVER_BROKEN))
     assert told == "shop with sale: no release that was run is broken, 1.1 to 1.3."
