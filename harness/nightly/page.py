@@ -31,6 +31,7 @@ class NightRow:
     counts: str
     news: tuple[tuple[str, tuple[str, ...]], ...]
     spent: str
+    quiet: str = "nothing changed"
 
 
 @frozen
@@ -88,6 +89,7 @@ def _night_row(night: Night, past: Past, results: Path) -> NightRow:
         state={NOTHING_NEW: "good", SOMETHING_BROKE: "bad", NOT_JUDGED: "skip"}[exit_code(night, past)],
         counts=", ".join(f"{counts[standing]} {standing.value}" for standing in Standing if counts[standing]),
         news=tuple(news_of(night, past).items()),
+        quiet="nothing changed" if past.nights else "the first night: nothing to compare with",
         spent=f"{night.ran} runs, {night.wall_s / 60:.1f} min" if night.ended else "stopped before its end",
     )
 

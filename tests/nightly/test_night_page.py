@@ -24,6 +24,11 @@ def test_nights_come_newest_first_and_breaks_have_when_they_were_seen_last(tmp_p
     assert found.closed == ()
 
 
+def test_a_quiet_night_and_the_first_one_are_told_apart(tmp_path):
+    found = nights_of((night(record("a")), night(record("a"), start=SECOND)), tmp_path)
+    assert [row.quiet for row in found.rows] == ["nothing changed", "the first night: nothing to compare with"]
+
+
 def test_reports_and_matrix_pages_are_linked_where_they_are(tmp_path):
     store = Store(tmp_path)
     store.write("reports/ab.html", "")
