@@ -19,7 +19,7 @@ Called = Mapping[str, Mapping[str, int]]
 _NEVER = 10**9
 
 # In messages of Python's own errors: "Trainer.__init__() got ...", "'Tensor' object has no attribute 'x'".
-_CALL = re.compile(r"\b([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\(\)")
+_CALL = re.compile(r"^([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\(\) (?:got|missing|takes)\b", re.MULTILINE)
 _QUOTED = re.compile(r"['\"`]([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)['\"`]")
 
 

@@ -131,6 +131,13 @@ def test_names_of_the_message_lead_to_files_and_definitions(tmp_path):
     assert ranked_groups(groups, sides, plan, {"t.py": {"Model.run": 9}}, last="")[0] == "t.py::Trainer.__init__"
 
 
+def test_advice_in_a_message_names_nothing():
+    sides = sides_of(
+        message="Trying again. Call .backward() or autograd.grad() with retain_graph=True, or step() missing"
+    )
+    assert called_in_message(sides) == frozenset()
+
+
 def test_a_message_without_names_tells_nothing():
     sides = sides_of(message="it's (not) a name: f(x), '1', \"a b\"")
     assert called_in_message(sides) == quoted_in_message(sides) == frozenset()
