@@ -23,9 +23,9 @@ import nox.command
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))  # harness.matrix needs nothing that nox does not have itself
 
+from harness.atomic import write_whole  # noqa: E402
 from harness.errors import BadMatrix  # noqa: E402
 from harness.matrix import read_matrix  # noqa: E402
-from harness.whole import write_whole  # noqa: E402
 
 nox.needs_version = ">=2025.5.1"
 nox.options.sessions = ["tests", "lint", "types"]

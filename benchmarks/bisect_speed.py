@@ -32,9 +32,10 @@ sys.path.insert(0, str(Path(__file__).parent.parent))  # the harness of this che
 
 from harness.cli.wiring import open_workshop
 from harness.environment import read_pip_settings
-from harness.investigation import Question, make_plan
-from harness.investigation.repros import find_repro
 from harness.model import Device
+from harness.planning.plan import make_plan
+from harness.request.question import Question
+from harness.request.repros import find_repro
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

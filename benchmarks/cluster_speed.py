@@ -25,12 +25,12 @@ sys.path.insert(0, str(Path(__file__).parent.parent))  # the harness of this che
 from attrs import evolve, field, frozen
 
 from harness.cli.wiring import open_workshop
-from harness.cluster import ClusterProber, Connection
-from harness.engine import Engine
-from harness.lanes import LocalLanes
 from harness.model import Combination, Device, Judgement, Lock, Observation, Outcome, Repro, Verdict
 from harness.model.repro import parse_repro
 from harness.probe import Probe
+from harness.scheduling.cluster import ClusterProber, Connection
+from harness.scheduling.lanes import LocalLanes
+from harness.scheduling.loop import Engine
 from harness.search import WindowScan
 
 if TYPE_CHECKING:

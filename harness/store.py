@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import cattrs
 from attrs import evolve, frozen
 
+from harness.atomic import write_whole
 from harness.environment.uv import is_out_of_space
 from harness.errors import NoSpace
 from harness.model import Device, Lock, Observation, Repro
-from harness.whole import write_whole
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,11 +10,11 @@ from attrs import evolve, frozen
 from harness.cli.lane_options import Place, open_place
 from harness.cli.wiring import Workshop, open_workshop
 from harness.errors import UserMistake
-from harness.investigation.cells import Bench
-from harness.investigation.expansion import expanded_by_index
-from harness.lanes import LocalLanes
-from harness.probers import Probers
+from harness.matrix.expansion import expanded_by_index
+from harness.matrix.running import Bench
 from harness.run.lease import DEFAULT_WAIT_S, say_nothing
+from harness.scheduling.lanes import LocalLanes
+from harness.scheduling.probers import Probers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -11,12 +11,15 @@ from attrs import evolve
 from rich.console import Console
 from rich.text import Text
 
+from harness.bisect.investigate import investigate
 from harness.cli.lane_options import lane_options, open_place
 from harness.cli.report import keep_and_report
 from harness.cli.repro_options import chosen_repro
 from harness.cli.watching import short, typed_words, watching
 from harness.cli.wiring import open_workshop, resource_options, shared_options
-from harness.investigation import Level, Question, investigate, make_plan
+from harness.model.culprit import Level
+from harness.planning.plan import make_plan
+from harness.request.question import Question
 from harness.run.devices import choose_device
 from harness.run.lease import say_nothing
 from harness.terminal import print_answer, told_on

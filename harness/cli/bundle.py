@@ -14,8 +14,8 @@ from harness.bundle import Asked, Installed, Packed, Packer, read_installed
 from harness.cli.repro_options import chosen_repro, one_date
 from harness.cli.wiring import open_workshop, shared_options
 from harness.errors import NoSpace, UserMistake
-from harness.investigation.plan import merged_requirements
 from harness.model import Combination, Device, Repro, judge
+from harness.planning.plan import merged_requirements
 from harness.probe import Probe
 from harness.store import Store
 from harness.terminal.bundle import print_packed

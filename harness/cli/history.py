@@ -18,16 +18,16 @@ from harness.cli.private import private_of
 from harness.cli.repro_options import chosen_repro
 from harness.cli.watching import short, typed_words, watching
 from harness.cli.wiring import open_workshop, resource_options, shared_options
-from harness.investigation import Question
-from harness.investigation.history import Scanning, make_history_plan
-from harness.report.history import history_content, render_history_html, render_history_markdown
-from harness.report.history_archive import keep_history
+from harness.history import Scanning, make_history_plan
+from harness.report.history.archive import keep_history
+from harness.report.history.building import history_content, render_history_html, render_history_markdown
+from harness.request.question import Question
 from harness.run.devices import choose_device
 from harness.run.lease import say_nothing
 from harness.terminal import print_history, told_on
 
 if TYPE_CHECKING:
-    from harness.investigation.history import History, HistoryPlan
+    from harness.history import History, HistoryPlan
     from harness.store import Store
 
 

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import click
 from attrs import frozen
 
-from harness.lanes import LocalLanes
+from harness.scheduling.lanes import LocalLanes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from harness.cli.wiring import Workshop
-    from harness.cluster import ClusterProber
     from harness.model import Device
-    from harness.probers import Probing
     from harness.run.devices import Gpu
+    from harness.scheduling.cluster import ClusterProber
+    from harness.scheduling.probers import Probing
 
 
 def lane_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -72,7 +72,7 @@ def open_place(
         yield Place(workshop, lanes)
         return
     # Only a command with a scheduler pays for what it takes to speak to one.
-    from harness.cluster import ClusterProber, Connection
+    from harness.scheduling.cluster import ClusterProber, Connection
 
     connection = Connection.open(scheduler, tell)
     try:

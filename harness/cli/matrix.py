@@ -19,11 +19,11 @@ from harness.cli.matrix_page import write_page
 from harness.cli.watching import short
 from harness.cli.wiring import open_workshop, resource_options, results_option
 from harness.errors import Interrupted, UserMistake
-from harness.investigation.cells import CellRun, Cells, CellWatcher
-from harness.investigation.expansion import expanded_by_index
-from harness.investigation.standing import Standing, known_runs, standings
 from harness.matrix import Cell, read_matrix
 from harness.matrix.choice import Choice, choose
+from harness.matrix.expansion import expanded_by_index
+from harness.matrix.running import CellRun, Cells, CellWatcher
+from harness.matrix.standing import Standing, known_runs, standings
 from harness.model import Verdict
 from harness.run.lease import say_nothing
 from harness.terminal import LiveCells, PlainCells, QuietCells, print_table, told_on

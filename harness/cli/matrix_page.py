@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from harness.cli.private import private_of, unknown_here
-from harness.report.matrix_building import make_matrix_content
-from harness.report.matrix_record import MatrixStanding
+from harness.report.matrix.building import make_matrix_content
+from harness.report.matrix.record import MatrixStanding
 from harness.report.render import render_record
 from harness.report.templating import filled
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from harness.investigation.standing import Standing
+    from harness.matrix.standing import Standing
     from harness.store import Store
 
 _FOLDER = "matrices"

@@ -27,9 +27,9 @@ from harness.nightly.night import Nightly
 from harness.nightly.order import estimated_s
 from harness.nightly.page import write_page
 from harness.nightly.record import Night, Past
-from harness.nightly.settling import Settling
 from harness.nightly.telling import as_json as night_as_json
 from harness.nightly.telling import exit_code, report_of
+from harness.nightly.triage import Settling
 from harness.report import Archive, Private, passed_secrets, redacted
 from harness.run.lease import say_nothing
 from harness.store import Store

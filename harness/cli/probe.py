@@ -14,11 +14,11 @@ from harness.cli.repro_options import chosen_repro, one_date
 from harness.cli.wiring import Workshop, open_workshop, resource_options, shared_options
 from harness.environment import Uninstallable
 from harness.errors import UserMistake
-from harness.investigation.cells import pinned_prereleases
-from harness.investigation.plan import merged_requirements
-from harness.investigation.repros import find_repro
+from harness.matrix.running import pinned_prereleases
 from harness.model import Combination, Device, Judgement, Lock, Observation, Outcome, Verdict, judge
+from harness.planning.plan import merged_requirements
 from harness.probe import Prepared, Probe, next_attempt
+from harness.request.repros import find_repro
 from harness.run.devices import choose_device
 from harness.run.lease import say_nothing
 from harness.terminal import print_observation, told_on

@@ -29,7 +29,8 @@ from harness.report import (
 from harness.store import Store
 
 if TYPE_CHECKING:
-    from harness.investigation import Answer, Plan
+    from harness.bisect.answer import Answer
+    from harness.planning.plan import Plan
 
 _AT_THE_END = {"markdown": "md", "html": "html"}
 

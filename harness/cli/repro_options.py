@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import UserMistake
-from harness.investigation.cells import era_of
-from harness.investigation.repros import find_repro, repro_for_subject
+from harness.matrix.running import era_of
 from harness.model.repro import Repro, command_repro
+from harness.request.repros import find_repro, repro_for_subject
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

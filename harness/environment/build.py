@@ -18,9 +18,9 @@ from attrs import field, frozen
 from filelock import FileLock
 
 from harness.environment.bytecode import BytecodeStore
+from harness.environment.disk import Room
 from harness.environment.need import Foresight, Need, size_in_lock
 from harness.environment.place import MARK, Place
-from harness.environment.room import Room
 from harness.environment.uv import Uv, is_out_of_space, spoken_by_uv
 from harness.errors import NoSpace
 

@@ -14,11 +14,11 @@ from urllib.parse import unquote, urlsplit
 from attrs import field, frozen
 from packaging.version import InvalidVersion, Version
 
+from harness.atomic import write_whole
 from harness.environment.pip_settings import PipSettings
 from harness.environment.versions import parsed_version, public_version
 from harness.errors import NoNetwork, UnknownProject
 from harness.model import Release, normalized_name
-from harness.whole import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

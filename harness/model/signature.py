@@ -9,12 +9,13 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from attrs import evolve, frozen
+from attrs import asdict, evolve, frozen
 
 from harness.model.observation import Observation, Outcome, RaisedException
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
 _PATH = re.compile(r"(?:[A-Za-z]:)?(?:[\\/][\w.+@~-]+){2,}[\\/]?")
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+\b")
@@ -158,6 +159,13 @@ def capture_signature(observation: Observation, log: str = "") -> Signature | No
             return evolve(captured, crash=True)
         case _:
             return None
+
+
+def given_parts(signature: Signature | None) -> dict[str, Any] | None:
+    """The parts of a signature that say something."""
+    if signature is None:
+        return None
+    return {name: value for name, value in asdict(signature).items() if value not in (None, False)}
 
 
 def _chain(raised: RaisedException | None) -> Iterator[RaisedException]:

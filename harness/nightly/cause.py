@@ -8,22 +8,26 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 from packaging.requirements import Requirement
 
+from harness.bisect.answer import Answer, Status
+from harness.bisect.wording import culprit_sentence
+from harness.culprit.counterfactual import Ground, listed
+from harness.culprit.descent import find_culprit
+from harness.culprit.sides import Side, Sides
 from harness.environment import Uninstallable
 from harness.errors import UnknownProject
-from harness.investigation import Answer, Culprit, Level, Plan, Question, Status, Step
-from harness.investigation.levels import Ground, find_culprit
-from harness.investigation.levels.ground import listed
-from harness.investigation.sides import Side, Sides
-from harness.investigation.wording import culprit_sentence
 from harness.model import Change, Judgement, Observation, Signature, Verdict, judge, normalized_name
+from harness.model.culprit import Culprit, Level
+from harness.model.step import Step
+from harness.planning.plan import Plan
+from harness.request.question import Question
 
 if TYPE_CHECKING:
     from harness.environment import Index, Interpreter
-    from harness.lanes import Lanes
     from harness.model import Lock, Release
     from harness.nightly.watching import Timed
     from harness.probe import Probe
-    from harness.probers import Probing
+    from harness.scheduling.lanes import Lanes
+    from harness.scheduling.probers import Probing
 
 _WAS = {False: "the last good", True: "the last bad"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.investigation.levels.ground import listed
+from harness.culprit.counterfactual import listed
 
 if TYPE_CHECKING:
     from harness.model import Change

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from attrs import define, field, frozen
 
-from harness.investigation.cells import Bench, Cells, CellWatcher
+from harness.matrix.running import Bench, Cells, CellWatcher
 from harness.model import Device, Judgement, Observation, Outcome, Signature, Verdict, capture_signature
 from harness.nightly.comparing import Compared, Seen, Shown, Turn, compare, differing_axis, is_superseded
 from harness.nightly.order import in_order
 from harness.nightly.patterns import pattern_of
 from harness.nightly.record import CellRecord, Night, Standing
-from harness.nightly.settling import Settling, Suspicion
+from harness.nightly.triage import Settling, Suspicion
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

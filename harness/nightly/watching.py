@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Protocol
 
 from attrs import define, field
 
-from harness.investigation import Level, Step, Watcher
-from harness.investigation.bisect import Progress
+from harness.bisect.investigate import Watcher
+from harness.culprit.release_search import Progress
 from harness.model import Device, Judgement, Observation, Release, Signature
+from harness.model.culprit import Level
+from harness.model.step import Step
 
 if TYPE_CHECKING:
-    from harness.investigation.cells import CellWatcher
+    from harness.matrix.running import CellWatcher
     from harness.nightly.budget import Budget
     from harness.search import Trial
 

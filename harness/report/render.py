@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
-from harness.report.shortening import shortened
+from harness.report.answer.shortening import shortened
 from harness.report.templating import filled
 
 if TYPE_CHECKING:
-    from harness.report.content import ReportContent
+    from harness.report.answer.content import ReportContent
 
 # GitHub takes 65,536 characters in an issue; the rest is for what a person adds.
 _ISSUE_LIMIT = 60_000

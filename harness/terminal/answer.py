@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from harness.investigation import Answer, Culprit, Status
+from harness.bisect.answer import Answer, Status
 from harness.model import Observation, Outcome, Verdict
+from harness.model.culprit import Culprit
 from harness.terminal.clock import duration
 from harness.terminal.running import STYLE
 

@@ -10,7 +10,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from harness.investigation.cells import CellWatcher
+from harness.matrix.running import CellWatcher
 from harness.terminal.clock import Clock
 from harness.terminal.running import STYLE
 from harness.terminal.scene import STATE_STYLE

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from harness.investigation.history import HistoryStatus
-from harness.investigation.history.answer import RowState
+from harness.history import HistoryStatus
+from harness.history.answer import RowState
 from harness.terminal.clock import duration
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from harness.investigation.history import History
+    from harness.history import History
 
 _STATUS_STYLE = {HistoryStatus.BROKEN: "bold red", HistoryStatus.NEVER_BROKEN: "bold green"}
 _STATE_STYLE = {

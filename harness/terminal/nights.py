@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from attrs import define, field
 from rich.text import Text
 
-from harness.investigation.cells import CellWatcher
+from harness.matrix.running import CellWatcher
 from harness.nightly.telling import news_of, one_line
 from harness.terminal.clock import duration
 from harness.terminal.running import PlainView, QuietView
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from harness.investigation import Watcher
+    from harness.bisect.investigate import Watcher
     from harness.matrix import Cell
     from harness.model import Judgement, Observation
     from harness.nightly.record import Night, Past

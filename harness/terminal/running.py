@@ -11,8 +11,9 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from harness.investigation import Level, Watcher
+from harness.bisect.investigate import Watcher
 from harness.model import Judgement, Observation, Signature, Verdict
+from harness.model.culprit import Level
 from harness.terminal.clock import Clock, Pace
 from harness.terminal.scene import Scene, heading, name_of, picture, source_of
 

@@ -11,7 +11,7 @@ from harness.search import PositionState
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from harness.investigation import Plan
+    from harness.planning.plan import Plan
 
 STATE_STYLE = {
     PositionState.GOOD: "bold green",

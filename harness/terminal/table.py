@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from harness.report.pivot import axis_name, differences, parts, pivot
+from harness.report.matrix.pivot import axis_name, differences, parts, pivot
 from harness.terminal.running import STYLE
 
 if TYPE_CHECKING:
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from harness.investigation.standing import Standing
-    from harness.report.pivot import Choice, Pivot
+    from harness.matrix.standing import Standing
+    from harness.report.matrix.pivot import Choice, Pivot
 
 _NOT_RUN = "-"
 _WIDEST = 10_000

@@ -8,8 +8,8 @@ import pytest
 from attrs import evolve
 
 from harness.errors import BadMatrix
-from harness.investigation.repros import find_repro
 from harness.matrix import read_matrix
+from harness.request.repros import find_repro
 
 ROOT = Path(__file__).parent.parent.parent
 

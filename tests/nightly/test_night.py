@@ -12,14 +12,14 @@ from simulation import BROKEN
 from support import make_parts
 
 from harness.environment import PipSettings
-from harness.investigation.cells import Bench, CellWatcher
-from harness.lanes import LocalLanes
 from harness.matrix import Cell
+from harness.matrix.running import Bench, CellWatcher
 from harness.nightly.budget import Budget
 from harness.nightly.night import Nightly
 from harness.nightly.record import Past, Standing
-from harness.nightly.settling import Settling
-from harness.probers import Probers
+from harness.nightly.triage import Settling
+from harness.scheduling.lanes import LocalLanes
+from harness.scheduling.probers import Probers
 from harness.terminal import QuietView
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from harness.investigation import Answer, Culprit, Finding, Level, Proof, Region, Status, Step
+from harness.bisect.answer import Answer, Status
 from harness.model import (
     Change,
     Device,
@@ -18,6 +18,8 @@ from harness.model import (
     StackFrame,
     Verdict,
 )
+from harness.model.culprit import Culprit, Finding, Level, Proof, Region
+from harness.model.step import Step
 from harness.report import KeptAnswer, KeptRelease
 
 SOURCE = '# /// script\n# dependencies = ["shop", "till"]\n# ///\nimport shop\n\nshop.sell()\n'

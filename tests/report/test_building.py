@@ -5,7 +5,7 @@ from __future__ import annotations
 from answers import ADVANCED, ANSWER, BAD_LOCK, BAD_RUN, GOOD_RUN, KEPT, REVERTED, UNPROVED, found, kept
 from attrs import evolve
 
-from harness.investigation import Status
+from harness.bisect.answer import Status
 from harness.model import Change, Signature
 from harness.report import make_content
 

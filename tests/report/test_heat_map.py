@@ -5,9 +5,9 @@ from __future__ import annotations
 from attrs import evolve
 from standing_matrices import SMALL, cell_of, large, stand
 
-from harness.report.heat_map import heat_maps, neighbours
-from harness.report.matrix_content import Head
-from harness.report.pivot import labels, pivot
+from harness.report.matrix.content import Head
+from harness.report.matrix.heat_map import heat_maps, neighbours
+from harness.report.matrix.pivot import labels, pivot
 
 
 def maps_of(standings):

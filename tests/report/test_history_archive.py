@@ -9,11 +9,12 @@ from attrs import evolve
 from packaging.version import Version
 from test_history_page import HISTORY, REPRO
 
-from harness.investigation import Plan, Question
-from harness.investigation.history import HistoryPlan
+from harness.history import HistoryPlan
 from harness.model import Device, Release
-from harness.report.history_archive import history_id, keep_history
+from harness.planning.plan import Plan
+from harness.report.history.archive import history_id, keep_history
 from harness.report.redact import Private
+from harness.request.question import Question
 from harness.store import Store
 
 

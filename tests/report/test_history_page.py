@@ -7,12 +7,14 @@ from attrs import evolve
 from markdown_it import MarkdownIt
 from packaging.version import Version
 
-from harness.investigation import Plan, Question, Step
-from harness.investigation.history import BrokenWindow, History, HistoryPlan, HistoryStatus, ReleaseRow, Unseen
-from harness.investigation.history.answer import RowState
+from harness.history import BrokenWindow, History, HistoryPlan, HistoryStatus, ReleaseRow, Unseen
+from harness.history.answer import RowState
 from harness.model import Device, Release, Repro, Signature, Verdict
-from harness.report.history import history_content, render_history_html, render_history_markdown
+from harness.model.step import Step
+from harness.planning.plan import Plan
+from harness.report.history.building import history_content, render_history_html, render_history_markdown
 from harness.report.redact import Private
+from harness.request.question import Question
 
 HOSTILE = "</script><script>throw 1</script> ```\n~~~ <img src=x onerror=alert(1)> {{ 7*7 }} | `a` </details>"
 REPRO = Repro(name="sale", digest="d", source="import shop\n", summary="Sells a thing.")

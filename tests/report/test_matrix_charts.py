@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from standing_matrices import SMALL, cell_of, large, run_of, stand
 
-from harness.investigation.standing import Standing
+from harness.matrix.standing import Standing
 from harness.model import Verdict
-from harness.report.matrix_charts import plots
-from harness.report.pivot import pivot
+from harness.report.matrix.charts import plots
+from harness.report.matrix.pivot import pivot
 
 
 def plots_of(standings):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from standing_matrices import SMALL, cell_of, large
 
 from harness.matrix import Cell
-from harness.report.pivot import axis_name, differences, labels, parts, pivot
+from harness.report.matrix.pivot import axis_name, differences, labels, parts, pivot
 
 CELLS = [standing.cell for standing in SMALL.standings]
 VALUES = st.sampled_from(["1.9", "1.10", "2.0rc1", "2.0", ">=2", "1.10.post1"])

@@ -8,8 +8,9 @@ import pytest
 from answers import ANSWER, BAD_RUN, GOOD_RUN, KEPT, found, kept
 from attrs import evolve
 
-from harness.investigation import Proof, Step
 from harness.model import Change, RaisedException, StackFrame, Verdict
+from harness.model.culprit import Proof
+from harness.model.step import Step
 from harness.report import RENDERERS, Private, make_content, private_here, redact
 
 HOME = "/srv/people/jane.doe"

@@ -6,7 +6,7 @@ from answers import KEPT
 from attrs import evolve
 
 from harness.report import make_content, render_issue
-from harness.report.shortening import ISSUE_LIMIT, shortened
+from harness.report.answer.shortening import ISSUE_LIMIT, shortened
 
 CONTENT = make_content(KEPT)
 

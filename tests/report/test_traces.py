@@ -6,7 +6,7 @@ from answers import frames_of
 from attrs import evolve
 
 from harness.model import RaisedException, StackFrame
-from harness.report.traces import trimmed_traceback
+from harness.report.answer.traces import trimmed_traceback
 
 RAISED = RaisedException("builtins.ValueError", "no price", frames=frames_of(3))
 

@@ -9,8 +9,7 @@ from attrs import evolve
 from rich.console import Console
 from support import repro_text
 
-from harness.investigation import Question
-from harness.investigation.history import (
+from harness.history import (
     BrokenWindow,
     History,
     HistoryProgress,
@@ -18,9 +17,10 @@ from harness.investigation.history import (
     ReleaseRow,
     make_history_plan,
 )
-from harness.investigation.history.answer import RowState
+from harness.history.answer import RowState
 from harness.model import Device, Judgement, Observation, Outcome, Signature, Verdict
 from harness.model.repro import parse_repro
+from harness.request.question import Question
 from harness.search import WindowScan
 from harness.terminal import LiveView, PlainView, print_history
 

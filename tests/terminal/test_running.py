@@ -9,11 +9,12 @@ from attrs import frozen
 from rich.console import Console
 from support import repro_text
 
+from harness.culprit.release_search import Progress, Record
 from harness.environment import Index, PipSettings
-from harness.investigation import Question, make_plan
-from harness.investigation.bisect import Progress, Record
 from harness.model import Device, Judgement, Observation, Outcome, Signature, Verdict
 from harness.model.repro import parse_repro
+from harness.planning.plan import make_plan
+from harness.request.question import Question
 from harness.search import Bisection, Trial
 from harness.terminal import LiveView, PlainView
 from harness.terminal.clock import duration

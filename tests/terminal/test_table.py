@@ -6,8 +6,8 @@ import io
 
 from rich.console import Console
 
-from harness.investigation.standing import Standing
 from harness.matrix import Cell
+from harness.matrix.standing import Standing
 from harness.terminal import print_table
 
 

@@ -1,0 +1,128 @@
+"""An answer: what the search found, each step that led there, and one sentence that says it."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import cattrs
+from attrs import field, frozen
+
+from harness.model import Change, Observation, Signature
+from harness.model.culprit import Culprit
+from harness.model.signature import given_parts
+from harness.model.step import Step
+
+
+class Status(enum.StrEnum):
+    """How an investigation ended; the exit code of `harness bisect` follows from it."""
+
+    FOUND = "found"
+    FIXED = "fixed"
+    NOT_A_REGRESSION = "not-a-regression"
+    NO_FAILURE = "no-failure"
+    NOT_FIXED = "not-fixed"
+    INCONCLUSIVE = "inconclusive"
+
+    @property
+    def exit_code(self) -> int:
+        """0: an answer was found, 1: there is nothing to find, 3: not sure."""
+        return {Status.FOUND: 0, Status.FIXED: 0, Status.INCONCLUSIVE: 3}.get(self, 1)
+
+
+@frozen
+class Answer:
+    """The result of one bisection.
+
+    `last_good`/`first_bad` are filled for a regression, `last_bad`/`first_good` for a fix. `suspects` are the
+    releases that may have brought the change, one if it is certain. `sentence` says the answer, `advice` what to
+    type next. `left_out` maps releases of the range that were not tried to their reasons; `lock_changes` is the
+    difference of the locks at the two sides; `drift` what could not be held, by release; `sides` the observations just
+    before and just after the change; `culprit` what of it made the difference, where that was searched. `probes`
+    are the releases that were run now and not answered by the store, `culprit_probes` the runs of the culprit's search.
+    """
+
+    subject: str
+    repro: str
+    status: Status
+    sentence: str
+    signature: Signature | None
+    steps: tuple[Step, ...]
+    last_good: str | None = None
+    first_bad: str | None = None
+    last_bad: str | None = None
+    first_good: str | None = None
+    suspects: tuple[str, ...] = ()
+    advice: str = ""
+    device: str = "cpu"
+    python: str = ""
+    as_of: str = "none"
+    left_out: dict[str, str] = field(factory=dict)
+    lock_changes: tuple[Change, ...] = ()
+    drift: dict[str, tuple[str, ...]] = field(factory=dict)
+    sides: tuple[Observation, ...] = ()
+    culprit: Culprit | None = None
+    probes: int = 0
+    culprit_probes: int = 0
+    wall_s: float = 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        """The answer as `harness bisect --json` prints it (schema 1)."""
+        ends = (
+            {"last_bad": self.last_bad, "first_good": self.first_good}
+            if self.status is Status.FIXED or self.status is Status.NOT_FIXED or self.last_bad is not None
+            else {"last_good": self.last_good, "first_bad": self.first_bad}
+        )
+        return {
+            "schema": 1,
+            "subject": self.subject,
+            "status": self.status.value,
+            **ends,
+            "suspects": list(self.suspects),
+            "signature": given_parts(self.signature),
+            "steps": [step.as_json() for step in self.steps],
+            "probes": self.probes,
+            "culprit_probes": self.culprit_probes,
+            "wall_s": round(self.wall_s, 2),
+            "sentence": self.sentence,
+            "advice": self.advice,
+            "repro": self.repro,
+            "device": self.device,
+            "python": self.python,
+            "as_of": self.as_of,
+            "left_out": self.left_out,
+            "lock_changes": [cattrs.unstructure(change) for change in self.lock_changes],
+            "culprit": _culprit(self.culprit),
+            "drift": {release: list(told) for release, told in self.drift.items()},
+        }
+
+
+def _culprit(culprit: Culprit | None) -> list[dict[str, Any]] | None:
+    """Each level's finding, the coarsest first."""
+    if culprit is None:
+        return None
+    return [
+        {
+            "level": finding.level.value,
+            "proved": finding.is_proved,
+            "minimal": finding.is_minimal,
+            "packages": [str(change) for change in finding.packages],
+            "files": list(finding.files),
+            "regions": [cattrs.unstructure(region) for region in finding.regions],
+            "proofs": [
+                {
+                    "sentence": proof.sentence,
+                    "expected": proof.expected.value,
+                    "verdict": proof.verdict.value,
+                    "reason": proof.reason,
+                    "observation": proof.observation.key if proof.observation else None,
+                }
+                for proof in finding.proofs
+            ],
+            "candidates": finding.candidates,
+            "runs": finding.runs,
+            "unresolved": finding.unresolved,
+            "notes": list(finding.notes),
+        }
+        for finding in culprit.findings
+    ]

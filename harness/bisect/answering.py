@@ -1,0 +1,76 @@
+"""From a finished search over releases to the answer that says it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import evolve
+from packaging.version import Version
+
+from harness.bisect.answer import Answer, Status
+from harness.bisect.wording import advice_for, sentence_for
+from harness.model import Change
+from harness.search import BisectionStatus
+
+if TYPE_CHECKING:
+    from harness.culprit.release_search import Searched
+    from harness.planning.plan import Plan
+
+_STATUS = {
+    BisectionStatus.FOUND: Status.FOUND,
+    BisectionStatus.FIXED: Status.FIXED,
+    BisectionStatus.NOT_A_REGRESSION: Status.NOT_A_REGRESSION,
+    BisectionStatus.NO_FAILURE: Status.NO_FAILURE,
+    BisectionStatus.NOT_FIXED: Status.NOT_FIXED,
+    BisectionStatus.INCONCLUSIVE: Status.INCONCLUSIVE,
+    BisectionStatus.FLAKY: Status.INCONCLUSIVE,
+}
+
+
+def answer_of(searched: Searched) -> Answer:
+    """The answer of a search over releases, without a culprit."""
+    plan, record, result = searched.plan, searched.record, searched.search.result
+    name = {position: str(release.version) for position, release in enumerate(plan.releases)}
+    sides = searched.sides
+    locks = [observation.lock for observation in sides if observation.lock is not None]
+    reached = [step.release for step in record.steps]
+    answer = Answer(
+        subject=plan.subject,
+        repro=plan.repro.name,
+        status=_STATUS[result.status],
+        sentence="",
+        signature=record.signature,
+        steps=tuple(record.steps),
+        last_good=name.get(result.last_good) if result.last_good is not None else None,
+        first_bad=name.get(result.first_bad) if result.first_bad is not None else None,
+        last_bad=name.get(result.last_bad) if result.last_bad is not None else None,
+        first_good=name.get(result.first_good) if result.first_good is not None else None,
+        suspects=searched.suspects,
+        device=plan.device.value,
+        python=plan.interpreter.version,
+        as_of=plan.as_of,
+        left_out=_between(plan, reached),
+        lock_changes=_largest_first(locks[0].diff(locks[1])) if len(locks) == 2 else (),
+        drift={
+            name[trial.position]: observation.drift
+            for trial, observation in record.observations.items()
+            if observation.drift
+        },
+        sides=sides,
+        probes=record.ran,
+        wall_s=searched.wall_s,
+    )
+    answer = evolve(answer, sentence=sentence_for(answer, result, name))
+    return evolve(answer, advice=advice_for(answer, plan))
+
+
+def _between(plan: Plan, reached: list[str]) -> dict[str, str]:
+    """What was left out between the outermost releases that were judged."""
+    tried = [release.version for release in plan.releases if str(release.version) in set(reached)]
+    if not tried:
+        return {}
+    return {row.release: row.reason for row in plan.left_out if min(tried) <= Version(row.release) <= max(tried)}
+
+
+def _largest_first(changes: tuple[Change, ...]) -> tuple[Change, ...]:
+    return tuple(sorted(changes, key=lambda change: (change.step, change.name)))

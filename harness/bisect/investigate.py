@@ -1,0 +1,61 @@
+"""The whole way: bisect the releases of the subject, then go down to what of the change made the difference."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from attrs import evolve
+
+from harness.bisect.answer import Answer, Status
+from harness.bisect.answering import answer_of
+from harness.bisect.wording import culprit_sentence
+from harness.culprit.counterfactual import Ground
+from harness.culprit.descent import find_culprit
+from harness.culprit.reduction import LevelWatcher
+from harness.culprit.release_search import BisectWatcher, ReleaseSearch
+from harness.culprit.sides import Side, Sides
+from harness.model import Judgement, Observation, Verdict, judge
+from harness.model.culprit import Level
+
+if TYPE_CHECKING:
+    from harness.environment import Index
+    from harness.planning.plan import Plan
+    from harness.scheduling.lanes import Lanes
+    from harness.scheduling.probers import Probing
+
+
+class Watcher(BisectWatcher, LevelWatcher):
+    """Who is told of all levels."""
+
+
+def investigate(plan: Plan, prober: Probing, lanes: Lanes, index: Index, watcher: Watcher, depth: Level) -> Answer:
+    """Answer a plan's question, down to `depth`. Raises `Interrupted`, `NoNetwork`, `NoSpace`."""
+    begun = time.monotonic()
+    answer = answer_of(ReleaseSearch(plan, prober, lanes, watcher).run())
+    sides = _sides(answer)
+    signature = answer.signature
+    if sides is None or signature is None:
+        return answer
+
+    def judged(observation: Observation) -> Judgement:
+        return judge(observation, signature, prober.store.log(observation) if signature.output else "")
+
+    ground = Ground(plan, prober, lanes, index, signature, judged, watcher)
+    culprit = find_culprit(ground, sides, depth, watcher)
+    if culprit is None:
+        return answer
+    answer = evolve(answer, culprit=culprit, culprit_probes=ground.tally.ran_now, wall_s=time.monotonic() - begun)
+    return evolve(answer, sentence=f"{answer.sentence} {culprit_sentence(answer, culprit)}".strip())
+
+
+def _sides(answer: Answer) -> Sides | None:
+    """The two observations around the change, where it is certain which they are."""
+    if answer.status not in (Status.FOUND, Status.FIXED) or len(answer.sides) != 2:
+        return None
+    before, after = answer.sides
+    if before.lock is None or after.lock is None:
+        return None
+    is_fix = answer.status is Status.FIXED
+    older, newer = (Verdict.BAD, Verdict.GOOD) if is_fix else (Verdict.GOOD, Verdict.BAD)
+    return Sides(Side(before.lock, older, before), Side(after.lock, newer, after))

@@ -1,0 +1,205 @@
+"""What all levels stand on: how one counterfactual is run, judged, and put into words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+from attrs import define, field, frozen
+from packaging.requirements import Requirement
+from packaging.version import InvalidVersion, Version
+
+from harness.culprit.reduction import Candidate, LevelWatcher, Reduced, Reduction
+from harness.culprit.sides import Side, Sides
+from harness.environment import Environment, Index
+from harness.model import (
+    Change,
+    Combination,
+    Judgement,
+    Lock,
+    Mixture,
+    Observation,
+    Signature,
+    Verdict,
+    normalized_name,
+)
+from harness.model.culprit import Proof, Region
+from harness.planning.plan import Plan
+from harness.probe import Probe
+from harness.scheduling.lanes import Lanes
+from harness.scheduling.probers import Probing
+
+_FEW = 3
+
+
+@define
+class Tally:
+    """How many probes were run now, and not answered by the store."""
+
+    ran_now: int = 0
+
+
+@frozen
+class Ground:
+    """The plan, the means to run, signature and judgement of the bisection before. `most` caps a level's runs."""
+
+    plan: Plan
+    prober: Probing
+    lanes: Lanes
+    index: Index
+    signature: Signature
+    judge: Callable[[Observation], Judgement]
+    watcher: LevelWatcher
+    most: int = 48
+    tally: Tally = field(factory=Tally)
+
+    def moved(self, sides: Sides, changes: Iterable[Change]) -> Probe:
+        """A probe near the older lock with some distributions at their newer versions; what they need moves along.
+
+        The subject moves no further than to the newer side.
+        """
+        pins = {change.name: change.after for change in changes}
+        subject = self.plan.subject
+        older, newer = sides.before.lock.version_of(subject), sides.after.lock.version_of(subject)
+        between = f"{subject}>={_public(older)},<={_public(newer)}" if older and newer else subject
+        others = [
+            text for text in (*self.plan.requirements, between) if normalized_name(Requirement(text).name) not in pins
+        ]
+        as_of = sides.after.observation.as_of
+        combination = Combination(
+            python=self.plan.interpreter.version,
+            requirements=(*others, *(f"{name}=={version}" for name, version in pins.items() if version is not None)),
+            holds=self.plan.holds,
+            as_of=datetime.fromisoformat(as_of) if as_of else None,
+            near=sides.before.lock.id,
+            device=self.plan.device,
+            prereleases=tuple(name for name, version in pins.items() if version and _is_prerelease(version)),
+            from_source=self.plan.question.from_source,
+        )
+        return Probe(self.plan.repro, combination, sides.before.lock)
+
+    def installed(self, side: Side, lock: Lock) -> Probe:
+        """A probe of a lock made from that of a side; the resolver is not asked."""
+        return self._known(side, lock, None, trace=False)
+
+    def mixed(self, side: Side, mixture: Mixture | None, *, trace: bool = False) -> Probe:
+        """A probe in the environment of one side, some of its files exchanged."""
+        return self._known(side, side.lock, mixture, trace=trace)
+
+    def _known(self, side: Side, lock: Lock, mixture: Mixture | None, *, trace: bool) -> Probe:
+        combination = Combination(
+            python=self.plan.interpreter.version,
+            requirements=side.observation.requirements,
+            as_of=datetime.fromisoformat(side.observation.as_of) if side.observation.as_of else None,
+            device=self.plan.device,
+        )
+        return Probe(self.plan.repro, combination, mixture=mixture, trace=trace, lock=lock)
+
+    def reduce(
+        self,
+        flipped: Verdict,
+        units: tuple[str, ...],
+        probe_of: Callable[[Candidate], Probe],
+        label_of: Callable[[Candidate], str],
+        requires: Callable[[Candidate], frozenset[str]] | None = None,
+        *,
+        only_first: int = 0,
+        first: bool = False,
+        singles: int = 16,
+    ) -> Reduced:
+        """The smallest set of units that alone makes the verdict `flipped`.
+
+        With `first` it is the first set that does; with `only_first` only so many single units are tried, else
+        `singles` of them before sets.
+        """
+        reduced = Reduction(
+            prober=self.prober,
+            lanes=self.lanes,
+            judge=self.judge,
+            watcher=self.watcher,
+            probe_of=probe_of,
+            label_of=label_of,
+            flipped=flipped,
+            units=units,
+            requires=requires,
+            most=self.most,
+            singles=only_first or (len(units) if first else singles),
+            first=first or only_first > 0,
+            only_singles=only_first > 0,
+        ).run()
+        self.tally.ran_now += reduced.ran_now
+        return reduced
+
+    def proof(self, sentence: str, probe: Probe, expected: Verdict) -> Proof:
+        """Run one counterfactual."""
+        self.watcher.trying(sentence)
+        prepared = self.prober.prepare(probe)
+        observation = self.prober.execute(prepared)
+        self.tally.ran_now += not prepared.cached and observation.outcome.ran
+        judgement = self.judge(observation)
+        self.watcher.tried(sentence, judgement, observation, cached=prepared.cached, left="proof")
+        return Proof(sentence, expected, judgement.verdict, judgement.reason, observation)
+
+    def shown(self, sentence: str, reduced: Reduced, expected: Verdict) -> Proof:
+        """The counterfactual that the search itself ended with."""
+        if reduced.shown is None:
+            return Proof(sentence, expected, Verdict.SKIP, "nothing smaller than all of it was enough")
+        judgement = self.judge(reduced.shown)
+        return Proof(sentence, expected, judgement.verdict, judgement.reason, reduced.shown)
+
+    def environment(self, side: Side) -> Environment | None:
+        """The environment of a side, None where it can't be taken apart."""
+        built = self.prober.builder.build(side.lock)
+        return built if isinstance(built, Environment) else None
+
+    def traced(self, side: Side) -> dict[str, dict[str, int]]:
+        """File -> function -> rank of its last call in one run of a side; empty where that could not be run."""
+        self.watcher.trying("tracing which functions are called")
+        prepared = self.prober.prepare(self.mixed(side, None, trace=True))
+        self.tally.ran_now += not prepared.cached
+        return self.prober.execute(prepared).called
+
+    def notes(self, reduced: Reduced) -> tuple[str, ...]:
+        """What a search could not show."""
+        told = []
+        if reduced.gave_up:
+            told.append(f"stopped after {reduced.runs} runs; something smaller may be enough")
+        if reduced.unproven and len(reduced.units) > 1:
+            told.append(f"could not be run without: {listed(sorted(reduced.unproven))}")
+        return tuple(told)
+
+
+def listed(items: Iterable[str]) -> str:
+    """A few items by name, many by their number."""
+    names = list(items)
+    if len(names) <= _FEW:
+        return " and ".join(names) if len(names) < _FEW else f"{', '.join(names[:-1])} and {names[-1]}"
+    return f"{', '.join(names[: _FEW - 1])} and {len(names) - _FEW + 1} more"
+
+
+def places(regions: Iterable[Region]) -> str:
+    """Where regions are: definition and lines, of the newer text unless nothing of it is left there."""
+    return listed(_place(region) for region in regions)
+
+
+def _place(region: Region) -> str:
+    first, last = region.after
+    lines = f"lines {first}-{last}" if last > first else f"line {first}"
+    return f"{region.function or region.file.rpartition('/')[2]} ({lines})"
+
+
+def versions(packages: Iterable[Change], *, newer: bool) -> str:
+    """The packages at one side."""
+    return listed(f"{change.name} {(change.after if newer else change.before) or '(absent)'}" for change in packages)
+
+
+def _public(version: str) -> str:
+    """Without the local label, which names a build and can't stand in a range."""
+    return version.partition("+")[0]
+
+
+def _is_prerelease(version: str) -> bool:
+    try:
+        return Version(version).is_prerelease
+    except InvalidVersion:
+        return False

@@ -1,0 +1,78 @@
+"""The files that differ between two sides, and how they are exchanged on either one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from attrs import frozen
+
+from harness.culprit.counterfactual import Ground, listed, versions
+from harness.culprit.sides import METADATA, PackageFiles, Sides, differing, mixture_of
+from harness.model import Change
+from harness.model.culprit import Finding, Proof
+from harness.probe import Probe
+
+
+@frozen
+class Exchange:
+    """The units of difference (`differing`) of some packages at two sides."""
+
+    ground: Ground
+    sides: Sides
+    package: Finding
+    before: PackageFiles
+    after: PackageFiles
+    units: dict[str, tuple[str, ...]]
+
+    @classmethod
+    def of(cls, ground: Ground, sides: Sides, package: Finding) -> Exchange | None:
+        """None where the sides can't be taken apart."""
+        content = both_contents(ground, sides, package)
+        return cls(ground, sides, package, *content, differing(*content)) if content is not None else None
+
+    def paths(self, units: Iterable[str]) -> tuple[str, ...]:
+        """The files of some units."""
+        return tuple(sorted(path for unit in units for path in self.units[unit]))
+
+    def named(self, units: Iterable[str]) -> tuple[str, ...]:
+        """The files of some units for a person: metadata as one."""
+        named = ((unit,) if unit.startswith(METADATA) else self.units[unit] for unit in units)
+        return tuple(sorted(name for names in named for name in names))
+
+    def owning(self, paths: Iterable[str]) -> tuple[Change, ...]:
+        """The packages that these files are of: of several that moved, those that the difference lies in."""
+        owners = {self.after.owners.get(path) or self.before.owners.get(path) for path in paths}
+        return tuple(change for change in self.package.packages if change.name in owners) or self.package.packages
+
+    def is_added(self, unit: str) -> bool:
+        """Whether the older side has nothing of a unit."""
+        return not any(path in self.before.digests for path in self.units[unit])
+
+    def reverted(self, units: Iterable[str]) -> Probe:
+        """The newer environment with these units as before."""
+        label = f"{listed(sorted(units))} as in {versions(self.package.packages, newer=False)}"
+        return self.ground.mixed(self.sides.after, mixture_of(self.paths(units), self.before, label))
+
+    def advanced(self, units: Iterable[str]) -> Probe:
+        """The older environment with these units as after."""
+        label = f"{listed(sorted(units))} as in {versions(self.package.packages, newer=True)}"
+        return self.ground.mixed(self.sides.before, mixture_of(self.paths(units), self.after, label))
+
+    def proof_back(self, units: Iterable[str]) -> Proof:
+        """Run the newer environment with only these reverted."""
+        sentence = f"the {self.sides.after.verdict.value} environment with only {listed(sorted(units))} reverted"
+        return self.ground.proof(sentence, self.reverted(units), self.sides.before.verdict)
+
+    def proof_forth(self, units: Iterable[str]) -> Proof:
+        """Run the older environment with only these advanced."""
+        sentence = f"the {self.sides.before.verdict.value} environment with only {listed(sorted(units))} advanced"
+        return self.ground.proof(sentence, self.advanced(units), self.sides.after.verdict)
+
+
+def both_contents(ground: Ground, sides: Sides, package: Finding) -> tuple[PackageFiles, PackageFiles] | None:
+    """The files of the culprit's packages before and after."""
+    names = [change.name for change in package.packages]
+    before, after = ground.environment(sides.before), ground.environment(sides.after)
+    if before is None or after is None:
+        return None
+    return PackageFiles.of(before, names), PackageFiles.of(after, names)

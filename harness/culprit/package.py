@@ -1,0 +1,188 @@
+"""The package level: which of the packages that differ between two locks makes the difference.
+
+A part of the older lock is moved to the newer versions; the resolver keeps the rest where it was. What really moved
+is read from the new lock, so packages that their requirements tie together move together. Those are then exchanged
+in place, without asking the resolver, and at the end the culprit is put back in the newer environment.
+"""
+
+from __future__ import annotations
+
+from attrs import evolve, frozen
+
+from harness.culprit.counterfactual import Ground, listed
+from harness.culprit.likelihood import ranked_packages
+from harness.culprit.reduction import Candidate, Reduced
+from harness.culprit.sides import Side, Sides, exchanged
+from harness.model import Change, Lock
+from harness.model.culprit import Finding, Level, Proof
+from harness.probe import Probe
+
+_MOST = 16
+
+
+@frozen
+class _Known:
+    """The sides as far as they are narrowed, the search that narrowed them last, and all searches."""
+
+    sides: Sides
+    search: Reduced | None = None
+    spent: tuple[Reduced, ...] = ()
+
+    @property
+    def changes(self) -> dict[str, Change]:
+        """What still differs."""
+        return {change.name: change for change in self.sides.before.lock.diff(self.sides.after.lock)}
+
+    def narrowed(self, search: Reduced, sides: Sides | None) -> _Known:
+        """After one more search; `sides` is None where nothing smaller than all was enough."""
+        return _Known(sides or self.sides, search, (*self.spent, search))
+
+
+def find_package(ground: Ground, sides: Sides) -> tuple[Finding, Sides]:
+    """The packages that make the difference, and sides that differ in them alone."""
+    known = _Known(sides)
+    changes = known.changes
+    if len(changes) == 1:
+        return _only_one(sides, tuple(changes.values())), sides
+    ground.watcher.level(Level.PACKAGE, f"{len(changes)} packages differ: which of them makes the difference?")
+    known = _moved_by_resolver(ground, known)
+    strangers = _strangers(known, changes)
+    known = _apart_from_needs(ground, _without_ties(ground, known))
+    names = tuple(known.changes)
+    back = _back(ground, sides, names)
+    forward = _forward(ground, sides, known)
+    notes = strangers
+    if back.verdict is sides.after.verdict:
+        known, more = _with_all_that_bring_it(ground, sides, known)
+        notes = (*notes, f"{listed(names)} alone brings it, and so does {listed(more)}: both must be put back")
+        names = tuple(known.changes)
+        back, forward = _back(ground, sides, names), _forward(ground, sides, known)
+    search = known.search
+    finding = Finding(
+        Level.PACKAGE,
+        tuple(known.changes.values()),
+        proofs=(back, forward),
+        candidates=len(changes),
+        runs=sum(search.runs for search in known.spent) + 1,
+        unresolved=sum(search.unresolved for search in known.spent),
+        is_minimal=search is None or search.is_minimal,
+        notes=(*(ground.notes(search) if search is not None else ()), *notes),
+    )
+    return finding, known.sides
+
+
+def _moved_by_resolver(ground: Ground, known: _Known) -> _Known:
+    """The fewest packages that bring the difference, and all that the resolver moves along with them."""
+    sides, changes = known.sides, known.changes
+    movable = {name: change for name, change in changes.items() if change.after is not None}
+    if len(movable) < 2:
+        return known
+
+    def probe_of(names: Candidate) -> Probe:
+        return ground.moved(sides, [changes[name] for name in names])
+
+    ranked = ranked_packages(movable, sides, ground.plan)
+    reduced = ground.reduce(sides.after.verdict, ranked, probe_of, lambda names: f"with {_steps(names, changes)}")
+    return known.narrowed(reduced, _advanced(sides, reduced))
+
+
+def _without_ties(ground: Ground, known: _Known) -> _Known:
+    """Which of those that the resolver moved together bring the difference, each exchanged by itself."""
+    sides, changes, search = known.sides, known.changes, known.search
+    if len(changes) == 1 or (search is not None and search.units == changes.keys() and not search.unproven):
+        return known
+
+    def probe_of(names: Candidate) -> Probe:
+        return ground.installed(sides.before, exchanged(sides.before.lock, sides.after.lock, names))
+
+    ranked = ranked_packages(changes, sides, ground.plan)
+    reduced = ground.reduce(sides.after.verdict, ranked, probe_of, lambda names: f"with only {_steps(names, changes)}")
+    return known.narrowed(reduced, _advanced(sides, reduced))
+
+
+def _apart_from_needs(ground: Ground, known: _Known) -> _Known:
+    """Where one can't run without another: which of them must be put back for the difference to go."""
+    sides, changes, search = known.sides, known.changes, known.search
+    if len(changes) == 1 or search is None or not search.unproven:
+        return known
+
+    def probe_of(names: Candidate) -> Probe:
+        return ground.installed(sides.after, exchanged(sides.after.lock, sides.before.lock, names))
+
+    ranked = ranked_packages(changes, sides, ground.plan)
+    reduced = ground.reduce(sides.before.verdict, ranked, probe_of, lambda names: f"put back: {listed(sorted(names))}")
+    if reduced.shown is None or reduced.shown.lock is None:
+        return evolve(known, spent=(*known.spent, reduced))
+    before = Side(reduced.shown.lock, sides.before.verdict, reduced.shown)
+    return known.narrowed(reduced, evolve(sides, before=before))
+
+
+def _with_all_that_bring_it(ground: Ground, sides: Sides, known: _Known) -> tuple[_Known, tuple[str, ...]]:
+    """What else has to be put back, where more than one package brings the difference by itself."""
+    found = frozenset(known.changes)
+    others = {change.name: change for change in sides.before.lock.diff(sides.after.lock) if change.name not in found}
+
+    def probe_of(names: Candidate) -> Probe:
+        return ground.installed(sides.after, exchanged(sides.after.lock, sides.before.lock, found | names))
+
+    reduced = evolve(ground, most=_MOST).reduce(
+        sides.before.verdict,
+        ranked_packages(others, sides, ground.plan),
+        probe_of,
+        lambda names: f"put back: {listed(sorted(found | names))}",
+    )
+    lock = exchanged(sides.before.lock, sides.after.lock, found | reduced.units)
+    shown = ground.proof(
+        f"with {listed(sorted(found | reduced.units))}", ground.installed(sides.after, lock), sides.after.verdict
+    )
+    wider = sides
+    if shown.holds and shown.observation is not None:
+        wider = evolve(sides, after=Side(lock, sides.after.verdict, shown.observation))
+    return known.narrowed(reduced, wider), tuple(sorted(reduced.units))
+
+
+def _advanced(sides: Sides, reduced: Reduced) -> Sides | None:
+    """The older side and what a search has shown, None where nothing smaller than all of it was enough."""
+    if reduced.shown is None or reduced.shown.lock is None:
+        return None
+    return evolve(sides, after=Side(reduced.shown.lock, sides.after.verdict, reduced.shown))
+
+
+def _back(ground: Ground, sides: Sides, names: tuple[str, ...]) -> Proof:
+    """The newer environment with these packages as before."""
+    lock: Lock = exchanged(sides.after.lock, sides.before.lock, names)
+    sentence = f"the {sides.after.verdict.value} environment with {listed(names)} as before"
+    return ground.proof(sentence, ground.installed(sides.after, lock), sides.before.verdict)
+
+
+def _forward(ground: Ground, sides: Sides, known: _Known) -> Proof:
+    """The older environment with these packages advanced, as the search has seen it."""
+    along = [change.name for change in sides.before.lock.diff(known.sides.before.lock)]
+    sentence = f"the {sides.before.verdict.value} environment with only {listed(known.changes)} advanced"
+    if along:
+        sentence += f", after {listed(along)}, without which it can't run"
+    observation = known.sides.after.observation
+    judgement = ground.judge(observation)
+    return Proof(sentence, sides.after.verdict, judgement.verdict, judgement.reason, observation)
+
+
+def _only_one(sides: Sides, changes: tuple[Change, ...]) -> Finding:
+    """Where the locks differ in one package, the two sides themselves are the proof."""
+    name = changes[0].name
+    return Finding(Level.PACKAGE, changes, proofs=(
+        sides.before.as_proof(f"the {sides.after.verdict.value} environment with {name} as before"),
+        sides.after.as_proof(f"the {sides.before.verdict.value} environment with only {name} advanced"),
+    ))  # fmt: skip
+
+
+def _steps(names: Candidate, changes: dict[str, Change]) -> str:
+    return listed(str(changes[name]) for name in sorted(names))
+
+
+def _strangers(known: _Known, changes: dict[str, Change]) -> tuple[str, ...]:
+    """What the resolver moved to a version that neither side has."""
+    return tuple(
+        f"{change} came along, a version that neither side has"
+        for change in known.changes.values()
+        if change.name not in changes or change.after != changes[change.name].after
+    )

@@ -1,0 +1,160 @@
+"""Reduction: one delta debugging over probes, for whatever level; it keeps the count and knows when to give up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from attrs import define, field, frozen
+
+from harness.model import Judgement, Observation, Verdict
+from harness.model.culprit import Level
+from harness.probe import Probe
+from harness.scheduling.lanes import Lanes
+from harness.scheduling.loop import Engine, Watcher
+from harness.scheduling.probers import Probing
+from harness.search import DeltaDebugging
+
+Unit = str
+Candidate = frozenset[Unit]
+
+
+class LevelWatcher(Protocol):
+    """Who is told how the search for a culprit goes on."""
+
+    def level(self, level: Level, sentence: str) -> None:
+        """A level begins; the sentence says what is searched."""
+        ...
+
+    def tried(self, label: str, judgement: Judgement, observation: Observation, *, cached: bool, left: str) -> None:
+        """One candidate was judged."""
+        ...
+
+    def trying(self, label: str) -> None:
+        """A lane has started a candidate."""
+        ...
+
+
+@frozen
+class Reduced:
+    """The smallest set of units that made the difference alone, and what is known of it.
+
+    `runs` counts the probes that it took, `ran_now` those that the store did not answer, `unresolved` the skips;
+    `untestable` maps the units that were tried alone and could not be judged to the reasons, the likeliest first.
+    """
+
+    units: Candidate
+    is_minimal: bool
+    unproven: Candidate
+    runs: int
+    ran_now: int
+    unresolved: int
+    shown: Observation | None
+    gave_up: bool
+    untestable: dict[Unit, str] = field(factory=dict)
+
+
+@define
+class _Seen:
+    runs: int = 0
+    ran_now: int = 0
+    observations: dict[Candidate, Observation] = field(factory=dict)
+    judgements: dict[Candidate, Judgement] = field(factory=dict)
+
+
+@frozen
+class Reduction:
+    """Finds which units make the verdict `flipped` when they alone are applied; all of them do, none does not.
+
+    `units` are in the order of likelihood; `most` caps the runs; with `first` the first set that is enough will do;
+    with `only_singles` nothing but the first `singles` units, each with what it requires, is tried.
+    """
+
+    prober: Probing
+    lanes: Lanes
+    judge: Callable[[Observation], Judgement]
+    watcher: LevelWatcher
+    probe_of: Callable[[Candidate], Probe]
+    label_of: Callable[[Candidate], str]
+    flipped: Verdict
+    units: tuple[Unit, ...]
+    requires: Callable[[Candidate], frozenset[Unit]] | None = None
+    most: int = 48
+    singles: int = 16
+    first: bool = False
+    only_singles: bool = False
+
+    def run(self) -> Reduced:
+        """Search to the end, or until the cap is reached."""
+        search = DeltaDebugging(self.units, ranked=True, singles=self.singles, requires=self.requires)
+        seen = _Seen()
+
+        def judged(candidate: Candidate, observation: Observation) -> Judgement:
+            judgement = self.judge(observation)
+            seen.observations[candidate] = observation
+            seen.judgements[candidate] = judgement
+            seen.runs += observation.outcome.ran
+            # Delta debugging calls "bad" what shows the difference.
+            told = judgement.verdict
+            if told is not Verdict.SKIP:
+                told = Verdict.BAD if told is self.flipped else Verdict.GOOD
+            return Judgement(told, judgement.reason)
+
+        engine = Engine(self.prober, self.lanes, self.probe_of, judged, _Told(self, seen))
+
+        lone = {self._complete(frozenset({unit})) for unit in self.units[: self.singles]}
+
+        def is_enough() -> bool:
+            if self.first and len(search.result.minimal) < len(self.units):
+                return True
+            return seen.runs >= self.most or (self.only_singles and not lone.issuperset(search.ask(1)))
+
+        engine.drive(search, until=is_enough)
+        result = search.result
+        return Reduced(
+            units=result.minimal,
+            is_minimal=result.is_minimal and search.done,
+            unproven=result.unproven,
+            runs=seen.runs,
+            ran_now=seen.ran_now,
+            unresolved=result.unresolved,
+            shown=seen.observations.get(result.minimal),
+            gave_up=seen.runs >= self.most and not search.done,
+            untestable={
+                unit: judgement.reason
+                for unit in self.units[: self.singles]
+                if (judgement := seen.judgements.get(self._complete(frozenset({unit})))) is not None
+                and judgement.verdict is Verdict.SKIP
+            },
+        )
+
+    def _complete(self, units: Candidate) -> Candidate:
+        while self.requires is not None and (more := units | self.requires(units)) != units:
+            units = more
+        return units
+
+
+class _Told(Watcher[Candidate]):
+    """Passes on what the engine tells, with the verdict as it was seen."""
+
+    def __init__(self, reduction: Reduction, seen: _Seen) -> None:
+        self._reduction = reduction
+        self._seen = seen
+
+    def preparing(self, candidate: Candidate) -> None:
+        """Nothing to pass on: mixtures are made at once."""
+
+    def running(self, candidate: Candidate) -> None:
+        """A lane has started a candidate."""
+        self._reduction.watcher.trying(self._reduction.label_of(candidate))
+
+    def told(self, candidate: Candidate, judgement: Judgement, observation: Observation, *, cached: bool) -> None:
+        """A candidate was judged."""
+        self._seen.ran_now += not cached and observation.outcome.ran
+        self._reduction.watcher.tried(
+            self._reduction.label_of(candidate),
+            self._seen.judgements.get(candidate, judgement),
+            observation,
+            cached=cached,
+            left=f"{len(self._reduction.units)} candidates, {self._seen.runs} tried",
+        )

@@ -1,0 +1,237 @@
+"""The changed regions of a file: cut out of a line diff, named, and put back one by one. Pure."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import difflib
+import functools
+import re
+from typing import TYPE_CHECKING
+
+from attrs import field, frozen
+from pyflakes import checker, messages
+
+from harness.model.culprit import Region
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_CONTEXT_LINES = 3
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+
+
+@frozen(slots=False)
+class FileDifference:
+    """Two texts of one file and the regions in which they differ, in order."""
+
+    path: str
+    before: str
+    after: str
+    blocks: tuple[tuple[int, int, int, int], ...] = field(repr=False)
+
+    @classmethod
+    def between(cls, path: str, before: str, after: str) -> FileDifference:
+        """Compare by lines, with their ends."""
+        matcher = difflib.SequenceMatcher(None, lines_of(before), lines_of(after), autojunk=False)
+        blocks = tuple((a, b, c, d) for tag, a, b, c, d in matcher.get_opcodes() if tag != "equal")
+        return cls(path, before, after, blocks)
+
+    def mixed(self, old: Iterable[int]) -> str:
+        """The newer text with these regions (by number) as they were in the older one."""
+        reverted = set(old)
+        before, after = lines_of(self.before), lines_of(self.after)
+        lines: list[str] = []
+        reached = 0
+        for number, (a, b, c, d) in enumerate(self.blocks):
+            lines += after[reached:c]
+            lines += before[a:b] if number in reverted else after[c:d]
+            reached = d
+        return "".join(lines + after[reached:])
+
+    @functools.lru_cache(maxsize=4096)  # noqa: B019 - differences are few and live as long as the search
+    def region(self, number: int) -> Region:
+        """A region in words and numbers."""
+        a, b, c, d = self.blocks[number]
+        return Region(
+            file=self.path,
+            before=(a + 1, b),
+            after=(c + 1, d),
+            function=self.function_of(number),
+            diff=self._diff(number),
+        )
+
+    def function_of(self, number: int) -> str:
+        """The qualified name of the function or class around a region, "" at module level."""
+        a, b, c, d = self.blocks[number]
+        return _enclosing(self.after, c, d) if d > c else _enclosing(self.before, a, b)
+
+    def is_function(self, name: str) -> bool:
+        """Whether a qualified name is a function in either text."""
+        return name in functions(self.after) or name in functions(self.before)
+
+    def groups(self) -> dict[str, tuple[int, ...]]:
+        """Regions by the qualified name of the definition around them, "" for the module itself."""
+        groups: dict[str, list[int]] = {}
+        for number in range(len(self.blocks)):
+            groups.setdefault(self.function_of(number), []).append(number)
+        return {name: tuple(numbers) for name, numbers in groups.items()}
+
+    def cosmetic(self) -> frozenset[int]:
+        """Regions whose reversal alone leaves the meaning of a Python file as it is: comments, layout, docstrings."""
+        if not self.path.endswith(".py"):
+            return frozenset()
+        newer = _meaning(self.after)
+        if newer is None:
+            return frozenset()
+        return frozenset(number for number in range(len(self.blocks)) if _meaning(self.mixed({number})) == newer)
+
+    def requires(self) -> Mapping[int, frozenset[int]]:
+        """Which regions each region can't be reverted without, as far as names tell."""
+        return {number: needed for number in range(len(self.blocks)) if (needed := self.lacking({number}) - {number})}
+
+    def flaws(self, old: Iterable[int]) -> frozenset[str]:
+        """Names that are used and nowhere defined once these regions are reverted, though both texts define them."""
+        if not self.path.endswith(".py"):
+            return frozenset()
+        return self._missing(self.mixed(old)) - self._usual
+
+    def _missing(self, text: str) -> frozenset[str]:
+        """Names that a text uses and does not define, and attributes of its own that only the other text defines."""
+        lost = (defined_names(self.before) | defined_names(self.after)) - defined_names(text)
+        return undefined_names(text) | (lost & own_attributes(text))
+
+    def lacking(self, old: Iterable[int]) -> frozenset[int]:
+        """Further regions to revert for the names: those that bring a missing definition, else all its users."""
+        old = frozenset(old)
+        before, after = lines_of(self.before), lines_of(self.after)
+        needed: set[int] = set()
+        for name in self.flaws(old):
+            defining = re.compile(
+                rf"\b(?:def|class)\s+{name}\b|^\s*{name}\s*[:=]|\bimport\b.*\b{name}\b|^\s*{name},?$", re.M
+            )
+            using = re.compile(rf"\b{name}\b")
+            bring = {i for i, (a, b, _, _) in enumerate(self.blocks) if defining.search("".join(before[a:b]))} - old
+            keep = {i for i, (_, _, c, d) in enumerate(self.blocks) if using.search("".join(after[c:d]))} - old
+            needed |= bring or keep
+        return frozenset(needed)
+
+    @functools.cached_property
+    def _usual(self) -> frozenset[str]:
+        return self._missing(self.before) | self._missing(self.after)
+
+    def _diff(self, number: int) -> str:
+        a, b, c, d = self.blocks[number]
+        before, after = ([line.rstrip("\r\n") for line in lines_of(text)] for text in (self.before, self.after))
+        first, last = max(0, c - _CONTEXT_LINES), min(len(after), d + _CONTEXT_LINES)
+        head = f"@@ -{a + 1 - (c - first)},{b - a + (c - first) + (last - d)} +{first + 1},{last - first} @@"
+        lines = [f" {line}" for line in after[first:c]]
+        lines += [f"-{line}" for line in before[a:b]] + [f"+{line}" for line in after[c:d]]
+        lines += [f" {line}" for line in after[d:last]]
+        return "\n".join([head, *lines])
+
+
+@functools.lru_cache(maxsize=2048)
+def defined_names(source: str) -> frozenset[str]:
+    """Names of the classes and functions that a Python text defines at any level."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return frozenset()
+    return frozenset(
+        node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+
+
+@functools.lru_cache(maxsize=512)
+def own_attributes(source: str) -> frozenset[str]:
+    """Names that a Python text asks of `self` or `cls`."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return frozenset()
+    return frozenset(
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+    )
+
+
+def used_names(source: str) -> frozenset[str]:
+    """Names and attributes that a Python text mentions."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return frozenset()
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    names |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    names |= {
+        alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom | ast.Import) for alias in node.names
+    }
+    return frozenset(names)
+
+
+@functools.lru_cache(maxsize=512)
+def undefined_names(source: str) -> frozenset[str]:
+    """Names that are used and nowhere defined, as pyflakes sees it; empty where the text is not Python."""
+    try:
+        found = checker.Checker(ast.parse(source)).messages
+    except (SyntaxError, ValueError, RecursionError):
+        return frozenset()
+    return frozenset(str(message.message_args[0]) for message in found if isinstance(message, messages.UndefinedName))
+
+
+def lines_of(source: str) -> list[str]:
+    """The lines of a text with their ends, cut as Python's own parser cuts them: form feeds are no ends."""
+    return _LINE.findall(source)
+
+
+def _enclosing(source: str, first: int, last: int) -> str:
+    """The innermost definition around some lines, from `first` up to and without `last`; empty lines don't count."""
+    filled = [number for number, line in enumerate(lines_of(source)[first:last], first + 1) if line.strip()]
+    top, bottom = (filled[0], filled[-1]) if filled else (first + 1, last)
+    around = [row for row in _definitions(source) if row[0] <= top and bottom <= row[1]]
+    return max(around, key=lambda row: row[0])[2] if around else ""
+
+
+@functools.lru_cache(maxsize=64)
+def _definitions(source: str) -> tuple[tuple[int, int, str, bool], ...]:
+    """First line, last line and qualified name of every class and function, and whether it is a function."""
+    found: list[tuple[int, int, str, bool]] = []
+
+    def walk(body: Iterable[ast.stmt], prefix: str) -> None:
+        for node in body:
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                start = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+                found.append(
+                    (start, node.end_lineno or node.lineno, f"{prefix}{node.name}", not isinstance(node, ast.ClassDef))
+                )
+                walk(node.body, f"{prefix}{node.name}.")
+
+    with contextlib.suppress(SyntaxError, ValueError):
+        walk(ast.parse(source).body, "")
+    return tuple(found)
+
+
+@functools.lru_cache(maxsize=64)
+def functions(source: str) -> frozenset[str]:
+    """Qualified names of the functions of a Python text."""
+    return frozenset(name for _, _, name, is_function in _definitions(source) if is_function)
+
+
+def _meaning(source: str) -> str | None:
+    """The syntax tree without positions and docstrings."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if node.body else None
+            if (
+                isinstance(first, ast.Expr)
+                and isinstance(first.value, ast.Constant)
+                and isinstance(first.value.value, str)
+            ):
+                node.body = node.body[1:] or [ast.Pass()]
+    return ast.dump(tree)

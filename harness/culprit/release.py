@@ -1,0 +1,103 @@
+"""The release level of a culprit that is not the subject: which of its own releases, all else held.
+
+All else is held in place, whatever its requirements say; only what a release of the culprit itself needs moves along.
+"""
+
+from __future__ import annotations
+
+from attrs import evolve, fields, frozen
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+from harness.culprit.counterfactual import Ground
+from harness.culprit.release_search import BisectWatcher, ReleaseSearch
+from harness.culprit.sides import Side, Sides, exchanged
+from harness.errors import UnknownProject, UnknownRelease
+from harness.model import Lock, Verdict, normalized_name
+from harness.model.culprit import Finding
+from harness.planning.plan import Plan, releases_between
+from harness.probe import Probe
+from harness.scheduling.probers import Probing
+
+
+@frozen(kw_only=True)
+class _InPlace(Plan):
+    """A plan in which each release is put into one lock."""
+
+    base: Lock
+    prober: Probing
+    asked: tuple[str, ...]
+
+    def probe(self, position: int, near: Lock | None, attempt: int = 0) -> Probe:  # noqa: ARG002 - always near `base`
+        """The probe of one release: what it alone resolves to near the lock, in the lock."""
+        alone = super().probe(position, self.base, attempt)
+        lock = self.prober.resolve(alone).lock
+        if lock is None:
+            return alone
+        moved = [change.name for change in self.base.diff(lock) if change.after is not None]
+        combination = evolve(alone.combination, requirements=(*self.asked, *alone.combination.requirements), near=None)
+        return evolve(alone, combination=combination, near=None, lock=exchanged(self.base, lock, moved))
+
+
+def narrow_release(ground: Ground, sides: Sides, package: Finding, watcher: BisectWatcher) -> tuple[Finding, Sides]:
+    """The neighbouring releases of the culprit between which the verdict changes.
+
+    Nothing to do where several packages moved, where one side lacks it, or where the two are neighbours already.
+    """
+    plan = ground.plan
+    change = package.packages[0]
+    if len(package.packages) != 1 or change.before is None or change.after is None:
+        return package, sides
+    lower, upper = sorted((change.before, change.after), key=Version)
+    try:
+        releases = releases_between(ground.index, plan, change.name, lower, upper)
+    except (UnknownProject, UnknownRelease) as unknown:
+        return evolve(package, notes=(*package.notes, f"not bisected over its own releases: {unknown}")), sides
+    if len(releases) <= 2:
+        return package, sides
+    is_upgrade = lower == change.before
+    oldest, newest = (sides.before, sides.after) if is_upgrade else (sides.after, sides.before)
+    question = evolve(plan.question, subject=change.name, find_fix=oldest.verdict is Verdict.BAD, confirm=0)
+    ends = {oldest.verdict: 0, newest.verdict: len(releases) - 1}
+    narrower = evolve(
+        plan,
+        question=question,
+        repro=evolve(plan.repro, signature=ground.signature),
+        releases=releases,
+        good=ends[Verdict.GOOD],
+        bad=ends[Verdict.BAD],
+        left_out=(),
+        as_of=sides.after.observation.as_of or "none",
+        requirements=(),
+        holds=tuple(hold for hold in plan.holds if normalized_name(Requirement(hold).name) != change.name),
+        anchor=sides.before.lock,
+        choices=(),
+    )
+    in_place = _InPlace(
+        **{name.name: getattr(narrower, name.name) for name in fields(Plan)},
+        base=sides.before.lock,
+        prober=ground.prober,
+        asked=(*plan.requirements, plan.subject),
+    )
+    searched = ReleaseSearch(in_place, ground.prober, ground.lanes, watcher).run()
+    ground.tally.ran_now += searched.record.ran
+    if len(searched.sides) != 2 or any(side.lock is None for side in searched.sides):
+        note = f"not narrowed to one release of {change.name}: {', '.join(searched.suspects) or 'no change was seen'}"
+        return evolve(package, notes=(*package.notes, note)), sides
+    before, after = searched.sides if is_upgrade else reversed(searched.sides)
+    if before.lock is None or after.lock is None:
+        return package, sides
+    narrowed = Sides(Side(before.lock, sides.before.verdict, before), Side(after.lock, sides.after.verdict, after))
+    several = f"one of these releases of {change.name}: {', '.join(searched.suspects)}"
+    unsure = () if len(searched.suspects) == 1 else (several,)
+    finding = evolve(
+        package,
+        packages=before.lock.diff(after.lock),
+        proofs=(
+            narrowed.before.as_proof(f"everything else held, {change.name} {before.lock.version_of(change.name)}"),
+            narrowed.after.as_proof(f"everything else held, {change.name} {after.lock.version_of(change.name)}"),
+        ),
+        runs=package.runs + searched.record.ran,
+        notes=(*package.notes, *unsure),
+    )
+    return finding, narrowed

@@ -1,0 +1,136 @@
+"""The two sides of a change: the environments just before and just after it, and what files differ in them."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attrs import evolve, field, frozen
+
+from harness.culprit.renames import renamed
+from harness.environment.build import site_packages
+from harness.model import Mixture, Observation, Verdict, normalized_name
+from harness.model.culprit import Proof
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from harness.environment import Environment
+    from harness.model import Lock
+
+METADATA = "metadata of "  # with its name, the one unit that stands for all of a distribution's own metadata
+
+
+@frozen
+class Side:
+    """One side: its lock, its verdict and the run that showed it."""
+
+    lock: Lock
+    verdict: Verdict
+    observation: Observation
+
+    def as_proof(self, sentence: str) -> Proof:
+        """This side's own run as the proof of a sentence."""
+        return Proof(sentence, self.verdict, self.verdict, "seen at this side itself", self.observation)
+
+
+@frozen
+class Sides:
+    """Before and after the change, in version order: for a regression good and bad, for a fix bad and good."""
+
+    before: Side
+    after: Side
+
+
+@frozen
+class PackageFiles:
+    """The files of some distributions in one environment, by their paths relative to the folder `packages`.
+
+    `owners` maps each file to its distribution.
+    """
+
+    packages: Path
+    digests: dict[str, str]
+    owners: dict[str, str] = field(factory=dict)
+
+    @classmethod
+    def of(cls, environment: Environment, distributions: Iterable[str]) -> PackageFiles:
+        """Read what is installed of these distributions (normalised names), by their RECORD files."""
+        if environment.folder is None:
+            raise ValueError("only environments that the harness has built can be taken apart")
+        packages = site_packages(environment.folder)
+        wanted = set(distributions)
+        digests: dict[str, str] = {}
+        owners: dict[str, str] = {}
+        for record in packages.glob("*.dist-info/RECORD"):
+            if (name := _distribution(record.parent.name)) in wanted:
+                recorded = _recorded(record)
+                digests |= recorded
+                owners |= dict.fromkeys(recorded, name)
+        return cls(packages, digests, owners)
+
+    def read(self, path: str) -> bytes | None:
+        """The content of a file, None if this side lacks it."""
+        return (self.packages / path).read_bytes() if path in self.digests else None
+
+
+def differing(before: PackageFiles, after: PackageFiles) -> dict[str, tuple[str, ...]]:
+    """Units of difference by name, with the files of each; added and removed files are units too.
+
+    A renamed file is one unit, named by its newer path, and so is all metadata of a distribution.
+    """
+    paths = sorted(
+        path
+        for path in before.digests.keys() | after.digests.keys()
+        if before.digests.get(path) != after.digests.get(path)
+    )
+    files = [path for path in paths if not _is_metadata(path)]
+    moved = renamed(
+        {path: content for path in files if path not in after.digests and (content := before.read(path)) is not None},
+        {path: content for path in files if path not in before.digests and (content := after.read(path)) is not None},
+    )
+    units: dict[str, tuple[str, ...]] = {path: (path,) for path in files if path not in moved.values()}
+    units |= {newer: (older, newer) for newer, older in moved.items()}
+    for path in paths:
+        if _is_metadata(path):
+            name = METADATA + _distribution(path.split("/", 1)[0])
+            units[name] = (*units.get(name, ()), path)
+    return units
+
+
+def exchanged(lock: Lock, other: Lock, names: Iterable[str]) -> Lock:
+    """A lock with these distributions (normalised names) as in another one; what that one lacks is left out.
+
+    Nothing is asked of the resolver: requirements may be unmet.
+    """
+    chosen = set(names)
+    kept = [pin for pin in lock.pins if pin.name not in chosen]
+    return evolve(lock, pins=(*kept, *(pin for pin in other.pins if pin.name in chosen)))
+
+
+def mixture_of(paths: Iterable[str], source: PackageFiles, label: str) -> Mixture:
+    """The exchange of these files by those of another side."""
+    return Mixture(files={path: source.read(path) for path in sorted(paths)}, label=label)
+
+
+def _recorded(record: Path) -> dict[str, str]:
+    found = {}
+    with record.open(encoding="utf-8", newline="") as file:
+        for path, digest, *_ in csv.reader(file):
+            if path.startswith("..") or path.endswith(".pyc"):  # scripts lie outside
+                continue
+            here = record.parent.parent / path
+            if here.is_file():
+                found[path] = digest or hashlib.sha256(here.read_bytes()).hexdigest()
+    return found
+
+
+def _distribution(folder: str) -> str:
+    """The distribution that a .dist-info folder belongs to."""
+    return normalized_name(folder.split("-")[0])
+
+
+def _is_metadata(path: str) -> bool:
+    return path.split("/", 1)[0].endswith(".dist-info")

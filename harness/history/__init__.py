@@ -1,0 +1,18 @@
+"""The history of a bug over the releases of one project: every window in which a repro was broken."""
+
+from harness.history.answer import BrokenWindow, History, HistoryStatus, ReleaseRow, Unseen
+from harness.history.plan import HistoryPlan, make_history_plan
+from harness.history.scan import HistoryProgress, HistoryWatcher, Scanning
+
+__all__ = [
+    "BrokenWindow",
+    "History",
+    "HistoryPlan",
+    "HistoryProgress",
+    "HistoryStatus",
+    "HistoryWatcher",
+    "ReleaseRow",
+    "Scanning",
+    "Unseen",
+    "make_history_plan",
+]

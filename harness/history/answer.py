@@ -1,0 +1,185 @@
+"""A history: every window in which a repro was broken, what was run to see it, and what was not."""
+
+from __future__ import annotations
+
+import enum
+import math
+from typing import Any
+
+import cattrs
+from attrs import field, frozen
+
+from harness.model import Signature, Verdict
+from harness.model.signature import given_parts
+from harness.model.step import Step
+
+
+class HistoryStatus(enum.StrEnum):
+    """How a scan ended; the exit code of `harness history` follows from it."""
+
+    BROKEN = "broken"  # at least one window, and both edges of each are certain
+    NEVER_BROKEN = "never-broken"
+    UNSURE = "unsure"  # skipped releases hide an edge, or nothing could be judged
+
+    @property
+    def exit_code(self) -> int:
+        """0: windows were found, 1: there is none to find, 3: not sure."""
+        return {HistoryStatus.BROKEN: 0, HistoryStatus.NEVER_BROKEN: 1, HistoryStatus.UNSURE: 3}[self]
+
+
+class RowState(enum.StrEnum):
+    """What is known of one release; `symbol` is its letter in a picture."""
+
+    GOOD = "good"
+    BAD = "bad"
+    SKIP = "skip"
+    BETWEEN_GOOD = "between-good"  # not run: the nearest runs on both sides are good
+    BETWEEN_BAD = "between-bad"
+    UNKNOWN = "untried"  # not run, and its neighbours do not tell
+    LEFT_OUT = "left-out"
+
+    @property
+    def symbol(self) -> str:
+        """One character; of what was not run a small one."""
+        return _SYMBOLS[self]
+
+
+_SYMBOLS = {
+    RowState.GOOD: "G",
+    RowState.BAD: "B",
+    RowState.SKIP: "S",
+    RowState.BETWEEN_GOOD: "g",
+    RowState.BETWEEN_BAD: "b",
+    RowState.UNKNOWN: "?",
+    RowState.LEFT_OUT: "x",
+}
+
+
+@frozen
+class ReleaseRow:
+    """One release of the range, left-out ones too.
+
+    `reason` says why it has its state; `uploaded` is an ISO date, `observation` a key, both "" where there is none;
+    `measured` maps metrics to values: the repro's own, and `duration_s` and `peak_memory_mib` of its run.
+    """
+
+    release: str
+    state: RowState
+    reason: str
+    uploaded: str = ""
+    observation: str = ""
+    measured: dict[str, float] = field(factory=dict)
+
+
+@frozen
+class BrokenWindow:
+    """A stretch of releases that was broken; `first_bad` and `last_bad` are its outermost bad runs.
+
+    `last_good` is the nearest good run before it and `fixed_in` the nearest after it, None where there is none.
+    `unsure_before` and `unsure_after` lie at its edges and could not be judged; `left_out` maps releases at its edges
+    that were not tried to their reasons.
+    """
+
+    first_bad: str
+    last_bad: str
+    last_good: str | None = None
+    fixed_in: str | None = None
+    unsure_before: tuple[str, ...] = ()
+    unsure_after: tuple[str, ...] = ()
+    left_out: dict[str, str] = field(factory=dict)
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether a good and a bad run are neighbours at each edge that has both."""
+        return not (self.last_good and self.unsure_before) and not (self.fixed_in and self.unsure_after)
+
+
+@frozen
+class Unseen:
+    """Stretches of releases between runs of one verdict, in which something else can hide.
+
+    `gaps` are the neighbouring releases that were not run; `longest` is how many neighbours at most, skipped ones with
+    them, have neither a good nor a bad run.
+    """
+
+    verdict: Verdict
+    gaps: tuple[tuple[str, ...], ...]
+    longest: int
+
+
+@frozen
+class History:
+    """The result of one scan for windows.
+
+    `sentence` says the answer, `notes` what limits it, `advice` what to type next. `stride` says how closely it was
+    scanned: at least every so manieth release was run or known. `rows` are all releases of the range, the oldest
+    first; `steps` those that were judged, in their order. `drift` is what could not be held, by release; `probes` are
+    the releases that were run now and not answered by the store.
+    """
+
+    subject: str
+    repro: str
+    status: HistoryStatus
+    sentence: str
+    signature: Signature | None
+    windows: tuple[BrokenWindow, ...]
+    unseen: tuple[Unseen, ...]
+    rows: tuple[ReleaseRow, ...]
+    steps: tuple[Step, ...]
+    notes: tuple[str, ...] = ()
+    advice: str = ""
+    device: str = "cpu"
+    python: str = ""
+    platform: str = ""
+    as_of: str = "none"
+    stride: int = 1
+    drift: dict[str, tuple[str, ...]] = field(factory=dict)
+    probes: int = 0
+    wall_s: float = 0.0
+
+    @property
+    def tried(self) -> int:
+        """How many releases could be tried."""
+        return sum(row.state is not RowState.LEFT_OUT for row in self.rows)
+
+    @property
+    def known(self) -> int:
+        """How many releases the store answered."""
+        return sum(step.cached for step in self.steps)
+
+    def as_json(self) -> dict[str, Any]:
+        """The history as `harness history --json` prints it (schema 1); a metric that is not finite is null."""
+        return {
+            "schema": 1,
+            "subject": self.subject,
+            "status": self.status.value,
+            "windows": [{**cattrs.unstructure(window), "certain": window.is_certain} for window in self.windows],
+            "unseen": [cattrs.unstructure(stretch) for stretch in self.unseen],
+            "signature": given_parts(self.signature),
+            "steps": [step.as_json() for step in self.steps],
+            "releases": [
+                {
+                    "release": row.release,
+                    "state": row.state.value,
+                    "reason": row.reason,
+                    "uploaded": row.uploaded or None,
+                    "observation": row.observation or None,
+                    "measured": {k: v if math.isfinite(v) else None for k, v in row.measured.items()},
+                }
+                for row in self.rows
+            ],
+            "stride": self.stride,
+            "tried": self.tried,
+            "probes": self.probes,
+            "known": self.known,
+            "wall_s": round(self.wall_s, 2),
+            "sentence": self.sentence,
+            "notes": list(self.notes),
+            "advice": self.advice,
+            "repro": self.repro,
+            "device": self.device,
+            "python": self.python,
+            "platform": self.platform,
+            "as_of": self.as_of,
+            "drift": {release: list(told) for release, told in self.drift.items()},
+        }

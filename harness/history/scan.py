@@ -1,0 +1,139 @@
+"""Scanning: what the store knows is told first, then a scan for windows runs the releases that still matter."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Protocol
+
+from attrs import frozen
+
+from harness.history.findings import history_of
+from harness.planning.anchor import Anchor, find_anchor
+from harness.scheduling.loop import Engine, Watcher
+from harness.scheduling.recording import Record, Recorder
+from harness.search import WindowScan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.history.answer import History
+    from harness.history.plan import HistoryPlan
+    from harness.model import Judgement, Observation, Signature
+    from harness.planning.plan import Plan
+    from harness.probe import Probe
+    from harness.scheduling.lanes import Lanes
+    from harness.scheduling.probers import Probing
+
+
+@frozen
+class HistoryProgress:
+    """A view on a running scan, for whoever draws it; its candidates are positions in the plan's releases."""
+
+    plan: Plan
+    search: WindowScan
+    captured_from: str = "the first failing run"
+    disk: str = ""
+
+    @property
+    def headline(self) -> str:
+        """What is looked for."""
+        return f"looking for every window in which {self.plan.repro.name} was broken"
+
+    def name(self, candidate: int) -> str:
+        """A release's version."""
+        return str(self.plan.releases[candidate].version)
+
+
+class HistoryWatcher(Watcher[int], Protocol):
+    """A watcher that is also told when a scan begins and which signature it uses."""
+
+    def begin(self, progress: HistoryProgress) -> None:
+        """The plan is made; nothing has run yet."""
+        ...
+
+    def captured(self, signature: Signature) -> None:
+        """No signature was given; this one was taken from the first failing run."""
+        ...
+
+    def looking_up(self, done: int, count: int) -> None:
+        """So many of the releases seen before with other companions are resolved, to see what they come to now."""
+        ...
+
+
+@frozen
+class Scanning:
+    """One scan over the releases of a plan."""
+
+    history_plan: HistoryPlan
+    prober: Probing
+    lanes: Lanes
+    watcher: HistoryWatcher
+
+    def run(self) -> History:
+        """Run it to its end. Raises `Interrupted`, `NoNetwork`, `NoSpace`."""
+        begun = time.monotonic()
+        plan = self.history_plan.plan
+        record = Record[int](plan.repro.signature)
+        anchor = find_anchor(plan, self.prober)
+        search = WindowScan(len(plan.releases), max_gap=self.history_plan.stride)
+        self.watcher.begin(HistoryProgress(plan, search))
+
+        def probe_of(position: int) -> Probe:
+            return plan.probe(position, anchor.near(position))
+
+        def told(position: int, observation: Observation) -> Judgement:
+            return record.judged(position, observation, self.prober.store, self.watcher.captured)
+
+        def named(position: int) -> tuple[str, int]:
+            return str(plan.releases[position].version), 0
+
+        recorder = Recorder(record, named, self.watcher)
+        engine = Engine(self.prober, self.lanes, probe_of, told, recorder)
+        # Without a signature the first failure gives it. The order until then must not depend on what the store
+        # knows, or the same question would be judged in another way when it is asked again.
+        engine.drive(search, width=1, until=lambda: record.signature is not None)
+        known = [(p, seen, told(p, seen)) for p, seen in self._known(anchor) if p not in record.observations]
+        for position, _, judgement in known:
+            search.tell(position, judgement.verdict)
+        for position, observation, judgement in known:
+            recorder.told(position, judgement, observation, cached=True)
+        engine.drive(search)
+        return history_of(self.history_plan, search.result, record, time.monotonic() - begun)
+
+    def _known(self, anchor: Anchor) -> Iterator[tuple[int, Observation]]:
+        """What the store has of these releases, the newest first.
+
+        A release that this repro was seen with near another lock is resolved here, since the companions may be the
+        same all the same: that takes moments, a run may take minutes.
+        """
+        plan, prober = self.history_plan.plan, self.prober
+        probes = {p: plan.probe(p, anchor.near(p)) for p in reversed(range(len(plan.releases)))}
+        known = {position: prober.known(probe) for position, probe in probes.items()}
+        unasked = [
+            position
+            for position, probe in probes.items()
+            if known[position] is None and prober.store.get_resolution(probe.combination.resolution_key) is None
+        ]
+        seen = self._seen() if unasked else set()
+        again = [position for position in unasked if str(plan.releases[position].version) in seen]
+        for done, position in enumerate(again):
+            self.watcher.looking_up(done, len(again))
+            prober.resolve(probes[position])
+            known[position] = prober.known(probes[position])
+        if again:
+            self.watcher.looking_up(len(again), len(again))
+        for position in probes:
+            if (observation := known[position]) is not None:
+                yield position, observation
+
+    def _seen(self) -> set[str | None]:
+        """The releases that the store has an observation of, with this repro on this device."""
+        plan = self.history_plan.plan
+        return {
+            observation.lock.version_of(plan.subject)
+            for observation in self.prober.store.observations()
+            if observation.lock is not None
+            and (observation.repro_digest, observation.params) == (plan.repro.digest, plan.repro.params)
+            and observation.device is plan.device
+            and not observation.mixture
+        }

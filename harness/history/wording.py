@@ -1,0 +1,126 @@
+"""The sentences of a history: the windows, what limits the answer, and what to type next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.history.answer import BrokenWindow, History, HistoryStatus, RowState
+from harness.model import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_FEW = 4
+
+
+def sentence_for(history: History) -> str:
+    """One sentence that names every window, and what of it is not sure."""
+    judged = [row.release for row in history.rows if row.state in (RowState.GOOD, RowState.BAD)]
+    if not judged:
+        return f"Not sure: no release of {history.subject} could be judged."
+    lead = f"{history.subject} with {history.repro}"
+    if not history.windows:
+        return f"{lead}: no release that was run is broken, {judged[0]} to {judged[-1]}."
+    parts = [window_text(window) for window in history.windows]
+    doubts = [text for window in history.windows for text in _doubts(window)]
+    return " ".join([f"{lead}: {'; '.join(parts)}.", *doubts])
+
+
+def window_text(window: BrokenWindow) -> str:
+    """One window: "broken 4.53.0 to 4.57.6, good from 5.0.0"."""
+    if window.last_good is None and window.fixed_in is None:
+        return f"broken in all that could be judged, {spanned([window.first_bad, window.last_bad])}"
+    if window.last_good is None:
+        return f"broken already in {window.first_bad} and up to {window.last_bad}, good from {window.fixed_in}"
+    if window.fixed_in is None:
+        return f"broken from {window.first_bad} and still in {window.last_bad}"
+    if window.first_bad == window.last_bad:
+        return f"broken in {window.first_bad} alone, good from {window.fixed_in}"
+    return f"broken {window.first_bad} to {window.last_bad}, good from {window.fixed_in}"
+
+
+def _doubts(window: BrokenWindow) -> list[str]:
+    doubts = []
+    if window.last_good and window.unsure_before:
+        which = listed(window.unsure_before)
+        doubts.append(
+            f"Not sure where it began: {which}, between {window.last_good} and {window.first_bad}, could not be judged."
+        )
+    if window.fixed_in and window.unsure_after:
+        which = listed(window.unsure_after)
+        doubts.append(
+            f"Not sure where it ended: {which}, between {window.last_bad} and {window.fixed_in}, could not be judged."
+        )
+    return doubts
+
+
+def notes_for(history: History) -> tuple[str, ...]:
+    """What the answer does not cover, a sentence each."""
+    notes = []
+    for stretch in history.unseen:
+        kind = stretch.verdict.value
+        hidden = "a window" if stretch.verdict is Verdict.GOOD else "a good stretch"
+        named = listed(spanned(gap) for gap in stretch.gaps)
+        lie, were = _verbs(sum(map(len, stretch.gaps)))
+        most = "1 release" if stretch.longest == 1 else f"at most {stretch.longest} releases"
+        notes.append(f"{named} {lie} between {kind} runs and {were} not run; {hidden} of {most} could hide there.")
+    for window in history.windows:
+        if window.left_out:
+            lie, were = _verbs(len(window.left_out))
+            reasons = listed(dict.fromkeys(window.left_out.values()))
+            of = f"the window from {window.first_bad} on"
+            notes.append(f"{listed(window.left_out)} {lie} at an edge of {of} and {were} left out: {reasons}.")
+    notes += _beyond(history)
+    if history.signature is not None and history.signature.captured:
+        first = next((step.release for step in history.steps if step.verdict is Verdict.BAD), "")
+        notes.append(f"No signature was given: it was taken from {first}, and a failure of another kind is a skip.")
+    return tuple(notes)
+
+
+def _verbs(count: int) -> tuple[str, str]:
+    return ("lies", "was") if count == 1 else ("lie", "were")
+
+
+def _beyond(history: History) -> list[str]:
+    """The ends of the range beyond what was judged: skipped, or not run since a skip there ended the scan."""
+    rows = [row for row in history.rows if row.state is not RowState.LEFT_OUT]
+    judged = [i for i, row in enumerate(rows) if row.state in (RowState.GOOD, RowState.BAD)]
+    if not judged:
+        return []
+    ends = [("before", rows[: judged[0]], rows[judged[0]]), ("after", rows[judged[-1] + 1 :], rows[judged[-1]])]
+    told = []
+    for side, missing, near in ends:
+        skipped = [row.release for row in missing if row.state is RowState.SKIP]
+        unrun = [row.release for row in missing if row.state is not RowState.SKIP]
+        if skipped:
+            told.append(f"{listed(skipped)}, {side} {near.release}, could not be judged.")
+        if unrun:
+            told.append(f"{listed(unrun)}, {side} {near.release}, {_verbs(len(unrun))[1]} not run.")
+    return told
+
+
+def advice_for(history: History, typed: Sequence[str]) -> str:
+    """The one line to type next, or nothing."""
+    words = " ".join([history.subject, *typed])
+    if history.status is HistoryStatus.UNSURE:
+        return "Releases that were skipped hide an edge; --with, --hold or --python may make them run"
+    begun = [window for window in history.windows if window.last_good is not None]
+    if begun:
+        ends = f"--good {begun[-1].last_good} --bad {begun[-1].first_bad}"
+        return f"To see what of {begun[-1].first_bad} broke it: harness bisect {words} {ends}"
+    if history.unseen:
+        return f"To run every release: harness history {words} --max-gap 1"
+    return ""
+
+
+def listed(items: Iterable[str]) -> str:
+    """Names one after another; of many the first ones, and how many more."""
+    names = list(items)
+    if len(names) > _FEW + 1:
+        names = [*names[:_FEW], f"{len(names) - _FEW} more"]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def spanned(ends: Sequence[str]) -> str:
+    """The first to the last of them, or the one."""
+    return ends[0] if ends[0] == ends[-1] else f"{ends[0]} to {ends[-1]}"

@@ -1,0 +1,79 @@
+"""How a matrix stands: every cell with the run that answers it, or with why it has none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from harness.matrix.running import CellRun, judge_alone
+from harness.model import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Protocol
+
+    from harness.matrix import Cell
+    from harness.matrix.running import Bench
+    from harness.model import Observation
+    from harness.probe import Probe
+
+    class Knows(Protocol):
+        """What answers without a run."""
+
+        def known(self, probe: Probe) -> Observation | None:
+            """What was observed of a probe before."""
+            ...
+
+
+NOT_RUN = "not run"
+
+
+@frozen
+class Standing:
+    """One cell and what is known of it. `hindered` says why it can't be tried here; `run` is None then."""
+
+    cell: Cell
+    run: CellRun | None = None
+    hindered: str = ""
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """None where it was not run."""
+        if self.run is not None:
+            return self.run.judgement.verdict
+        return Verdict.SKIP if self.hindered else None
+
+    @property
+    def word(self) -> str:
+        """The verdict, or "not run"."""
+        return self.verdict.value if self.verdict is not None else NOT_RUN
+
+    @property
+    def reason(self) -> str:
+        """Why it has this verdict."""
+        return self.run.judgement.reason if self.run is not None else self.hindered
+
+
+def standings(
+    cells: Sequence[Cell], runs: Iterable[CellRun], hindered: Mapping[str, str] | None = None
+) -> tuple[Standing, ...]:
+    """Every cell with its run, if there is one; `hindered` maps cells' names to why they can't be tried."""
+    by_name = {run.cell.name: run for run in runs}
+    why = hindered or {}
+    return tuple(Standing(cell, by_name.get(cell.name), why.get(cell.name, "")) for cell in cells)
+
+
+def known_runs(
+    cells: Sequence[Cell], bench: Bench, knows: Knows, log_of: Callable[[Observation], str]
+) -> Iterator[CellRun]:
+    """What the store has of cells; nothing is run and nothing resolved.
+
+    Raises `BadRepro`, `UserMistake`, and for cells of an era `UnknownProject` and `NoNetwork`.
+    """
+    for cell in cells:
+        probe = bench.probe(cell)
+        observation = knows.known(probe)
+        if observation is not None:
+            signature, judgement = judge_alone(probe.repro, observation, log_of(observation))
+            yield CellRun(cell, probe, observation, judgement, signature, cached=True)

@@ -1,0 +1,1 @@
+"""From a question to what can be tried: releases, ends, companions."""

@@ -1,0 +1,47 @@
+"""The anchor: with companions held, the lock near which every release of a plan is tried."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from harness.errors import UnknownRelease
+
+if TYPE_CHECKING:
+    from harness.model import Lock
+    from harness.planning.plan import Plan
+    from harness.scheduling.probers import Probing
+
+
+@frozen
+class Anchor:
+    """`lock` is None where each release has companions of its own; `position` is the release that it is the lock of."""
+
+    lock: Lock | None = None
+    position: int | None = None
+
+    def near(self, position: int) -> Lock | None:
+        """The lock near which one release is tried; None for the release that it was made for."""
+        return None if position == self.position else self.lock
+
+
+def find_anchor(plan: Plan, prober: Probing) -> Anchor:
+    """The plan's own anchor, else the lock of its bad end or of the first release from there that can be resolved.
+
+    Raises `UnknownRelease` where none can be.
+    """
+    if plan.as_of != "none" or plan.anchor is not None:
+        return Anchor(plan.anchor)
+    last = len(plan.releases) - 1
+    start = plan.bad if plan.bad is not None else (0 if plan.question.find_fix else last)
+    older, newer = range(start - 1, -1, -1), range(start + 1, last + 1)
+    words = ""
+    for position in (start, *((*newer, *older) if plan.question.find_fix else (*older, *newer))):
+        resolution = prober.resolve(plan.probe(position, None))
+        if resolution.lock is not None:
+            return Anchor(resolution.lock, position)
+        words = words or resolution.words
+    raise UnknownRelease(
+        plan.subject, "(all)", f"none can be resolved: {words}", hint="--with and --hold may ask too much"
+    )

@@ -1,0 +1,288 @@
+"""A plan: which releases can be tried, between which ends, and what was chosen for the user."""
+
+from __future__ import annotations
+
+import difflib
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from attrs import evolve, frozen
+from packaging.requirements import Requirement
+
+from harness.environment.resolve import ERA_MARGIN
+from harness.errors import UnknownRelease, UserMistake
+from harness.model import Combination, Device, Lock, Release, normalized_name
+from harness.model.repro import Bounds
+from harness.probe import Probe
+from harness.request.parsing import as_of_date, required_name, version_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from collections.abc import Set as AbstractSet
+
+    from packaging.tags import Tag
+    from packaging.version import Version
+
+    from harness.environment import Index, Interpreter
+    from harness.model import Repro
+    from harness.request.question import Question
+
+
+@frozen
+class LeftOut:
+    """A release inside the range that is not tried, and why."""
+
+    release: str
+    reason: str
+
+
+@frozen
+class Plan:
+    """Everything that is fixed before the first probe.
+
+    `releases` are those that can be tried, in version order; `good` and `bad` are positions in it or None where
+    the search has to find that end; `choices` are sentences on what was chosen, with the flag that changes it;
+    `anchor` is a lock near which every release is tried, instead of the bad end's.
+    """
+
+    question: Question
+    repro: Repro
+    interpreter: Interpreter
+    device: Device
+    releases: tuple[Release, ...]
+    good: int | None
+    bad: int | None
+    left_out: tuple[LeftOut, ...]
+    as_of: str
+    requirements: tuple[str, ...]
+    holds: tuple[str, ...]
+    choices: tuple[str, ...] = ()
+    anchor: Lock | None = None
+
+    @property
+    def subject(self) -> str:
+        """The project that is bisected over, normalised."""
+        return normalized_name(self.question.subject)
+
+    def combination(self, position: int, near: Lock | None) -> Combination:
+        """What is asked for when one release is tried."""
+        release = self.releases[position]
+        return Combination(
+            python=self.interpreter.version,
+            requirements=(*self.requirements, f"{self.subject}=={release.version}"),
+            holds=self.holds,
+            as_of=self._date_for(release),
+            near=near.id if near is not None else None,
+            device=self.device,
+            prereleases=(self.subject,) if release.version.is_prerelease else (),
+            from_source=self.question.from_source,
+        )
+
+    def probe(self, position: int, near: Lock | None, attempt: int = 0) -> Probe:
+        """The probe of one release."""
+        return Probe(self.repro, self.combination(position, near), near, attempt)
+
+    def _date_for(self, release: Release) -> datetime | None:
+        if self.as_of == "none":
+            return None
+        if self.as_of == "era":
+            return release.uploaded + ERA_MARGIN if release.uploaded else None
+        return datetime.fromisoformat(self.as_of).replace(tzinfo=UTC)
+
+
+def make_plan(question: Question, *, index: Index, interpreter: Interpreter, device: Device) -> Plan:
+    """Fill in what the question leaves open, from the repro's metadata and the index.
+
+    Raises `UnknownProject`, `UnknownRelease`, `UserMistake` and `NoNetwork`.
+    """
+    bounds = question.repro.subjects.get(normalized_name(question.subject), Bounds())
+    choices: list[str] = []
+    good, bad = _ends(question, bounds, choices)
+    check_ends(index, question.subject, (good, bad))
+    _check_order(question, good, bad)
+    return fill_plan(question, good, bad, choices, index=index, interpreter=interpreter, device=device)
+
+
+def fill_plan(
+    question: Question,
+    good: str | None,
+    bad: str | None,
+    choices: Iterable[str] = (),
+    *,
+    index: Index,
+    interpreter: Interpreter,
+    device: Device,
+    near: str = "the bad end",
+) -> Plan:
+    """A plan between two ends that are known to be there; None is open, and goes as far as the releases do.
+
+    `choices` tell how the ends were chosen; `near` says in words what companions are held near. Raises as `make_plan`.
+    """
+    subject = normalized_name(question.subject)
+    repro = question.repro
+    bounds = repro.subjects.get(subject, Bounds())
+    chosen = list(choices)
+    as_of = as_of_date(question.as_of or bounds.as_of or "none")
+    held = {required_name(r) for r in (*question.with_, *question.hold)}
+    holds = (*question.hold, *(hold for hold in bounds.hold if required_name(hold) not in held))
+    if not question.as_of:
+        chosen.append(f"companions: {_companions(as_of, near)} (--as-of changes it)")
+    if kept := [hold for hold in holds if hold not in question.hold]:
+        chosen.append(f"held: {', '.join(kept)} (by the repro; --hold and --with change it)")
+    releases, left_out = _usable(question, index.releases(subject), interpreter, good, bad)
+    versions = [release.version for release in releases]
+    return Plan(
+        question=question,
+        repro=repro,
+        interpreter=interpreter,
+        device=device,
+        releases=releases,
+        good=_position(good, versions),
+        bad=_position(bad, versions),
+        left_out=left_out,
+        as_of=as_of,
+        requirements=_requirements(question, repro, subject),
+        holds=tuple(holds),
+        choices=tuple(chosen),
+    )
+
+
+def check_ends(index: Index, subject: str, ends: Iterable[str | None]) -> None:
+    """Raises `UnknownRelease` for an end that the index does not have, `UserMistake` for what is not a version."""
+    for end in ends:
+        if end is not None and index.release(subject, str(version_of(end))) is None:
+            hint = _near_releases(end, index.releases(subject))
+            raise UnknownRelease(normalized_name(subject), end, "no such release", hint=hint)
+
+
+def why_left_out(release: Release, question: Question, interpreter: Interpreter, tags: AbstractSet[Tag]) -> str | None:
+    """Why a release of the subject can't be tried, or None if it can."""
+    return release.left_out_because(
+        python=interpreter.version,
+        tags=tags,
+        prereleases=question.prereleases,
+        build_from_source=normalized_name(question.subject) in question.from_source,
+    )
+
+
+def releases_between(index: Index, plan: Plan, project: str, older: str, newer: str) -> tuple[Release, ...]:
+    """The releases of another project from one version to another that can be tried, both included."""
+    question = evolve(plan.question, subject=project, find_fix=False)
+    return _usable(question, index.releases(project), plan.interpreter, older, newer)[0]
+
+
+def _ends(question: Question, bounds: Bounds, choices: list[str]) -> tuple[str | None, str | None]:
+    """The two ends: what the user gave, else the repro's bounds where they fit to it."""
+    good, bad = question.good, question.bad
+    if question.find_fix:
+        if bad is None:
+            bad = bounds.bad
+            if bad is not None:
+                choices.append(f"bad end: {bad} (by the repro; --bad changes it)")
+        if good is None and bounds.good is not None and bad is not None and version_of(bounds.good) > version_of(bad):
+            good = bounds.good
+            choices.append(f"good end: {good} (by the repro; --good changes it)")
+        return good, bad
+    if good is None and bounds.good is not None and (bad is None or version_of(bounds.good) < version_of(bad)):
+        good = bounds.good
+        choices.append(f"good end: {good} (by the repro; --good changes it)")
+    if bad is None and bounds.bad is not None and (good is None or version_of(good) < version_of(bounds.bad)):
+        bad = bounds.bad
+        choices.append(f"bad end: {bad} (by the repro; --bad changes it)")
+    return good, bad
+
+
+def _check_order(question: Question, good: str | None, bad: str | None) -> None:
+    if good is None or bad is None:
+        return
+    if version_of(good) == version_of(bad):
+        raise UserMistake(f"--good and --bad are both {good}; there is nothing between them")
+    if question.find_fix and version_of(good) < version_of(bad):
+        raise UserMistake(
+            f"--good {good} is older than --bad {bad}, so there is no fix to find between them",
+            hint="leave out --find-fix to find what broke it",
+        )
+    if not question.find_fix and version_of(good) > version_of(bad):
+        raise UserMistake(
+            f"--good {good} is newer than --bad {bad}",
+            hint="swap them, or add --find-fix to find the release that mended it",
+        )
+
+
+def _usable(
+    question: Question,
+    releases: tuple[Release, ...],
+    interpreter: Interpreter,
+    good: str | None,
+    bad: str | None,
+) -> tuple[tuple[Release, ...], tuple[LeftOut, ...]]:
+    """The releases between the ends that can be tried, and the others with their reasons."""
+    ends = {version_of(end) for end in (good, bad) if end is not None}
+    oldest, newest = (bad, good) if question.find_fix else (good, bad)
+    inside = [
+        release
+        for release in releases
+        if (oldest is None or release.version >= version_of(oldest))
+        and (newest is None or release.version <= version_of(newest))
+    ]
+    tags = frozenset(interpreter.wheel_tags())
+    usable, left_out = [], []
+    for release in inside:
+        reason = why_left_out(release, question, interpreter, tags)
+        # Who names a pre-release or a yanked one as an end wants it tried.
+        named = release.version in ends and reason is not None and reason.startswith(("pre-release", "yanked"))
+        if reason is None or named:
+            usable.append(release)
+        else:
+            left_out.append(LeftOut(str(release.version), reason))
+            if release.version in ends:
+                raise UnknownRelease(release.project, str(release.version), reason, hint="choose another end")
+    if not usable:
+        reasons = sorted({row.reason for row in left_out}) or ["no releases"]
+        raise UnknownRelease(
+            normalized_name(question.subject), "(all)", f"no release can be tried: {'; '.join(reasons)}",
+            hint="--python takes another interpreter, --pre includes pre-releases, --build allows source releases",
+        )  # fmt: skip
+    return tuple(usable), tuple(left_out)
+
+
+def _requirements(question: Question, repro: Repro, subject: str) -> tuple[str, ...]:
+    """The repro's dependencies, less those that `--with` says better and the subject itself."""
+    return merged_requirements(repro.dependencies, question.with_, {subject})
+
+
+def merged_requirements(
+    own: tuple[str, ...], given: tuple[str, ...], left_out: Collection[str] = frozenset()
+) -> tuple[str, ...]:
+    """A repro's `own` requirements less those `left_out`, what is given in place of those for the same project.
+
+    What is given besides comes last. Raises `UserMistake` where what is given is not a requirement.
+    """
+    said: dict[str, list[str]] = {}
+    for requirement in given:
+        said.setdefault(required_name(requirement), []).append(requirement)
+    merged: list[str] = []
+    for text in own:
+        name = normalized_name(Requirement(text).name)
+        if name in said:
+            merged += said.pop(name)
+        elif name not in left_out:
+            merged.append(text)
+    return (*merged, *(requirement for rest in said.values() for requirement in rest))
+
+
+def _companions(as_of: str, near: str) -> str:
+    return {
+        "era": "those of each release's own day",
+        "none": f"as near as possible to those of {near}",
+    }.get(as_of, f"those of {as_of}")
+
+
+def _position(end: str | None, versions: list[Version]) -> int | None:
+    return versions.index(version_of(end)) if end is not None else None
+
+
+def _near_releases(version: str, releases: tuple[Release, ...]) -> str:
+    known = [str(release.version) for release in releases]
+    close = difflib.get_close_matches(version, known, n=3, cutoff=0.5) or known[-3:]
+    return f"near it there are: {', '.join(close)}"

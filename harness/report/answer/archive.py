@@ -1,0 +1,143 @@
+"""Answers that are kept: one JSON record each, with all that a report needs and no observation holds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING
+
+import cattrs
+from attrs import evolve, frozen
+
+from harness.bisect.answer import Answer
+from harness.errors import UserMistake
+from harness.model import Observation, Repro
+from harness.model.culprit import Culprit
+
+if TYPE_CHECKING:
+    from harness.planning.plan import Plan
+    from harness.store import Store
+
+SCHEMA = 1
+_FOLDER = "answers"
+
+_converter = cattrs.Converter(omit_if_default=True, forbid_extra_keys=False)
+
+
+@frozen
+class KeptRelease:
+    """One release of the range; `uploaded` is an ISO date, "" where the index gives none."""
+
+    version: str
+    uploaded: str = ""
+
+
+@frozen
+class KeptAnswer:
+    """An answer with the question that it answers.
+
+    `releases` are those that could be tried, in version order; `requirements` and `holds` what was asked for beside
+    the subject; `kept` is an ISO 8601 time in UTC; `pass_env` names variables of the environment that the repro saw,
+    and whose values no report may show; `facts` are further ones that its report tells, as label and text.
+    """
+
+    id: str
+    answer: Answer
+    repro: Repro
+    kept: str
+    releases: tuple[KeptRelease, ...] = ()
+    requirements: tuple[str, ...] = ()
+    holds: tuple[str, ...] = ()
+    pass_env: tuple[str, ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
+
+
+def kept_answer(plan: Plan, answer: Answer, kept: str, pass_env: tuple[str, ...] = ()) -> KeptAnswer:
+    """An answer and its plan as one value to keep; `kept` is the time (ISO 8601, UTC)."""
+    versions = [str(release.version) for release in plan.releases]
+    what = [
+        plan.subject,
+        plan.repro.digest,
+        json.dumps(plan.repro.params, sort_keys=True),
+        sorted(plan.requirements),
+        sorted(plan.holds),
+        plan.interpreter.version,
+        plan.device.value,
+        plan.as_of,
+        plan.question.find_fix,
+        versions[:1],
+        versions[-1:],
+    ]
+    return KeptAnswer(
+        id=hashlib.sha256(json.dumps(what).encode()).hexdigest()[:10],
+        answer=_lean(answer),
+        repro=plan.repro,
+        kept=kept,
+        releases=tuple(
+            KeptRelease(str(release.version), release.uploaded.date().isoformat() if release.uploaded else "")
+            for release in plan.releases
+        ),
+        requirements=plan.requirements,
+        holds=plan.holds,
+        pass_env=pass_env,
+    )
+
+
+@frozen
+class Archive:
+    """The answers of one results folder."""
+
+    store: Store
+
+    def put(self, kept: KeptAnswer) -> None:
+        """Keep an answer; the same question asked again takes its place. Raises `NoSpace`."""
+        record = {"schema": SCHEMA, **_converter.unstructure(kept)}
+        self.store.write(f"{_FOLDER}/{kept.id}.json", json.dumps(record, indent=1, sort_keys=True))
+
+    def get(self, prefix: str | None = None) -> KeptAnswer:
+        """The answer whose id begins so, the newest without one. Raises `UserMistake` where that names none or two."""
+        known = self.all()
+        if not known:
+            raise UserMistake(f"no answers in {self.store.root}", hint="harness bisect makes them")
+        if prefix is None:
+            return known[-1]
+        found = [kept for kept in known if kept.id.startswith(prefix)]
+        if len(found) == 1:
+            return found[0]
+        listed = "; ".join(f"{kept.id} {kept.answer.subject} with {kept.answer.repro}" for kept in known)
+        many = f"{len(found)} answers begin" if found else "no answer begins"
+        raise UserMistake(f"{many} with {prefix!r} in {self.store.root}", hint=f"there are: {listed}")
+
+    def all(self) -> list[KeptAnswer]:
+        """Every answer, the newest last. Records that can't be read count as absent."""
+        found = []
+        for path in (self.store.root / _FOLDER).glob("*.json"):
+            try:
+                record = json.loads(path.read_text(encoding="utf-8"))
+                if record.get("schema") == SCHEMA:
+                    found.append(_converter.structure(record, KeptAnswer))
+            except (OSError, ValueError, KeyError, TypeError, AttributeError, cattrs.BaseValidationError):
+                continue
+        return sorted(found, key=lambda kept: (kept.kept, kept.id))
+
+
+def _lean(answer: Answer) -> Answer:
+    """Without what only the search needed of its observations; their own records still have it."""
+    answer = evolve(answer, sides=tuple(_lean_run(side) for side in answer.sides))
+    if answer.culprit is None:
+        return answer
+    findings = [
+        evolve(
+            finding,
+            proofs=tuple(
+                evolve(proof, observation=_lean_run(proof.observation) if proof.observation else None)
+                for proof in finding.proofs
+            ),
+        )
+        for finding in answer.culprit.findings
+    ]
+    return evolve(answer, culprit=Culprit(tuple(findings)))
+
+
+def _lean_run(observation: Observation) -> Observation:
+    return evolve(observation, loaded={}, called={})

@@ -1,0 +1,288 @@
+"""From an answer to what a report says of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import cattrs
+from packaging.version import InvalidVersion, Version
+
+from harness.bisect.answer import Answer
+from harness.model import Lock, Observation, Verdict
+from harness.model.culprit import Finding
+from harness.report.answer.commands import asked_for, exact_command, side_command
+from harness.report.answer.content import (
+    Hunk,
+    LevelRow,
+    ProofRow,
+    ReportContent,
+    Side,
+    StepRow,
+    VersionRow,
+)
+from harness.report.answer.phrases import (
+    certainty,
+    facts_of,
+    how_to_see_it,
+    not_tried,
+    package_kind,
+    recipient_of,
+    state_of,
+    title_of,
+)
+from harness.report.answer.picture import cells_of
+from harness.report.answer.traces import trimmed_traceback
+from harness.report.links import compare_link
+from harness.report.logs import plain, tail
+from harness.report.redact import Private, redacted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.report.answer.archive import KeptAnswer
+
+_SHOWN_CHANGES = 12
+_DIFF_LINES = 160
+
+
+def make_content(
+    kept: KeptAnswer,
+    *,
+    logs: Mapping[str, str] | None = None,
+    failing: Observation | None = None,
+    repositories: Mapping[str, str] | None = None,
+    private: Private = Private(),  # noqa: B008 - a frozen value
+) -> ReportContent:
+    """What a report of an answer says, with nothing private in it.
+
+    `logs` maps observation keys to what these runs printed; `failing` is a run that shows the bug, for an answer that
+    has no two sides; `repositories` maps distributions to the repository that their metadata names.
+    """
+    answer = kept.answer
+    sides = _sides(kept, logs or {})
+    frames_from = _with_the_bug(answer) or failing
+    trace = _trace(kept, frames_from) if frames_from else ""
+    cells = cells_of(kept)
+    content = ReportContent(
+        id=kept.id,
+        title=title_of(answer),
+        sentence=answer.sentence,
+        certainty=certainty(answer),
+        recipient=recipient_of(answer),
+        facts=tuple(facts_of(kept)),
+        before=sides[0].title if sides else "before",
+        after=sides[1].title if len(sides) == 2 else "after",
+        versions=_versions(kept),
+        lines_title="What made the difference"
+        if answer.culprit and answer.culprit.finest.is_proved
+        else "Suspect, not proved both ways",
+        hunks=tuple(_hunks(answer)),
+        files=answer.culprit.finest.files if answer.culprit else (),
+        proofs=tuple(_proofs(answer)),
+        levels=tuple(_level(finding) for finding in (answer.culprit.findings if answer.culprit else ())),
+        traceback_title=f"{answer.subject} {_release_of(answer, frames_from)}".strip() if trace and frames_from else "",
+        traceback=trace,
+        cells=cells,
+        picture="".join(cell.letter for cell in cells),
+        steps=tuple(_steps(answer)),
+        left_out=tuple(sorted(answer.left_out.items(), key=lambda pair: _order(pair[0]))),
+        lock_changes=tuple(str(change) for change in answer.lock_changes),
+        drift=tuple(f"{release}: {'; '.join(told)}" for release, told in answer.drift.items()),
+        sides=sides,
+        how_to=tuple(how_to_see_it(kept)) if sides else (),
+        repro_name=answer.repro,
+        repro_file=f"{kept.repro.name}.py" if kept.repro.source else "",
+        repro_source=kept.repro.source.rstrip("\n"),
+        links=tuple(_links(answer, repositories or {})),
+        not_tried=tuple(not_tried(answer, frames_from)),
+        footer=_footer(kept),
+        record={
+            **answer.as_json(),
+            "id": kept.id,
+            "kept": kept.kept,
+            "certainty": certainty(answer),
+            "recipient": recipient_of(answer),
+            "releases": [cattrs.unstructure(release) for release in kept.releases],
+            "sides": [_side_record(side) for side in sides],
+        },
+    )
+    return redacted(content, private)  # type: ignore[no-any-return]
+
+
+def _locks(answer: Answer) -> tuple[Lock | None, Lock | None]:
+    locks = [side.lock for side in answer.sides]
+    return (locks[0], locks[1]) if len(locks) == 2 else (None, None)
+
+
+def _asked(kept: KeptAnswer) -> set[str]:
+    named = asked_for([*kept.requirements, *kept.holds, *kept.repro.dependencies])
+    return named | {kept.answer.subject}
+
+
+def _footer(kept: KeptAnswer) -> str:
+    answer = kept.answer
+    known = sum(step.cached for step in answer.steps)
+    culprit = f"; {answer.culprit_probes} runs to find the culprit" if answer.culprit_probes else ""
+    return f"{answer.probes} releases run, {known} known before{culprit}; kept {kept.kept[:10]} as {kept.id}"
+
+
+def _versions(kept: KeptAnswer) -> tuple[VersionRow, ...]:
+    """The subject, the culprit, what the repro asks for, what changed; of many changes only the first."""
+    answer = kept.answer
+    before, after = _locks(answer)
+    if before is None or after is None:
+        return ()
+    changed = {change.name for change in answer.lock_changes}
+    culprits = {change.name for change in answer.culprit.packages} if answer.culprit else set()
+    asked = _asked(kept)
+    roles = dict.fromkeys(sorted(changed)[:_SHOWN_CHANGES], "changed")
+    roles |= {name: "asked for, changed" if name in changed else "asked for" for name in sorted(asked)}
+    kind = package_kind(answer)
+    roles |= dict.fromkeys(sorted(culprits), kind)
+    roles[answer.subject] = f"named, {kind}" if answer.subject in culprits else "named"
+    order = sorted(roles, key=lambda name: (name != answer.subject, name not in culprits, name not in asked, name))
+    rows = [
+        VersionRow(name, before.version_of(name) or "", after.version_of(name) or "", roles[name]) for name in order
+    ]
+    return tuple(row for row in rows if row.before or row.after)
+
+
+def _hunks(answer: Answer) -> list[Hunk]:
+    if answer.culprit is None:
+        return []
+    found = []
+    for region in answer.culprit.finest.regions:
+        lines = plain(region.diff).rstrip("\n").split("\n")
+        if len(lines) > _DIFF_LINES:
+            lines = [*lines[:_DIFF_LINES], f" ... {len(lines) - _DIFF_LINES} more lines"]
+        found.append(Hunk(region.file, region.function or "module level", "\n".join(lines)))
+    return found
+
+
+def _proofs(answer: Answer) -> list[ProofRow]:
+    if answer.culprit is None:
+        return []
+    return [
+        ProofRow(
+            finding.level.value,
+            proof.sentence,
+            proof.expected.value,
+            proof.verdict.value if proof.observation or proof.holds else "not run",
+            proof.reason,
+            proof.observation.key if proof.observation else "",
+            proof.holds,
+        )
+        for finding in answer.culprit.findings
+        for proof in finding.proofs
+    ]
+
+
+def _level(finding: Finding) -> LevelRow:
+    what = [f"{region.file}, {region.function or 'module level'}" for region in finding.regions]
+    what = what or list(finding.files) or [str(change) for change in finding.packages]
+    minimal = () if finding.is_minimal else ("not shown that nothing smaller is enough",)
+    return LevelRow(
+        finding.level.value,
+        "; ".join(what),
+        state_of(finding),
+        finding.candidates,
+        finding.runs,
+        finding.unresolved,
+        (*finding.notes, *minimal),
+    )
+
+
+def _steps(answer: Answer) -> list[StepRow]:
+    return [
+        StepRow(
+            number,
+            step.release + (f", run {step.attempt + 1}" if step.attempt else ""),
+            step.verdict.value,
+            step.reason,
+            "known already" if step.cached else f"{step.seconds:.1f} s",
+            step.observation,
+        )
+        for number, step in enumerate(answer.steps, 1)
+    ]
+
+
+def _verdicts(answer: Answer) -> tuple[Verdict, Verdict]:
+    is_fix = answer.last_bad is not None or answer.first_good is not None
+    return (Verdict.BAD, Verdict.GOOD) if is_fix else (Verdict.GOOD, Verdict.BAD)
+
+
+def _with_the_bug(answer: Answer) -> Observation | None:
+    if len(answer.sides) != 2:
+        return None
+    return answer.sides[_verdicts(answer).index(Verdict.BAD)]
+
+
+def _release_of(answer: Answer, observation: Observation | None) -> str:
+    if observation is None or observation.lock is None:
+        return ""
+    return observation.lock.version_of(answer.subject) or ""
+
+
+def _trace(kept: KeptAnswer, observation: Observation) -> str:
+    if observation.exception is None:
+        return ""
+    culprits = {change.name for change in kept.answer.culprit.packages} if kept.answer.culprit else set()
+    names = culprits | {kept.answer.subject}
+    return plain(trimmed_traceback(observation.exception, names, f"{kept.repro.name}.py"))
+
+
+def _sides(kept: KeptAnswer, logs: Mapping[str, str]) -> tuple[Side, ...]:
+    answer = kept.answer
+    if len(answer.sides) != 2:
+        return ()
+    reasons = {step.observation: step.reason for step in answer.steps}
+    pinned = _asked(kept) | {change.name for change in answer.lock_changes}
+    found = []
+    for verdict, observation in zip(_verdicts(answer), answer.sides, strict=True):
+        lock = observation.lock
+        lock_file = f"requirements-{verdict.value}.txt"
+        found.append(
+            Side(
+                verdict=verdict.value,
+                title=f"{answer.subject} {_release_of(answer, observation)} ({verdict.value})",
+                reason=reasons.get(observation.key, observation.detail),
+                observation=observation.key,
+                command=side_command(observation, lock, pinned, asked_for(kept.holds), kept.repro, answer.signature)
+                if lock
+                else "",
+                exact_command=exact_command(lock, lock_file, kept.repro) if lock else "",
+                lock_file=lock_file,
+                lock=lock.as_requirements().rstrip("\n") if lock else "",
+                log=tail(logs.get(observation.key, "")),
+                metrics=dict(observation.metrics),
+                versions={pin.name: pin.version for pin in lock.pins} if lock else {},
+                frames=tuple(
+                    cattrs.unstructure(frame)
+                    for frame in (observation.exception.frames if observation.exception else ())
+                ),
+            )
+        )
+    return tuple(found)
+
+
+def _side_record(side: Side) -> dict[str, Any]:
+    record: dict[str, Any] = cattrs.unstructure(side)
+    return {name: record[name] for name in record if name not in ("lock_file", "exact_command", "log", "title")}
+
+
+def _links(answer: Answer, repositories: Mapping[str, str]) -> list[tuple[str, str]]:
+    changes = {change.name: change for change in answer.lock_changes if change.name == answer.subject}
+    if answer.culprit is not None:
+        changes |= {change.name: change for change in answer.culprit.packages}
+    return [
+        (f"{change.name} {change.before} to {change.after}", address)
+        for change in changes.values()
+        if (address := compare_link(change, repositories))
+    ]
+
+
+def _order(release: str) -> tuple[int, Version | str]:
+    try:
+        return 0, Version(release)
+    except InvalidVersion:
+        return 1, release

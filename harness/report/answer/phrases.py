@@ -1,0 +1,166 @@
+"""The sentences of a report: how sure it is, for whom, on what, and what was not tried."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from harness.bisect.answer import Answer, Status
+from harness.model import Device, Observation, Repro, normalized_name
+from harness.model.culprit import Finding
+from harness.run.devices import choose_device
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.report.answer.archive import KeptAnswer
+
+
+def certainty(answer: Answer) -> str:
+    """How sure the answer is, in words."""
+    if answer.status is Status.INCONCLUSIVE:
+        return f"not certain; suspects are {', '.join(answer.suspects)}" if answer.suspects else "not certain"
+    if answer.status not in (Status.FOUND, Status.FIXED):
+        return "certain for the releases that were run"
+    release = "the release is certain: both sides of the change were run"
+    if answer.culprit is None:
+        return f"{release}; what of the release it is was not searched"
+    finest = answer.culprit.finest
+    if finest.is_proved:
+        return f"proved both ways, down to the {finest.level.value}"
+    proved = [finding for finding in answer.culprit.findings if finding.is_proved]
+    lead = f"proved both ways down to the {proved[-1].level.value}" if proved else release
+    return f"{lead}; the {finest.level.value} is a suspect, {state_of(finest)}"
+
+
+def state_of(finding: Finding) -> str:
+    """How well one level is shown."""
+    if finding.is_proved:
+        return "proved both ways"
+    return "shown one way only" if finding.is_shown_one_way else "not proved"
+
+
+def package_kind(answer: Answer) -> str:
+    """What the packages of the change may be called: a culprit is proved at some level."""
+    proved = answer.culprit is not None and any(finding.is_proved for finding in answer.culprit.findings)
+    return "culprit" if proved else "suspect"
+
+
+def title_of(answer: Answer) -> str:
+    """A title for an issue."""
+    match answer.status:
+        case Status.FOUND:
+            return f"{answer.subject} {answer.first_bad} breaks {answer.repro}"
+        case Status.FIXED:
+            return f"{answer.subject} {answer.first_good} mends {answer.repro}"
+        case _:
+            return f"{answer.subject} with {answer.repro}: {answer.status.value.replace('-', ' ')}"
+
+
+def recipient_of(answer: Answer) -> str:
+    """For whom the report is, where that is not the package that the user named."""
+    if answer.culprit is None or any(change.name == answer.subject for change in answer.culprit.packages):
+        return ""
+    names = " and ".join(dict.fromkeys(change.name for change in answer.culprit.packages))
+    moved = ", ".join(str(change) for change in answer.culprit.packages)
+    kind = package_kind(answer)
+    return (
+        f"This is for the maintainers of {names}, not of {answer.subject}: the {kind} is {moved}. "
+        f"{answer.subject} {answer.first_bad or answer.first_good} is where users meet it."
+    )
+
+
+def facts_of(kept: KeptAnswer) -> list[tuple[str, str]]:
+    """What was run on what, as label and text."""
+    answer = kept.answer
+    lock = next((side.lock for side in answer.sides if side.lock is not None), None)
+    told = [
+        ("Recognised by", str(answer.signature) if answer.signature else ""),
+        ("Fails in", _failing_frame(kept)),
+        ("Reported in", kept.repro.reported),
+        ("Repro", f"{kept.repro.name}: {kept.repro.summary}" if kept.repro.summary else kept.repro.name),
+        ("Parameters", ", ".join(f"{name} = {value!r}" for name, value in kept.repro.params.items())),
+        ("Device", _device(answer)),
+        ("Python", answer.python),
+        ("Platform", lock.platform if lock else ""),
+        ("Held", ", ".join(kept.holds)),
+        ("Companions", _companions(answer.as_of)),
+        *kept.facts,
+    ]
+    return [(label, text) for label, text in told if text]
+
+
+def _failing_frame(kept: KeptAnswer) -> str:
+    """The innermost frame of the packages that the answer is about."""
+    about = {kept.answer.subject}
+    if kept.answer.culprit is not None:
+        about |= {change.name for change in kept.answer.culprit.packages}
+    raised = next((side.exception for side in kept.answer.sides if side.exception is not None), None)
+    frames = [frame for frame in raised.frames if normalized_name(frame.package) in about] if raised else []
+    return f"{frames[-1].file}, line {frames[-1].line}, in {frames[-1].function}" if frames else ""
+
+
+def _companions(as_of: str) -> str:
+    if as_of == "none":
+        return "held near those of the newer end"
+    return "of each release's own day" if as_of == "era" else f"as of {as_of}"
+
+
+def _device(answer: Answer) -> str:
+    machine = next((side.machine for side in answer.sides if side.machine), {})
+    return device_kind(answer.device, machine)
+
+
+def device_kind(device: str, machine: Mapping[str, Any]) -> str:
+    """A device in words, with the name and driver that a run found."""
+    name = machine.get("name") or machine.get("device_name")
+    driver = f", driver {machine['driver']}" if machine.get("driver") else ""
+    kind = {"emulated": "CPU with a stand-in for CUDA", "cpu": "CPU", "cuda": "CUDA"}.get(device, device)
+    return f"{kind} ({name}{driver})" if name else kind
+
+
+def device_worth(observation: Observation, repro: Repro) -> str:
+    """On what a run was seen, and what that is worth."""
+    _, worth = choose_device(observation.device.value, repro.device, ())
+    return f"{device_kind(observation.device.value, observation.machine)}. {worth}"
+
+
+def how_to_see_it(kept: KeptAnswer) -> list[str]:
+    """What a reader must know before he types the two commands."""
+    told = []
+    if kept.repro.source:
+        told.append(f"Save the repro below as {kept.repro.name}.py; nothing else is needed but uv.")
+    else:
+        told.append("The command runs files of the project that it was typed in; they are not part of this report.")
+    if kept.answer.device != Device.CPU.value:
+        told.append("They need a GPU with CUDA.")
+    if kept.answer.device == Device.EMULATED.value:
+        again = " and ".join(f"harness probe --again {side.key}" for side in kept.answer.sides)
+        told.append(f"The runs of this report used a stand-in for CUDA instead: {again} show them without a GPU.")
+    if kept.answer.signature is not None and kept.answer.signature.metric:
+        told.append(f"The number to look at is {kept.answer.signature.metric} in metrics.json.")
+    return told
+
+
+def not_tried(answer: Answer, observation: Observation | None) -> list[str]:
+    """How far the answer reaches, a sentence each."""
+    told = []
+    match answer.device:
+        case Device.CPU.value:
+            told.append("Nothing was run on a GPU: bugs of kernels and drivers can't show here.")
+        case Device.EMULATED.value:
+            told.append("Nothing was run on a GPU: a stand-in on the CPU answered for CUDA.")
+        case _:
+            told.append("Only this one kind of GPU was used.")
+    platform = observation.lock.platform if observation and observation.lock else ""
+    told.append(f"No platform but {platform} and no Python but {answer.python} was tried." if platform else "")
+    if answer.steps and not any(step.attempt for step in answer.steps):
+        told.append("Each release was run once, so a failure that comes and goes would not be noticed.")
+    if answer.culprit is not None:
+        told += [
+            f"Not shown: {proof.sentence} ({proof.reason})."
+            for proof in answer.culprit.finest.proofs
+            if not proof.holds
+        ]
+    elif answer.status in (Status.FOUND, Status.FIXED):
+        told.append("Which package, file or lines of the change make the difference was not searched or not found.")
+    return [line for line in told if line]

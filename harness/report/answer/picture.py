@@ -1,0 +1,39 @@
+"""The range of releases as cells, one for each, with what is known of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from packaging.version import Version
+
+from harness.report.answer.content import Cell
+from harness.search import PositionState
+
+if TYPE_CHECKING:
+    from harness.report.answer.archive import KeptAnswer
+
+_LEFT_OUT = ("left-out", "x")
+
+
+def cells_of(kept: KeptAnswer) -> tuple[Cell, ...]:
+    """One cell for each release between the outermost that were judged, left-out ones too; letters as in a search."""
+    answer = kept.answer
+    verdicts = {step.release: step for step in answer.steps}
+    if not verdicts:
+        return ()
+    dates = {release.version: release.uploaded for release in kept.releases}
+    names = {*dates, *verdicts, *answer.left_out}
+    first, last = (end(map(Version, verdicts)) for end in (min, max))
+    cells = []
+    for name in sorted((name for name in names if first <= Version(name) <= last), key=Version):
+        day = f", {dates[name]}" if dates.get(name) else ""
+        if step := verdicts.get(name):
+            state = PositionState(step.verdict.value)
+            cells.append(Cell(name, state.symbol, state.value, f"{name}{day}: {state.value} ({step.reason})"))
+        elif name in answer.left_out:
+            cells.append(Cell(name, _LEFT_OUT[1], _LEFT_OUT[0], f"{name}{day}: left out ({answer.left_out[name]})"))
+        else:
+            state = PositionState.UNTRIED if name in answer.suspects else PositionState.EXCLUDED
+            why = "not run" if state is PositionState.UNTRIED else "not run: its verdict can't matter"
+            cells.append(Cell(name, state.symbol, state.value, f"{name}{day}: {why}"))
+    return tuple(cells)

@@ -1,0 +1,1 @@
+"""What users write: repro files, questions, requirements, days."""

@@ -1,0 +1,1 @@
+"""Which probe runs when and where: the one loop, lanes, local and Dask probers."""

@@ -1,0 +1,135 @@
+"""Who the workers are, and which of them are like this machine: only those may answer for it."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
+from packaging import tags
+
+import harness
+from harness.model import Device
+from harness.scheduling.cluster.worker import bench
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from harness.environment import Interpreter
+    from harness.run.devices import Gpu
+
+GPU = "gpu"  # the resource that a worker declares: dask worker ... --resources "gpu=1"
+
+
+@frozen
+class Kind:
+    """What has to be equal for a run to count as one of this machine.
+
+    `code` is the content address of the harness itself; `tags` are the platform tags of wheels that it takes.
+    """
+
+    version: str
+    code: str
+    platform: str
+    python: str
+    cache_tag: str
+    tags: tuple[str, ...]
+
+
+@frozen
+class Member:
+    """One worker process: `threads` and `declared` GPUs as Dask knows them, `gpus` as nvidia-smi lists them there.
+
+    `kind.python` is empty where it lacks the Python that was asked for.
+    """
+
+    kind: Kind
+    threads: int
+    declared: int
+    gpus: tuple[Gpu, ...]
+
+    def slots(self, device: Device) -> int:
+        """How many probes it runs at a time."""
+        return min(self.threads, self.declared) if device is Device.CUDA else self.threads
+
+
+async def introduce(python: str, cache_tag: str, dask_worker: Any) -> Member:
+    """Runs on a worker: what it is, and whether it has this Python."""
+    kind, gpus = await asyncio.to_thread(_look_around, python, cache_tag)
+    declared = int(dask_worker.state.total_resources.get(GPU, 0))
+    return Member(kind, dask_worker.state.nthreads, declared, gpus)
+
+
+def kind_of(interpreter: Interpreter) -> Kind:
+    """What this machine is, with an interpreter."""
+    return Kind(
+        version=harness.__version__,
+        code=code_digest(),
+        platform=interpreter.platform,
+        python=interpreter.version,
+        cache_tag=interpreter.cache_tag,
+        tags=tuple(tags.platform_tags()),
+    )
+
+
+def _look_around(python: str, cache_tag: str) -> tuple[Kind, tuple[Gpu, ...]]:
+    own = bench()
+    found = own.interpreter(python, cache_tag)
+    kind = kind_of(found or own.prober.builder.interpreter)
+    return kind, own.prober.gpus
+
+
+@cache
+def code_digest() -> str:
+    """Tells two harnesses apart that call themselves by the same version."""
+    root = Path(harness.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        if "_repros" in path.parts:  # which only an installed package has; a repro travels with its order
+            continue
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:12]
+
+
+def left_out_because(member: Member, kind: Kind) -> str | None:
+    """Why a worker can't answer for a machine of this kind, None if it can."""
+    its = member.kind
+    if its.version != kind.version:
+        return f"harness {its.version} there, {kind.version} here"
+    if its.code != kind.code:
+        return f"another harness {its.version} there: its files differ from those here"
+    if its.platform != kind.platform:
+        return f"{its.platform} there, {kind.platform} here"
+    if (its.python, its.cache_tag) != (kind.python, kind.cache_tag):
+        return f"no Python {kind.python} there ('uv python install {kind.python}' brings one)"
+    if not set(kind.tags) <= set(its.tags):
+        newest = its.tags[0] if its.tags else "none"
+        return f"its system libraries take wheels up to {newest} only, those here up to {kind.tags[0]}"
+    return None
+
+
+def no_gpu_because(member: Member) -> str | None:
+    """Why a worker can't run on a GPU, None if it can."""
+    if not member.declared:
+        return 'it declares no GPU (dask worker ... --resources "gpu=1")'
+    if member.declared > len(member.gpus):
+        return f"it declares gpu={member.declared} and sees {len(member.gpus)}"
+    if len({gpu.name for gpu in member.gpus}) > 1:
+        return f"its GPUs are of several kinds: {', '.join(gpu.name for gpu in member.gpus)}"
+    return None
+
+
+def commonest_gpu(members: Iterable[Member]) -> Gpu | None:
+    """A GPU of the kind that most lanes have, the first by name of those that are equal; None without any."""
+    lanes: Counter[str] = Counter()
+    first: dict[str, Gpu] = {}
+    for member in members:
+        if no_gpu_because(member) is None:
+            lanes[member.gpus[0].name] += member.slots(Device.CUDA)
+            first.setdefault(member.gpus[0].name, member.gpus[0])
+    name = min(lanes, key=lambda name: (-lanes[name], name), default=None)
+    return first[name] if name is not None else None

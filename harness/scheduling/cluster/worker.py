@@ -1,0 +1,164 @@
+"""A probe on a worker: built and run by the one way of a probe, with the worker's own folders and index settings.
+
+Each worker process keeps one prober, which every probe of that process shares, with the GPUs that it sees. What a
+probe leaves is sent back and removed here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import threading
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attrs import evolve, frozen
+
+from harness.environment import Builder, Index, Interpreter, Resolver, Uv, Workspace, find_interpreter
+from harness.environment.pip_settings import read_pip_settings
+from harness.errors import HarnessError, HarnessFault, NoNetwork, NoSpace, UserMistake
+from harness.probe import Probe, Prober
+from harness.run.devices import find_gpus
+from harness.run.process import Cancelled
+from harness.scheduling.cluster.order import Order, Reply, Trouble
+from harness.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from distributed import Worker
+
+_LOOK_S = 0.2
+_KNOWN = (NoNetwork, NoSpace, UserMistake)
+
+
+@frozen
+class Bench:
+    """What a worker process keeps from probe to probe."""
+
+    prober: Prober
+
+    @classmethod
+    def of_this_process(cls) -> Bench:
+        """Set up with this machine's own settings: pip's, uv's, and HARNESS_CACHE_DIR."""
+        workspace = Workspace.default()
+        settings = read_pip_settings()
+        uv = Uv(settings)
+        interpreter = find_interpreter(None, uv)
+        prober = Prober(
+            store=Store(workspace.root / "results"),  # never written: each order brings its own
+            resolver=Resolver(uv, Index(settings, workspace.index), interpreter),
+            builder=Builder(uv, interpreter, workspace),
+            workspace=workspace,
+            gpus=find_gpus(os.environ),
+        )
+        return cls(prober)
+
+    def interpreter(self, version: str, cache_tag: str) -> Interpreter | None:
+        """The Python of exactly this version and kind, None if this machine has none."""
+        builder = self.prober.builder
+        found: Interpreter | None = builder.interpreter
+        if found is not None and found.version != version:
+            try:
+                found = find_interpreter(version, builder.uv)
+            except UserMistake:
+                return None
+        return found if found is not None and (found.version, found.cache_tag) == (version, cache_tag) else None
+
+    def prober_for(self, order: Order, interpreter: Interpreter, folder: Path) -> Prober:
+        """This process's prober with an order's settings; what it observes goes below `folder`."""
+        backend = {"UV_TORCH_BACKEND": order.torch_backend} if order.torch_backend else {}
+        own = self.prober.builder.uv
+        uv = evolve(own, extra_environment={**own.extra_environment, **backend})
+        return evolve(
+            self.prober,
+            store=Store(folder / "results"),
+            builder=Builder(uv, interpreter, self.prober.workspace, from_source=order.from_source),
+            pass_env=order.pass_env,
+            capability=order.capability,
+            invoked_from=folder,
+        )
+
+
+_setting_up = threading.Lock()
+
+
+@cache
+def _bench() -> Bench:
+    return Bench.of_this_process()
+
+
+def bench() -> Bench:
+    """The one bench of this process, set up at first use."""
+    with _setting_up:
+        return _bench()
+
+
+def run_order(order: Order) -> Reply:
+    """Run one order on the Dask worker that this thread belongs to; stops when nobody waits for it any more."""
+    with _unwanted() as cancel:
+        return answer(order, bench(), cancel)
+
+
+def answer(order: Order, bench: Bench, cancel: threading.Event | None = None) -> Reply:
+    """Run one order. Nothing but the answer is kept of it, apart from environments and bytecode."""
+    try:
+        interpreter = bench.interpreter(order.lock.python, order.cache_tag)
+        if interpreter is None:
+            return Reply(refused=f"it has no Python {order.lock.python}")
+        if interpreter.platform != order.lock.platform:
+            return Reply(refused=f"it is {interpreter.platform}, the lock is for {order.lock.platform}")
+        with tempfile.TemporaryDirectory(prefix="harness-order-") as folder:
+            return _run(order, bench.prober_for(order, interpreter, Path(folder)), cancel)
+    except Cancelled:
+        return Reply(stopped=True)
+    except HarnessError as error:
+        kind = type(error) if isinstance(error, _KNOWN) else HarnessFault
+        return Reply(trouble=Trouble(kind, error.message, error.hint))
+
+
+def _run(order: Order, prober: Prober, cancel: threading.Event | None) -> Reply:
+    probe = Probe(
+        order.repro,
+        order.combination,
+        attempt=order.attempt,
+        mixture=order.mixture,
+        trace=order.trace,
+        lock=order.lock,
+    )
+    if prober.key(probe, order.lock) != order.key:
+        gpu = prober.gpus[0].name if prober.gpus else "no GPU"
+        return Reply(refused=f"what it ran would be another observation: it has {gpu}")
+    observation = prober.execute(prober.prepare(probe, cancel=cancel), cancel=cancel)
+    log = (prober.store.root / observation.log).read_bytes() if observation.log else b""
+    return Reply(observation, log)
+
+
+@contextlib.contextmanager
+def _unwanted() -> Iterator[threading.Event]:
+    """An event that is set once the scheduler has taken the task back, or the worker is closing.
+
+    Dask does not end a task that runs: it forgets it. So the task is looked up, for as long as it runs.
+    """
+    from distributed import get_worker
+
+    worker: Worker = get_worker()
+    task = worker.get_current_task()
+    cancel, ended = threading.Event(), threading.Event()
+
+    def look() -> None:
+        while not ended.wait(_LOOK_S):
+            state = worker.state.tasks.get(task)
+            if state is None or state.state != "executing" or worker.status.name in ("closing", "closed", "failed"):
+                cancel.set()
+                return
+
+    looking = threading.Thread(target=look, name="unwanted", daemon=True)
+    looking.start()
+    try:
+        yield cancel
+    finally:
+        ended.set()
+        looking.join()

@@ -1,0 +1,226 @@
+"""The one loop: a search asks, lanes run, verdicts are told. It knows neither packages nor searches' insides.
+
+While a lane runs, the candidates that a search foresees are resolved and installed beside it, so that the next run
+starts at once. A candidate that can't be resolved is told as a skip before anything of it runs, and of several that
+come to the same key (the same repro in the same lock) one is run and answers for the others.
+"""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from attrs import define, evolve, field, frozen
+
+from harness.errors import HarnessError, HarnessFault, Interrupted
+from harness.run.process import Cancelled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.model import Judgement, Observation
+    from harness.probe import Prepared, Probe
+    from harness.scheduling.lanes import Lanes
+    from harness.search import Search
+
+C = TypeVar("C")
+C_contra = TypeVar("C_contra", contravariant=True)
+
+_AHEAD = 2
+_BUILDERS = 2
+_TICK_S = 0.25
+
+
+class Watcher(Protocol[C_contra]):
+    """Who is told what goes on; called on the thread that drives."""
+
+    def preparing(self, candidate: C_contra) -> None:
+        """A candidate that is asked for is being resolved and installed."""
+        ...
+
+    def running(self, candidate: C_contra) -> None:
+        """A lane has started a candidate."""
+        ...
+
+    def told(self, candidate: C_contra, judgement: Judgement, observation: Observation, *, cached: bool) -> None:
+        """A candidate has its verdict; `cached` where the store had it."""
+        ...
+
+
+class Prepares(Protocol):
+    """What the engine knows of a prober."""
+
+    def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
+        """Lock and environment, or an answer without a run."""
+        ...
+
+    def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
+        """Run what was prepared."""
+        ...
+
+
+@define
+class _Work(Generic[C]):
+    """One candidate on its way."""
+
+    candidate: C
+    cancel: threading.Event = field(factory=threading.Event)
+    preparing: Future[Prepared] | None = None
+    running: Future[Observation] | None = None
+
+    @property
+    def prepared(self) -> Prepared | None:
+        """What is ready to run or answered, None as long as it is not."""
+        done = self.preparing is not None and self.preparing.done() and not self.preparing.cancelled()
+        if not done or self.preparing is None or self.preparing.exception() is not None:
+            return None
+        return self.preparing.result()
+
+    def answer(self, prepared: Prepared) -> None:
+        """Take an answer that came another way."""
+        self.preparing = Future()
+        self.preparing.set_result(prepared)
+
+    @property
+    def future(self) -> Future[Prepared] | Future[Observation] | None:
+        return self.running or self.preparing
+
+
+@frozen
+class Engine(Generic[C]):
+    """Drives searches over candidates of one kind."""
+
+    prober: Prepares
+    lanes: Lanes
+    probe_of: Callable[[C], Probe]
+    judge: Callable[[C, Observation], Judgement]
+    watcher: Watcher[C]
+
+    def drive(self, search: Search[C], *, width: int | None = None, until: Callable[[], bool] = lambda: False) -> None:
+        """Run candidates, `width` at a time (None: all lanes), until the search is done or `until` says so.
+
+        Raises `Interrupted` on Ctrl-C, and whatever a probe raised that is not an outcome; every observation made
+        before is kept.
+        """
+        at_once = width or self.lanes.count
+        works: dict[C, _Work[C]] = {}
+        ended: dict[str, Observation] = {}
+        desk = ThreadPoolExecutor(_BUILDERS, thread_name_prefix="prepare")
+        try:
+            while not search.done and not until():
+                asked = search.ask(at_once + _waiting(works))
+                if not asked:
+                    raise HarnessFault("the search is not done and asks for nothing")
+                foreseen = search.foresee(_AHEAD)
+                self._drop(works, keep={*asked, *foreseen})
+                for candidate in (*asked, *foreseen):
+                    if candidate not in works:
+                        works[candidate] = self._start(candidate, desk, announce=candidate in asked)
+                self._answer_twins(works, ended)
+                self._fill_lanes(works, asked, at_once)
+                futures: list[Future[Any]] = [
+                    work.future for work in works.values() if work.future is not None and not _is_idle(work)
+                ]
+                if futures:
+                    wait(futures, timeout=_TICK_S, return_when=FIRST_COMPLETED)
+                self._collect(search, works, asked, ended)
+        except KeyboardInterrupt as error:
+            raise Interrupted(
+                "stopped; every finished run is kept", hint="the same command goes on where it stopped"
+            ) from error
+        finally:
+            for work in works.values():
+                work.cancel.set()
+            desk.shutdown(wait=True, cancel_futures=True)
+            for work in works.values():
+                if work.running is not None:
+                    work.running.cancel()
+                    wait([work.running])
+
+    def _start(self, candidate: C, desk: ThreadPoolExecutor, *, announce: bool) -> _Work[C]:
+        work = _Work(candidate)
+        work.preparing = desk.submit(self.prober.prepare, self.probe_of(candidate), cancel=work.cancel)
+        if announce:
+            self.watcher.preparing(candidate)
+        return work
+
+    def _answer_twins(self, works: dict[C, _Work[C]], ended: dict[str, Observation]) -> None:
+        """What was prepared before its twin ended is answered by it."""
+        for work in works.values():
+            prepared = work.prepared
+            if work.running is None and prepared is not None and prepared.observation is None:
+                observation = ended.get(prepared.key)
+                if observation is not None:
+                    work.answer(evolve(prepared, observation=observation, cached=True))
+
+    def _fill_lanes(self, works: dict[C, _Work[C]], asked: tuple[C, ...], at_once: int) -> None:
+        keys = _running_keys(works)
+        for candidate in asked:
+            work = works[candidate]
+            prepared = work.prepared
+            if len(keys) >= at_once or work.running is not None or prepared is None:
+                continue
+            if prepared.observation is None and prepared.key not in keys:
+                work.running = self.lanes.submit(self.prober.execute, prepared, cancel=work.cancel)
+                self.watcher.running(candidate)
+                keys.add(prepared.key)
+
+    def _collect(
+        self, search: Search[C], works: dict[C, _Work[C]], asked: tuple[C, ...], ended: dict[str, Observation]
+    ) -> None:
+        for candidate, work in list(works.items()):
+            if work.running is not None:
+                if work.running.done():
+                    del works[candidate]
+                    observation = work.running.result()
+                    if work.prepared is not None:
+                        ended[work.prepared.key] = observation
+                    self._tell(search, candidate, observation, cached=False)
+            elif work.preparing is not None and work.preparing.done():
+                self._collect_prepared(search, works, candidate, wanted=candidate in asked)
+
+    def _collect_prepared(self, search: Search[C], works: dict[C, _Work[C]], candidate: C, *, wanted: bool) -> None:
+        work = works[candidate]
+        if work.preparing is None:
+            return
+        try:
+            prepared = work.preparing.result()
+        except (HarnessError, Cancelled):
+            del works[candidate]
+            if wanted:
+                raise
+            return
+        if prepared.observation is not None and (wanted or not prepared.observation.outcome.ran):
+            del works[candidate]
+            self._tell(search, candidate, prepared.observation, cached=prepared.cached)
+
+    def _tell(self, search: Search[C], candidate: C, observation: Observation, *, cached: bool) -> None:
+        judgement = self.judge(candidate, observation)
+        search.tell(candidate, judgement.verdict)
+        self.watcher.told(candidate, judgement, observation, cached=cached)
+
+    def _drop(self, works: dict[C, _Work[C]], *, keep: set[C]) -> None:
+        """Stop what a verdict has made useless."""
+        for candidate in [c for c in works if c not in keep]:
+            work = works.pop(candidate)
+            work.cancel.set()
+            if work.future is not None:
+                work.future.cancel()
+
+
+def _running_keys(works: dict[C, _Work[C]]) -> set[str]:
+    return {work.prepared.key for work in works.values() if work.running is not None and work.prepared is not None}
+
+
+def _waiting(works: dict[C, _Work[C]]) -> int:
+    """How many wait for their twin to end, and need no lane."""
+    keys = _running_keys(works)
+    return sum(
+        work.running is None and work.prepared is not None and work.prepared.key in keys for work in works.values()
+    )
+
+
+def _is_idle(work: _Work[C]) -> bool:
+    """Prepared ahead and waiting to be asked for: nothing of it will complete by itself."""
+    return work.running is None and work.preparing is not None and work.preparing.done()

@@ -1,0 +1,166 @@
+"""One reduction over a prober that answers from a rule: smallest sets, skips, caps and what is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from attrs import define, field
+
+from harness.culprit.reduction import Reduction
+from harness.model import Device, Judgement, Observation, Outcome, Verdict
+from harness.probe import Prepared
+from harness.scheduling.lanes import LocalLanes
+
+VERDICTS = {Outcome.COMPLETED: Verdict.GOOD, Outcome.RAISED: Verdict.BAD, Outcome.CRASHED: Verdict.SKIP}
+UNITS = tuple("abcdefgh")
+
+
+@define
+class Ruled:
+    """Answers by a rule from a set of units to an outcome; what it ran once is in its store."""
+
+    rule: Callable[[frozenset[str]], Outcome]
+    known: set[frozenset[str]] = field(factory=set)
+    ran: list[frozenset[str]] = field(factory=list)
+
+    def prepare(self, probe, *, cancel=None):
+        """Answer from the store, or make ready."""
+        answer = self._observed(probe) if probe in self.known else None
+        return Prepared(probe, "".join(sorted(probe)), observation=answer, cached=answer is not None)
+
+    def execute(self, prepared, *, cancel=None):
+        """Run."""
+        self.ran.append(prepared.probe)
+        self.known.add(prepared.probe)
+        return self._observed(prepared.probe)
+
+    def _observed(self, units):
+        return Observation("".join(sorted(units)), self.rule(units), "repro", "d", Device.CPU)
+
+
+@define
+class Notes:
+    """Writes down what is tried."""
+
+    tried_: list[tuple[str, Verdict, bool]] = field(factory=list)
+    trying_: list[str] = field(factory=list)
+
+    def level(self, level, sentence):
+        """Not called by a reduction."""
+
+    def trying(self, label):
+        """Write it down."""
+        self.trying_.append(label)
+
+    def tried(self, label, judgement, observation, *, cached, left):
+        """Write it down."""
+        self.tried_.append((label, judgement.verdict, cached))
+
+
+@pytest.fixture
+def reduce():
+    """Run a reduction; `flips` says which sets do."""
+    pool = LocalLanes(1)
+
+    def run(flips, *, skips=lambda units: False, prober=None, notes=None, flipped=Verdict.BAD, **more):
+        shown, else_ = Outcome.RAISED, Outcome.COMPLETED
+        if flipped is Verdict.GOOD:
+            shown, else_ = else_, shown
+
+        def rule(units):
+            return Outcome.CRASHED if skips(units) else shown if flips(units) else else_
+
+        return Reduction(
+            prober=prober or Ruled(rule),
+            lanes=pool,
+            judge=lambda observation: Judgement(VERDICTS[observation.outcome], "as the rule says"),
+            watcher=notes or Notes(),
+            probe_of=lambda units: units,
+            label_of=lambda units: "".join(sorted(units)),
+            flipped=flipped,
+            units=more.pop("units", UNITS),
+            **more,
+        ).run()
+
+    yield run
+    pool.close()
+
+
+@pytest.mark.parametrize("flipped", [Verdict.BAD, Verdict.GOOD])
+def test_one_that_is_enough_is_found_whichever_way_the_verdict_flips(reduce, flipped):
+    reduced = reduce(lambda units: "e" in units, flipped=flipped)
+    assert reduced.units == {"e"}
+    assert reduced.is_minimal
+    assert reduced.shown.key == "e"
+    assert not reduced.gave_up
+
+
+def test_two_that_are_enough_only_together_are_found(reduce):
+    reduced = reduce({"b", "g"}.issubset)
+    assert (reduced.units, reduced.is_minimal, reduced.unproven) == ({"b", "g"}, True, frozenset())
+
+
+def test_what_fails_differently_is_counted_and_never_the_answer(reduce):
+    reduced = reduce(lambda units: "e" in units, skips=lambda units: ("c" in units) != ("d" in units))
+    assert reduced.units == {"e"}
+    assert reduced.unresolved == 2
+
+
+def test_what_could_not_be_left_out_is_unproven(reduce):
+    reduced = reduce({"b", "g"}.issubset, skips=lambda units: ("b" in units) != ("g" in units))
+    assert reduced.units == {"b", "g"}
+    assert reduced.unproven == {"b", "g"}
+
+
+def test_where_nothing_smaller_is_enough_nothing_is_shown(reduce):
+    reduced = reduce(frozenset("abc").issubset, units=tuple("abc"))
+    assert (reduced.units, reduced.shown, reduced.is_minimal) == ({"a", "b", "c"}, None, True)
+
+
+def test_a_single_candidate_takes_no_run(reduce):
+    reduced = reduce(lambda units: True, units=("a",))
+    assert (reduced.units, reduced.runs, reduced.shown) == ({"a"}, 0, None)
+
+
+def test_what_is_required_is_tried_along(reduce):
+    prober = Ruled(lambda units: Outcome.RAISED if "e" in units else Outcome.COMPLETED)
+    reduced = reduce(None, prober=prober, requires=lambda units: frozenset("f" if "e" in units else ""))
+    assert reduced.units == {"e", "f"}
+    assert all("f" in units for units in prober.ran if "e" in units)
+
+
+def test_it_gives_up_at_the_cap_and_says_so(reduce):
+    reduced = reduce(frozenset(UNITS[1:]).issubset, most=5)
+    assert (reduced.runs, reduced.gave_up, reduced.is_minimal) == (5, True, False)
+
+
+def test_only_single_ones_are_tried_if_so_asked(reduce):
+    prober = Ruled(lambda units: Outcome.RAISED if units >= {"b", "g"} else Outcome.COMPLETED)
+    reduced = reduce(None, prober=prober, singles=4, only_singles=True)
+    assert [len(units) for units in prober.ran] == [1] * 4
+    assert reduced.shown is None
+
+
+def test_the_first_set_that_is_enough_will_do_if_so_asked(reduce):
+    reduced = reduce({"b", "c"}.issubset, first=True, singles=0)
+    assert {"b", "c"} <= reduced.units < set(UNITS)
+    assert reduced.shown is not None
+
+
+def test_what_is_known_is_not_run_again(reduce):
+    prober = Ruled(lambda units: Outcome.RAISED if "e" in units else Outcome.COMPLETED)
+    first = reduce(None, prober=prober)
+    assert first.ran_now == len(prober.ran) > 0
+    notes = Notes()
+    second = reduce(None, prober=prober, notes=notes)
+    assert (second.units, second.ran_now, second.runs) == ({"e"}, 0, first.runs)
+    assert all(cached for _, _, cached in notes.tried_)
+
+
+def test_verdicts_are_told_as_they_were_seen(reduce):
+    """A reduction that looks for what undoes a bug must not call the good ones bad."""
+    notes = Notes()
+    reduce(lambda units: "b" in units, flipped=Verdict.GOOD, notes=notes, units=tuple("abc"))
+    assert notes.tried_[:2] == [("a", Verdict.BAD, False), ("b", Verdict.GOOD, False)]
+    assert notes.trying_[:2] == ["a", "b"]

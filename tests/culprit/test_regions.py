@@ -1,0 +1,201 @@
+"""The changed regions of a file: put back one by one, grouped, named, and what they can't stand without."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.culprit.regions import FileDifference, defined_names, own_attributes, undefined_names, used_names
+
+LINES = st.lists(st.sampled_from(["a = 1", "b = 2", "", "def f():", "    return 1", "# note", "x\u2028y"]), max_size=25)
+
+
+def between(before, after, path="m.py"):
+    return FileDifference.between(path, textwrap.dedent(before), textwrap.dedent(after))
+
+
+@st.composite
+def edited(draw):
+    """Two texts of which the second has some lines of the first replaced, removed or added; a last newline may lack."""
+    lines = draw(LINES)
+    other = list(lines)
+    for _ in range(draw(st.integers(0, 5))):
+        at = draw(st.integers(0, len(other)))
+        other[at : at + draw(st.integers(0, 3))] = draw(LINES)[:3]
+    ends = draw(st.tuples(*[st.sampled_from(["", "\n"])] * 2))
+    return "\n".join(lines) + ends[0], "\n".join(other) + ends[1]
+
+
+@given(edited())
+def test_reverting_nothing_gives_the_newer_text_and_reverting_all_the_older(texts):
+    found = FileDifference.between("m.txt", *texts)
+    assert found.mixed(()) == texts[1]
+    assert found.mixed(range(len(found.blocks))) == texts[0]
+
+
+@given(edited(), st.data())
+def test_what_is_reverted_one_way_is_what_is_kept_the_other_way(texts, data):
+    """Cut from the same blocks, mixtures of both directions complete each other."""
+    found = FileDifference.between("m.txt", *texts)
+    flipped = FileDifference("m.txt", found.after, found.before, tuple((c, d, a, b) for a, b, c, d in found.blocks))
+    old = data.draw(st.sets(st.sampled_from(range(len(found.blocks))))) if found.blocks else set()
+    assert found.mixed(old) == flipped.mixed(set(range(len(found.blocks))) - old)
+
+
+@given(edited())
+def test_regions_are_apart_from_each_other_and_in_order(texts):
+    found = FileDifference.between("m.txt", *texts)
+    edges = [edge for a, b, c, d in found.blocks for edge in ((a, c), (b, d))]
+    assert edges == sorted(edges)
+    assert all(b > a or d > c for a, b, c, d in found.blocks)
+
+
+BEFORE = """
+import json
+
+
+class Shop:
+    # what it does
+    def price(self):
+        return 1
+
+    def name(self):
+        return "old"
+
+
+def helper():
+    return 1
+
+
+def use():
+    return helper()
+"""
+AFTER = """
+import json, os
+
+
+class Shop:
+    # what it is for
+    def price(self):
+        return 2
+
+    def name(self):
+        return "new"
+
+
+def renamed():
+    return 1
+
+
+def use():
+    return renamed()
+"""
+
+
+def test_regions_are_grouped_by_the_definition_around_them():
+    found = between(BEFORE, AFTER)
+    assert found.groups() == {
+        "": (0,),
+        "Shop": (1,),
+        "Shop.price": (2,),
+        "Shop.name": (3,),
+        "renamed": (4,),
+        "use": (5,),
+    }
+    assert found.is_function("Shop.price")
+    assert not found.is_function("Shop")
+    assert not found.is_function("")
+
+
+def test_what_is_only_removed_is_named_by_the_older_text():
+    found = between("def f():\n    a = 1\n    return a\n\n\nx = 1\n", "x = 1\n")
+    assert found.function_of(0) == "f"
+
+
+def test_a_whole_function_that_is_added_or_removed_has_its_own_name():
+    without = "def f():\n    return 1\n\n\ndef h():\n    return 1\n"
+    within = without.replace("def h", "def g():\n    return 2\n\n\ndef h")
+    assert between(without, within).function_of(0) == "g"
+    assert between(within, without).function_of(0) == "g"
+
+
+def test_a_change_of_line_ends_alone_is_a_change():
+    found = between("a\nb\n", "a\r\nb\n", "table.csv")
+    assert [found.mixed(()), found.mixed({0})] == ["a\r\nb\n", "a\nb\n"]
+
+
+def test_a_form_feed_ends_no_line():
+    before = "x = 1\n\x0c\n\ndef f():\n    return 1\n"
+    assert between(before, before.replace("return 1", "return 2")).function_of(0) == "f"
+
+
+def test_a_decorator_belongs_to_its_function():
+    found = between("@one\ndef f():\n    return 1\n", "@two\ndef f():\n    return 1\n")
+    assert found.function_of(0) == "f"
+
+
+def test_comments_layout_and_docstrings_are_cosmetic():
+    before = '"""Old."""\n\nx = 1\n\n\ndef f():\n    "old"\n    return [1, 2]\n\n\ny = 1  # old\nz = 1\n'
+    after = '"""New."""\n\nx = 2\n\n\ndef f():\n    "new"\n    return [\n        1, 2]\n\n\ny = 1  # new\nz = 1\n'
+    found = between(before, after)
+    cosmetic = found.cosmetic()
+    meant = [found.region(i).diff for i in range(len(found.blocks)) if i not in cosmetic]
+    assert len(meant) == 1
+    assert "+x = 2" in meant[0]
+
+
+def test_nothing_is_cosmetic_in_what_is_not_python():
+    assert between("a\n# b\n", "a\n# c\n", "notes.txt").cosmetic() == frozenset()
+    assert between("x = (\n", "y = (\n").cosmetic() == frozenset()
+
+
+def test_a_renamed_helper_needs_all_its_users():
+    found = between(BEFORE, AFTER)
+    assert found.flaws({5}) == {"helper"}
+    assert found.flaws({4}) == {"renamed"}
+    assert found.flaws({4, 5}) == frozenset()
+    assert found.requires() == {4: frozenset({5}), 5: frozenset({4})}
+
+
+def test_the_use_of_an_import_needs_the_import_and_not_the_other_way_round():
+    found = between("import old\n\n\ndef f():\n    return old.x\n", "import new\n\n\ndef f():\n    return new.x\n")
+    assert found.requires() == {0: frozenset({1}), 1: frozenset({0})}
+    added = between("def f():\n    return 1\n", "import new\n\n\ndef f():\n    return new.x\n")
+    assert added.flaws({0}) == {"new"}
+    assert added.flaws({1}) == frozenset()
+
+
+def test_a_method_that_is_gone_is_missed_where_self_is_asked_for_it():
+    before = "class A:\n    def old(self):\n        return 1\n\n    def run(self):\n        return self.old()\n"
+    found = between(before, before.replace("old", "new"))
+    assert found.flaws({1}) == {"old"}
+
+
+def test_names_that_both_texts_leave_undefined_are_no_flaw():
+    found = between("x = magic\ny = 1\n", "x = magic\ny = 2\n")
+    assert found.flaws({0}) == frozenset()
+
+
+@pytest.mark.parametrize("path", ["data.json", "table.csv"])
+def test_data_has_no_names_to_miss(path):
+    assert between('{"a": helper}\n', '{"a": other}\n', path).flaws({0}) == frozenset()
+
+
+def test_a_region_has_its_lines_and_its_diff():
+    region = between("a = 1\nb = 2\nc = 3\n", "a = 1\nb = 5\nb = 6\nc = 3\n").region(0)
+    assert (region.before, region.after, region.function) == ((2, 2), (2, 3), "")
+    assert region.diff == "@@ -1,3 +1,4 @@\n a = 1\n-b = 2\n+b = 5\n+b = 6\n c = 3"
+
+
+def test_a_region_that_only_adds_has_an_empty_range_before():
+    region = between("a = 1\n", "a = 1\nb = 2\n").region(0)
+    assert region.before[1] < region.before[0]
+    assert region.after == (2, 2)
+
+
+def test_what_is_not_python_has_no_names():
+    for read in (defined_names, own_attributes, used_names, undefined_names):
+        assert read("def (:") == frozenset()

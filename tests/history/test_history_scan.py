@@ -1,0 +1,153 @@
+"""Scans over tiny releases: every window, nothing run twice, what is known comes first, and skips that are said."""
+
+from __future__ import annotations
+
+import pytest
+from support import MESSAGE, SIGNED, repro_text
+
+from harness.bisect.answering import answer_of
+from harness.culprit.release_search import ReleaseSearch
+from harness.history import HistoryStatus, Scanning, make_history_plan
+from harness.history.answer import RowState
+from harness.model import Device, Verdict
+from harness.model.repro import parse_repro
+from harness.planning.plan import make_plan
+from harness.request.question import Question
+from harness.scheduling.lanes import LocalLanes
+from harness.terminal import QuietView
+
+
+@pytest.fixture
+def lanes():
+    lanes = LocalLanes(2)
+    yield lanes
+    lanes.close()
+
+
+@pytest.fixture
+def scan(parts, interpreter, lanes):
+    """Scan a project and answer with its history."""
+
+    def scanned(subject, since=None, until=None, max_gap=None, tool=SIGNED, body=None):
+        repro = parse_repro(repro_text(subject, tool=tool, body=body), name="step")
+        made = make_history_plan(
+            Question(subject, repro),
+            since=since,
+            until=until,
+            max_gap=max_gap,
+            index=parts.index,
+            interpreter=interpreter,
+            device=Device.CPU,
+        )
+        return Scanning(made, parts.prober, lanes, QuietView()).run()
+
+    return scanned
+
+
+def edges(history):
+    return [(w.last_good, w.first_bad, w.last_bad, w.fixed_in) for w in history.windows]
+
+
+def picture(history):
+    return "".join(row.state.symbol for row in history.rows)
+
+
+TWO = [("1.1", "1.2", "1.4", "1.5"), ("1.7", "1.8", "1.9", "1.10")]
+
+
+def test_two_windows_are_found_and_asked_again_nothing_runs(scan):
+    history = scan("wavering", max_gap=3)
+    assert history.status is HistoryStatus.BROKEN
+    assert edges(history) == TWO
+    assert history.sentence.endswith("broken 1.2 to 1.4, good from 1.5; broken 1.8 to 1.9, good from 1.10.")
+    assert history.probes <= history.tried == 12
+    again = scan("wavering", max_gap=3)
+    assert (again.probes, again.known) == (0, history.probes)
+    assert (again.windows, again.rows, again.sentence) == (history.windows, history.rows, history.sentence)
+
+
+def test_what_a_bisection_has_run_is_told_first_though_it_held_other_companions(scan, parts, interpreter):
+    repro = parse_repro(repro_text("brittle", tool=SIGNED), name="step")
+    question = Question("brittle", repro, good="1.1", bad="1.8")
+    plan = make_plan(question, index=parts.index, interpreter=interpreter, device=Device.CPU)
+    lane = LocalLanes(1)  # on two, a run that became useless may end all the same, and be kept
+    bisected = answer_of(ReleaseSearch(plan, parts.prober, lane, QuietView()).run())
+    lane.close()
+    assert bisected.first_bad == "1.6"
+    history = scan("brittle", max_gap=6)
+    assert edges(history) == [("1.5", "1.6", "1.9", "1.10")]
+    cached = {step.release for step in history.steps if step.cached}
+    assert cached == {step.release for step in bisected.steps} >= {"1.1", "1.5", "1.6", "1.8"}
+    assert [step.cached for step in history.steps] == [True] * len(cached) + [False] * history.probes
+    assert history.probes == len(history.steps) - len(cached)
+
+
+def test_skips_at_the_edges_are_named_and_leave_it_unsure(scan):
+    history = scan("edgy", max_gap=1)
+    assert history.status is HistoryStatus.UNSURE
+    (window,) = history.windows
+    assert (window.last_good, window.unsure_before, window.first_bad) == ("1.1", ("1.2",), "1.3")
+    assert (window.last_bad, window.unsure_after, window.fixed_in) == ("1.4", ("1.5",), "1.6")
+    assert "Not sure where it began: 1.2, between 1.1 and 1.3, could not be judged." in history.sentence
+    assert "Not sure where it ended: 1.5" in history.sentence
+    skipped = {row.release: row.reason for row in history.rows if row.state is RowState.SKIP}
+    assert set(skipped) == {"1.2", "1.5"}
+    assert "No module named 'a_module_that_is_missing'" in skipped["1.2"]
+
+
+def test_what_lies_between_equal_runs_is_said_to_be_not_run(scan):
+    history = scan("brittle", until="1.5", max_gap=6)
+    assert history.status is HistoryStatus.NEVER_BROKEN
+    assert picture(history) == "GggggG"
+    assert history.notes == (
+        "1.1 to 1.4 lie between good runs and were not run; a window of at most 4 releases could hide there.",
+    )
+    assert history.unseen[0].verdict is Verdict.GOOD
+    assert "--max-gap 1" in history.advice
+
+
+def test_what_was_always_broken_is_a_window_without_ends(scan):
+    history = scan("stale", max_gap=4)
+    assert (history.status, picture(history)) == (HistoryStatus.BROKEN, "BbbB")
+    assert edges(history) == [(None, "1.0", "1.3", None)]
+    assert "broken in all that could be judged, 1.0 to 1.3" in history.sentence
+
+
+def test_releases_that_cannot_be_tried_have_their_reasons(scan):
+    history = scan("mixed", max_gap=1)
+    assert picture(history) == "GxxxxxB"
+    assert history.windows[0].left_out["1.1"] == "yanked: it deletes files"
+    assert any("lie at an edge of the window from 1.6 on and were left out" in note for note in history.notes)
+
+
+def test_a_signature_is_taken_from_the_first_failing_run_and_not_every_release_is_run(scan):
+    history = scan("brittle", max_gap=4, tool="")
+    assert history.probes < history.tried == 13
+    assert edges(history) == [("1.5", "1.6", "1.9", "1.10")]
+    assert (history.signature.exception, history.signature.message) == ("RuntimeError", MESSAGE)
+    first = next(step.release for step in history.steps if step.verdict is Verdict.BAD)
+    assert any(f"No signature was given: it was taken from {first}, " in note for note in history.notes)
+
+
+def test_without_a_signature_the_same_question_again_takes_the_same_one(scan):
+    """The oldest release fails in another way; from the newest known failure another signature would be taken."""
+    body = "import brittle\nassert brittle.NUMBER > 0, 'too old'\nbrittle.step()\n"
+    first = scan("brittle", max_gap=4, tool="", body=body)
+    assert first.signature.exception == "AssertionError"
+    assert edges(first) == [(None, "1.0", "1.0", first.windows[0].fixed_in)]
+    again = scan("brittle", max_gap=4, tool="", body=body)
+    assert (again.probes, again.signature, again.windows) == (0, first.signature, first.windows)
+
+
+def test_numbers_of_each_run_are_kept(scan):
+    body = """
+    import json, os, wavering
+    with open(os.environ["HARNESS_METRICS"], "w") as file:
+        json.dump({"loss": wavering.LOSS}, file)
+    wavering.step()
+    """
+    history = scan("wavering", since="1.1", until="1.2", body=body)
+    rows = {row.release: row for row in history.rows}
+    assert (rows["1.1"].measured["loss"], rows["1.2"].measured["loss"]) == (1.0, 2.5)
+    assert rows["1.1"].measured["duration_s"] > 0
+    assert rows["1.1"].uploaded == "2023-02-01"

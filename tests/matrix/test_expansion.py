@@ -1,0 +1,27 @@
+"""A matrix is expanded for the Pythons that it names, else for the one at hand."""
+
+from __future__ import annotations
+
+from support import make_parts
+from wheelhouse import Wheelhouse
+
+from harness.environment import PipSettings
+from harness.matrix import Matrix
+from harness.matrix.expansion import expanded_by_index
+
+
+def test_wheels_are_those_of_the_pythons_that_are_named(tmp_path, uv_cache, interpreter):
+    """None of them need be on this machine, and one that takes a wheel is enough."""
+    house = Wheelhouse(tmp_path / "own")
+    house.add("x", "1.0")
+    house.add("x", "2.0", tag="cp39-none-any")
+    house.add("x", "3.0", tag="cp399-none-any")
+    index = make_parts(tmp_path, PipSettings(index_url=house.url), uv_cache, interpreter).index
+
+    def found(**more):
+        axes = {"repro": ("step",), **more, "packages.x": (">=1",)}
+        return expanded_by_index(Matrix("m", axes), index, interpreter)
+
+    assert found().axes["packages.x"] == ("1.0",)
+    assert found(python=("3.9", "3.11")).axes["packages.x"] == ("1.0", "2.0")
+    assert [row.version for row in found(python=("3.9",)).left_out] == ["3.0"]

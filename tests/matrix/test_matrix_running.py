@@ -1,0 +1,142 @@
+"""Cells of a matrix go the way of one probe each; those with the same lock run once."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from attrs import define, field
+from support import SIGNED, repro_text
+
+from harness.errors import BadRepro, UserMistake
+from harness.matrix import Cell
+from harness.matrix.running import Bench, Cells, CellWatcher, era_of
+from harness.model import Verdict
+from harness.scheduling.lanes import LocalLanes
+from harness.scheduling.probers import Probers
+
+
+@define
+class Notes(CellWatcher):
+    """Writes down what it is told."""
+
+    cells: tuple[Cell, ...] = ()
+    told_: list[tuple[int, Verdict, bool]] = field(factory=list)
+    running_: list[int] = field(factory=list)
+
+    def begin(self, cells, search):
+        """Write it down."""
+        self.cells = tuple(cells)
+
+    def preparing(self, candidate):
+        """Not of interest."""
+
+    def running(self, candidate):
+        """Write it down."""
+        self.running_.append(candidate)
+
+    def told(self, candidate, judgement, observation, *, cached):
+        """Write it down."""
+        self.told_.append((candidate, judgement.verdict, cached))
+
+
+@pytest.fixture
+def run(parts, interpreter, tmp_path):
+    """Run cells of a repro, signed or not, that takes the step of `brittle` or another project."""
+    notes = Notes()
+
+    def start(*requirements: str, signed: bool = True, project: str = "brittle", lanes: int = 1, **more):
+        path = tmp_path / f"{project}_step.py"
+        path.write_text(repro_text(project, tool=SIGNED if signed else ""), encoding="utf-8")
+        cells = tuple(Cell(str(i), str(path), (text,), **more) for i, text in enumerate(requirements))
+        pool = LocalLanes(lanes)
+        try:
+            bench = Bench(parts.index, {None: interpreter})
+            prober = Probers({interpreter.version: parts.prober})
+            return Cells(cells, bench, prober, pool, notes, parts.store.log).run()
+        finally:
+            pool.close()
+
+    start.notes = notes
+    return start
+
+
+def words(runs) -> str:
+    return "".join(run.judgement.verdict.value[0] for run in runs)
+
+
+def test_each_cell_has_its_verdict_with_its_reason(run):
+    runs = run("brittle==1.5", "brittle==1.6", "brittle==9.9")
+    assert words(runs) == "gbs"
+    assert "the step is broken" in runs[1].judgement.reason
+    assert "9.9" in runs[2].judgement.reason
+    assert [cached for _, _, cached in run.notes.told_] == [False, False, False]
+
+
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_cells_with_the_same_lock_run_once(run, lanes):
+    runs = run("brittle==1.5", "brittle>=1.5,<1.6", "brittle==1.6", lanes=lanes)
+    assert words(runs) == "ggb"
+    assert runs[0].observation == runs[1].observation
+    assert sorted(run.cached for run in runs) == [False, False, True]
+    assert len(run.notes.running_) == 2
+
+
+def test_what_the_store_has_is_not_run_again(run):
+    run("brittle==1.5", "brittle==1.6")
+    assert [each.cached for each in run("brittle==1.5", "brittle==1.6")] == [True, True]
+
+
+def test_without_a_signature_a_failure_is_its_own(run):
+    good, bad = run("brittle==1.5", "brittle==1.6", signed=False)
+    assert (good.judgement.verdict, bad.judgement.verdict) == (Verdict.GOOD, Verdict.BAD)
+    assert good.signature is None
+    assert bad.signature is not None
+    assert bad.signature.captured
+
+
+def test_a_different_failure_is_a_skip(run):
+    (odd,) = run("odderror==1.3", project="odderror")
+    assert odd.judgement.verdict is Verdict.SKIP
+    assert odd.judgement.reason.startswith("failed differently")
+
+
+def test_era_is_the_day_of_the_newest_pinned_release(parts, run):
+    assert era_of(["brittle==1.5", "helper==1.0"], parts.index) == datetime(2023, 6, 1, 13, tzinfo=UTC)
+    assert era_of(["brittle==9.9"], parts.index) is None
+    with pytest.raises(UserMistake, match="era needs a release"):
+        era_of(["brittle>=1.5", "brittle==1.*"], parts.index)
+    (cell,) = run("brittle==1.5", as_of="era")
+    assert cell.probe.combination.as_of == datetime(2023, 6, 1, 13, tzinfo=UTC)
+
+
+def test_a_cell_without_a_day_takes_that_of_the_bench(parts, interpreter, tmp_path):
+    path = tmp_path / "step.py"
+    path.write_text(repro_text("brittle"), encoding="utf-8")
+    day = datetime(2024, 2, 1, tzinfo=UTC)
+    bench = Bench(parts.index, {None: interpreter}, as_of=day)
+    assert bench.probe(Cell("x", str(path))).combination.as_of == day
+    other = bench.probe(Cell("x", str(path), as_of="2023-05-01")).combination.as_of
+    assert other == datetime(2023, 5, 1, tzinfo=UTC)
+
+
+def test_a_pinned_pre_release_may_be_taken(parts, interpreter, tmp_path):
+    path = tmp_path / "step.py"
+    path.write_text(repro_text("mixed"), encoding="utf-8")
+    bench = Bench(parts.index, {None: interpreter})
+    pinned = bench.probe(Cell("x", str(path), ("mixed==1.5rc1", "helper==1.0")))
+    assert pinned.combination.prereleases == ("mixed",)
+
+
+def test_a_mistake_in_one_cell_is_told_before_anything_runs(parts, interpreter, tmp_path):
+    path = tmp_path / "step.py"
+    path.write_text(repro_text("brittle"), encoding="utf-8")
+    notes, pool = Notes(), LocalLanes(1)
+    cells = (Cell("a", str(path)), Cell("b", str(Path("no_such_repro"))))
+    bench, prober = Bench(parts.index, {None: interpreter}), Probers({interpreter.version: parts.prober})
+    with pytest.raises(BadRepro, match="no_such_repro"):
+        Cells(cells, bench, prober, pool, notes, parts.store.log).run()
+    pool.close()
+    assert notes.told_ == []
+    assert list(parts.store.observations()) == []

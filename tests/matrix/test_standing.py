@@ -1,0 +1,48 @@
+"""How a matrix stands: by runs, by the store, and by what hinders a cell."""
+
+from __future__ import annotations
+
+import pytest
+from support import SIGNED, repro_text
+
+from harness.matrix import Cell
+from harness.matrix.running import Bench
+from harness.matrix.standing import Standing, known_runs, standings
+from harness.model import Verdict
+
+
+@pytest.fixture
+def bench(parts, interpreter):
+    return Bench(parts.index, {None: interpreter})
+
+
+@pytest.fixture
+def cells(tmp_path):
+    path = tmp_path / "step.py"
+    path.write_text(repro_text("brittle", tool=SIGNED), encoding="utf-8")
+    return [Cell(version, str(path), (f"brittle=={version}",)) for version in ("1.5", "1.6", "9.9")]
+
+
+def test_what_the_store_knows_is_found_without_a_run(parts, bench, cells):
+    def known():
+        return [
+            (run.cell.name, run.judgement.verdict) for run in known_runs(cells, bench, parts.prober, parts.store.log)
+        ]
+
+    assert known() == []
+    for cell in cells[1:]:
+        parts.prober.execute(parts.prober.prepare(bench.probe(cell)))
+    before = list(parts.store.observations())
+    assert known() == [("1.6", Verdict.BAD), ("9.9", Verdict.SKIP)]
+    assert list(parts.store.observations()) == before
+
+
+def test_each_cell_has_a_word_and_a_reason(parts, bench, cells):
+    parts.prober.execute(parts.prober.prepare(bench.probe(cells[1])))
+    runs = known_runs(cells, bench, parts.prober, parts.store.log)
+    stood = standings(cells, runs, {"9.9": "no Python 3.3 here"})
+    assert [standing.word for standing in stood] == ["not run", "bad", "skip"]
+    assert [standing.verdict for standing in stood] == [None, Verdict.BAD, Verdict.SKIP]
+    assert stood[0] == Standing(cells[0])
+    assert (stood[0].reason, stood[2].reason) == ("", "no Python 3.3 here")
+    assert "the step is broken" in stood[1].reason

@@ -1,0 +1,101 @@
+"""A plan fixes all that was left open, and says what it chose."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from support import repro_text
+
+from harness.environment import Index, PipSettings
+from harness.errors import UnknownRelease, UserMistake
+from harness.model import Device
+from harness.model.repro import parse_repro
+from harness.planning.plan import make_plan
+from harness.request.question import Question
+
+
+@pytest.fixture
+def plan(tmp_path, house, interpreter):
+    def make(subject="brittle", *, tool="", dependencies=None, **asked):
+        repro = parse_repro(repro_text(subject, tool=tool, dependencies=dependencies), name="step")
+        index = Index(PipSettings(index_url=house.url), tmp_path, environ={})
+        return make_plan(Question(subject, repro, **asked), index=index, interpreter=interpreter, device=Device.CPU)
+
+    return make
+
+
+def shown(plan):
+    return [str(release.version) for release in plan.releases]
+
+
+def test_only_releases_between_the_ends_are_tried(plan):
+    made = plan(good="1.2", bad="1.10")
+    assert shown(made) == ["1.2", "1.3", "1.4", "1.5", "1.6", "1.7", "1.8", "1.9", "1.10"]
+    assert (made.good, made.bad) == (0, 8)
+    made = plan(find_fix=True, bad="1.9")
+    assert (shown(made)[0], shown(made)[-1], made.bad, made.good) == ("1.9", "1.12", 0, None)
+
+
+BOUNDS = '[tool.harness.subjects.brittle]\ngood = "1.2"\nbad = "1.7"\nhold = ["helper==1.0", "other==2"]\n'
+
+
+def test_the_repros_bounds_fill_in_where_they_fit(plan):
+    assert shown(plan(tool=BOUNDS))[0::5] == ["1.2", "1.7"]
+    made = plan(tool=BOUNDS, bad="1.1")
+    assert (made.good, shown(made)[-1]) == (None, "1.1")
+    made = plan(tool=BOUNDS, good="1.8")
+    assert (made.bad, shown(made)[-1]) == (None, "1.12")
+    assert plan(tool=BOUNDS, find_fix=True).releases[0] == plan(good="1.7", bad="1.8").releases[0]
+
+
+def test_what_the_user_says_takes_the_place_of_the_repros_requirement(plan):
+    dependencies = '["brittle>=1", "helper==2.0", "other"]'
+    made = plan(dependencies=dependencies, tool=BOUNDS, with_=("Helper==3.0",), hold=("other==1",))
+    assert made.combination(0, None).requirements == ("Helper==3.0", "other", "brittle==1.2")
+    assert made.holds == ("other==1",)
+    assert plan(tool=BOUNDS).holds == ("helper==1.0", "other==2")
+
+
+def test_an_era_has_the_date_of_each_release_and_a_date_is_for_all(plan):
+    era = plan(good="1.0", bad="1.3", as_of="era")
+    assert era.combination(1, None).as_of == datetime(2023, 2, 1, 13, tzinfo=UTC)
+    fixed = plan(good="1.0", bad="1.3", as_of="2024-05-01")
+    assert fixed.combination(1, None).as_of.date().isoformat() == "2024-05-01"
+    assert plan(good="1.0", bad="1.3").combination(1, None).as_of is None
+
+
+def test_pre_releases_are_allowed_for_the_subject_alone(plan):
+    made = plan("early", prereleases=True)
+    assert shown(made) == ["1.0", "1.1", "1.2rc1", "1.2"]
+    assert made.combination(2, None).prereleases == ("early",)
+    assert made.combination(3, None).prereleases == ()
+    assert [(row.release, row.reason) for row in plan("early").left_out] == [
+        ("1.2rc1", "pre-release (--pre includes it)")
+    ]
+
+
+def test_a_yanked_release_that_is_named_is_tried(plan):
+    assert shown(plan("mixed", good="1.1")) == ["1.1", "1.6"]
+
+
+def test_where_nothing_can_be_tried_the_reasons_are_told(plan, house):
+    house.add("nothing", "1.0", requires_python=">=3.99")
+    house.add("nothing", "1.1", yanked="gone")
+    with pytest.raises(UnknownRelease, match=r"no release can be tried: requires Python >=3\.99.*; yanked: gone"):
+        plan("nothing")
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"good": "1.8", "bad": "1.2"}, "is newer than"),
+        ({"good": "1.2", "bad": "1.2.0"}, "are both"),
+        ({"good": "1.2", "bad": "1.8", "find_fix": True}, "is older than"),
+        ({"as_of": "soon"}, "--as-of takes era, none or a date"),
+        ({"with_": ("x=1",)}, "is not a requirement"),
+    ],
+)
+def test_questions_that_make_no_sense_are_refused(plan, asked, words):
+    with pytest.raises(UserMistake, match=words):
+        plan(**asked)

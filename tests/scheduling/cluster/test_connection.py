@@ -1,0 +1,37 @@
+"""What becomes of an address at which no scheduler is: one sentence, soon."""
+
+from __future__ import annotations
+
+import socket
+from urllib.parse import urlsplit
+
+import pytest
+
+from harness.errors import NoWorkers
+from harness.scheduling.cluster import Connection
+
+
+def refused(address):
+    """What is said of an address."""
+    with pytest.raises(NoWorkers) as caught:
+        Connection.open(address, print)
+    assert caught.value.exit_code == 7
+    assert "dask scheduler" in caught.value.hint
+    return caught.value.message
+
+
+def test_an_address_at_which_nobody_listens_is_told():
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{closed.getsockname()[1]}"
+        assert refused(address) == f"the scheduler at {address} can't be reached: Connection refused"
+
+
+def test_an_address_at_which_something_else_listens_is_told(house):
+    with house.served() as url:
+        assert "what is there is no scheduler" in refused(f"tcp://{urlsplit(url).netloc}")
+
+
+@pytest.mark.parametrize("address", ["bar://head:1", "tcp://head:12x", "::"])
+def test_what_is_no_address_is_told(address):
+    assert "can't be reached" in refused(address)

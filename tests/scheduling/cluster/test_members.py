@@ -1,0 +1,79 @@
+"""Which workers are like this machine, and which GPU is the one that answers: decided from what they say."""
+
+from __future__ import annotations
+
+import pytest
+from attrs import evolve
+
+from harness.model import Device
+from harness.run.devices import Gpu
+from harness.scheduling.cluster.members import Kind, Member, commonest_gpu, kind_of, left_out_because, no_gpu_because
+
+HERE = Kind("1.0", "abc", "linux-x86_64", "3.11.7", "cpython-311", ("manylinux_2_36_x86_64", "linux_x86_64"))
+
+
+def gpu(name):
+    return Gpu(0, name, 80, 80, "550")
+
+
+def member(*names, threads=1, declared=None, kind=HERE):
+    return Member(kind, threads, len(names) if declared is None else declared, tuple(map(gpu, names)))
+
+
+def test_a_worker_that_is_alike_is_not_left_out():
+    assert left_out_because(member(), HERE) is None
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ({"version": "0.9"}, "harness 0.9 there, 1.0 here"),
+        ({"code": "xyz"}, "its files differ"),
+        ({"platform": "linux-aarch64"}, "linux-aarch64 there, linux-x86_64 here"),
+        ({"python": "3.12.1"}, "no Python 3.11.7 there"),
+        ({"python": "3.11.9"}, "no Python 3.11.7 there"),
+        ({"cache_tag": "pypy311"}, "no Python 3.11.7 there"),
+        ({"tags": ("linux_x86_64",)}, "wheels up to linux_x86_64 only"),
+    ],
+)
+def test_a_worker_that_differs_is_left_out_with_its_reason(other, told):
+    assert told in left_out_because(member(kind=evolve(HERE, **other)), HERE)
+
+
+def test_newer_system_libraries_are_no_reason():
+    newer = evolve(HERE, tags=("manylinux_2_39_x86_64", *HERE.tags))
+    assert left_out_because(member(kind=newer), HERE) is None
+
+
+@pytest.mark.parametrize(
+    ("its", "told"),
+    [
+        (member("A100"), None),
+        (member("A100", "A100"), None),
+        (member("A100", declared=0), "declares no GPU"),
+        (member("A100", declared=2), "declares gpu=2 and sees 1"),
+        (member("A100", "T4"), "several kinds"),
+    ],
+)
+def test_only_declared_gpus_of_one_kind_count(its, told):
+    why = no_gpu_because(its)
+    assert why is None if told is None else told in why
+
+
+def test_the_gpu_is_the_one_with_most_lanes():
+    """Lanes, not GPUs: what a worker has no thread for can't run."""
+    few = [member("A100", "A100", "A100", threads=1), member("T4", "T4", threads=2)]
+    assert commonest_gpu(few).name == "T4"
+    assert commonest_gpu([*few, member("A100")]).name == "A100"  # as many: the first by name
+    assert commonest_gpu([member(), member("A100", declared=0)]) is None
+
+
+def test_a_worker_has_a_lane_for_each_thread_and_on_gpus_for_each_that_it_declares():
+    its = member("A100", "A100", threads=4)
+    assert (its.slots(Device.CPU), its.slots(Device.EMULATED), its.slots(Device.CUDA)) == (4, 4, 2)
+
+
+def test_this_machine_is_of_its_own_kind(interpreter):
+    kind = kind_of(interpreter)
+    assert left_out_because(member(kind=kind), kind) is None
+    assert (kind.python, kind.platform) == (interpreter.version, interpreter.platform)

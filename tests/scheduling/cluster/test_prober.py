@@ -1,0 +1,153 @@
+"""A prober over a cluster, with a connection that answers from a list: what is asked, what is kept, what is refused."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+from attrs import define, evolve, field
+from support import SIGNED, repro_text
+
+from harness.errors import NoSpace, NoWorkers, UserMistake
+from harness.model import Combination, Device, Observation, Outcome
+from harness.model.repro import command_repro, parse_repro
+from harness.probe import Probe
+from harness.run.devices import Gpu
+from harness.scheduling.cluster.members import Member, kind_of
+from harness.scheduling.cluster.order import Reply, Trouble
+from harness.scheduling.cluster.prober import ClusterProber
+
+A100, T4 = (Gpu(0, name, 80, 80, "550") for name in ("NVIDIA A100", "NVIDIA T4"))
+
+
+@define
+class FakeConnection:
+    """Has members, and gives a reply made from each order."""
+
+    workers: dict[str, Member]
+    reply_to: object = None
+    address: str = "tcp://somewhere"
+    orders: list[object] = field(factory=list)
+    could_run: list[set[str]] = field(factory=list)
+    told: set[str] = field(factory=set)
+
+    def members(self, kind):
+        """All of them."""
+        return self.workers
+
+    def tell_once(self, sentence):
+        """Write it down."""
+        self.told.add(sentence)
+
+    def run(self, order, may_run, *, cancel=None):
+        """Answer."""
+        self.orders.append(order)
+        self.could_run.append(set(may_run()))
+        return self.reply_to(order)
+
+
+def ran(order, outcome=Outcome.COMPLETED):
+    observation = Observation(order.key, outcome, "r", "d", order.combination.device, lock=order.lock)
+    return Reply(observation, gzip.compress(b"hello\n"))
+
+
+@pytest.fixture
+def over(parts, interpreter):
+    """A prober over workers that have these GPUs."""
+
+    def make(reply_to=ran, *gpus):
+        kind = kind_of(interpreter)
+        workers = {
+            f"w{i}": Member(kind, 2, 1 if gpu else 0, (gpu,) if gpu else ()) for i, gpu in enumerate(gpus or [None])
+        }
+        connection = FakeConnection(workers, reply_to)
+        return ClusterProber.over(connection, parts.prober), connection
+
+    return make
+
+
+@pytest.fixture
+def probe(interpreter):
+    """A probe of a release of `brittle`."""
+
+    def make(version="1.5", device=Device.CPU, **more):
+        repro = parse_repro(repro_text("brittle", tool=SIGNED), name="brittle_step")
+        asked = Combination(python=interpreter.version, requirements=(f"brittle=={version}",), device=device)
+        return Probe(repro, asked, **more)
+
+    return make
+
+
+def test_what_a_worker_saw_is_kept_here_and_not_asked_again(over, probe, parts):
+    prober, connection = over()
+    observation = prober.execute(prober.prepare(probe()))
+    assert prober.store.log(observation) == "hello\n"
+    again = prober.prepare(probe())
+    assert (again.cached, again.observation) == (True, observation)
+    assert parts.prober.prepare(probe()).observation == observation  # the same question asked of this machine
+    assert prober.known(probe()) == observation
+    assert len(connection.orders) == 1
+
+
+def test_nothing_is_built_here_to_run_there(over, probe, parts):
+    prober, _ = over()
+    prober.execute(prober.prepare(probe()))
+    assert not list(parts.workspace.environments.iterdir())
+
+
+def test_what_can_not_be_resolved_is_answered_here(over, probe):
+    prober, connection = over()
+    prepared = prober.prepare(probe("99"))
+    assert prepared.observation.outcome is Outcome.UNRESOLVABLE
+    assert prober.execute(prepared) == prepared.observation
+    assert connection.orders == []
+
+
+def test_what_a_worker_can_not_install_is_told_and_not_kept(over, probe):
+    prober, _ = over(lambda order: ran(order, Outcome.UNINSTALLABLE))
+    assert prober.execute(prober.prepare(probe())).outcome is Outcome.UNINSTALLABLE
+    assert prober.prepare(probe()).observation is None
+
+
+def test_the_trouble_of_a_worker_is_raised_as_what_it_is(over, probe):
+    prober, _ = over(lambda order: Reply(trouble=Trouble(NoSpace, "no space left", "free some")))
+    with pytest.raises(NoSpace, match="on a worker: no space left"):
+        prober.execute(prober.prepare(probe()))
+
+
+def test_a_refusal_is_no_answer(over, probe):
+    prober, _ = over(lambda order: Reply(refused="it has changed"))
+    prepared = prober.prepare(probe())
+    with pytest.raises(NoWorkers, match="it has changed"):
+        prober.execute(prepared)
+    assert prober.store.get(prepared.key) is None
+
+
+def test_a_gpu_probe_goes_to_one_kind_and_is_kept_under_its_name(over, probe, parts):
+    prober, connection = over(ran, T4, A100, A100, None)
+    prepared = prober.prepare(probe(device=Device.CUDA))
+    prober.execute(prepared)
+    assert connection.could_run == [{"w1", "w2"}]
+    assert prepared.key == evolve(parts.prober, gpus=(A100,)).key(prepared.probe, prepared.probe.lock)
+    assert prepared.key != evolve(parts.prober, gpus=(T4,)).key(prepared.probe, prepared.probe.lock)
+    assert any("w0" in told and "NVIDIA T4" in told for told in connection.told)
+    assert any("w3" in told and "declares no GPU" in told for told in connection.told)
+    assert (prober.slots(Device.CUDA), prober.slots(Device.CPU)) == (2, 8)
+
+
+def test_without_a_gpu_on_any_worker_there_are_no_lanes_for_it(over):
+    prober, _ = over()
+    with pytest.raises(NoWorkers, match="can run on a GPU"):
+        prober.slots(Device.CUDA)
+
+
+def test_without_any_worker_there_is_no_prober(parts):
+    with pytest.raises(NoWorkers, match="is like this machine"):
+        ClusterProber.over(FakeConnection({}), parts.prober)
+
+
+def test_a_command_is_not_sent(over, interpreter):
+    prober, _ = over()
+    asked = Combination(python=interpreter.version, requirements=())
+    with pytest.raises(UserMistake, match="files of this machine"):
+        prober.prepare(Probe(command_repro("pytest tests"), asked))

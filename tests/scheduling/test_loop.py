@@ -1,0 +1,276 @@
+"""The one loop, driven over a prober that answers from a dict: what is prepared, run, told, and called off."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+
+import pytest
+from attrs import define, field
+
+from harness.errors import HarnessFault, Interrupted, NoNetwork
+from harness.model import Device, Judgement, Observation, Outcome, Verdict
+from harness.probe import Prepared
+from harness.run.process import Cancelled
+from harness.scheduling.lanes import LocalLanes
+from harness.scheduling.loop import Engine
+from harness.search import Bisection, Grid, Trial
+
+OUTCOMES = {"G": Outcome.COMPLETED, "B": Outcome.RAISED, "U": Outcome.UNRESOLVABLE}
+VERDICTS = {Outcome.COMPLETED: Verdict.GOOD, Outcome.RAISED: Verdict.BAD, Outcome.UNRESOLVABLE: Verdict.SKIP}
+WAIT_S = 30
+
+
+def observation(trial, letter):
+    return Observation(f"{trial.position}-{trial.attempt}", OUTCOMES[letter], "repro", "d", Device.CPU)
+
+
+@define
+class FakeProber:
+    """Answers from a string of letters, one for each position; `known` positions are in its store.
+
+    Positions with the same entry in `keys` come to the same key.
+    """
+
+    letters: str
+    keys: dict[int, str] = field(factory=dict)
+    known: frozenset[int] = frozenset()
+    broken: dict[int, Exception] = field(factory=dict)
+    stuck: frozenset[int] = frozenset()
+    wait_for: dict[int, threading.Event] = field(factory=dict)
+    prepared: list[int] = field(factory=list)
+    executed: list[int] = field(factory=list)
+    called_off: list[int] = field(factory=list)
+    saw: dict[int, threading.Event] = field(factory=dict)
+
+    def prepare(self, probe, *, cancel=None):
+        """Answer, or make ready."""
+        self.prepared.append(probe.position)
+        self.saw.setdefault(probe.position, threading.Event()).set()
+        if probe.position in self.broken:
+            raise self.broken[probe.position]
+        letter = self.letters[probe.position]
+        known = letter == "U" or probe.position in self.known
+        answer = observation(probe, letter) if known else None
+        return Prepared(
+            probe, self.keys.get(probe.position, str(probe)), observation=answer, cached=probe.position in self.known
+        )
+
+    def execute(self, prepared, *, cancel=None):
+        """Run, once what is waited for has come."""
+        position = prepared.probe.position
+        self.executed.append(position)
+        if position in self.stuck:
+            assert cancel.wait(WAIT_S)
+            self.called_off.append(position)
+            raise Cancelled
+        if position in self.wait_for:
+            assert self.wait_for[position].wait(WAIT_S)
+        return observation(prepared.probe, self.letters[position])
+
+
+@define
+class Notes:
+    """A watcher that writes down what it is told."""
+
+    preparing_: list[Trial] = field(factory=list)
+    running_: list[Trial] = field(factory=list)
+    told_: list[tuple[int, Verdict, bool]] = field(factory=list)
+
+    def preparing(self, candidate):
+        """Write it down."""
+        self.preparing_.append(candidate)
+
+    def running(self, candidate):
+        """Write it down."""
+        self.running_.append(candidate)
+
+    def told(self, candidate, judgement, observation, *, cached):
+        """Write it down."""
+        self.told_.append((candidate.position, judgement.verdict, cached))
+
+
+def drive(prober, search, *, lanes=1, notes=None, judge=None, **more):
+    pool = LocalLanes(lanes)
+    try:
+        engine = Engine(
+            prober,
+            pool,
+            lambda trial: trial,
+            judge or (lambda trial, seen: Judgement(VERDICTS[seen.outcome], "")),
+            notes or Notes(),
+        )
+        engine.drive(search, **more)
+    finally:
+        pool.close()
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 5])
+@pytest.mark.parametrize("letters", ["GB", "GGGGGBBB", "GBBBBBBB", "GGGGGGGB", "GGGUGBBB", "UGGGBBBU"])
+def test_the_answer_does_not_depend_on_lanes(letters, lanes):
+    search = Bisection(len(letters), good=0, bad=len(letters) - 1)
+    notes = Notes()
+    drive(FakeProber(letters), search, lanes=lanes, notes=notes)
+    assert search.result.first_bad == letters.index("B")
+    positions = [position for position, _, _ in notes.told_]
+    assert len(positions) == len(set(positions))
+
+
+def test_what_can_not_be_resolved_is_told_without_a_run():
+    prober, notes = FakeProber("GGGUGBBB"), Notes()
+    drive(prober, Bisection(8, good=0, bad=7), notes=notes)
+    assert (3, Verdict.SKIP, False) in notes.told_
+    assert 3 not in prober.executed
+    assert all(trial.position != 3 for trial in notes.running_)
+
+
+def test_what_the_store_knows_is_told_and_not_run():
+    prober, notes = FakeProber("GGGGBBBB", known=frozenset(range(8))), Notes()
+    drive(prober, Bisection(8, good=0, bad=7), notes=notes)
+    assert prober.executed == []
+    assert all(cached for _, _, cached in notes.told_)
+
+
+def test_what_is_foreseen_is_prepared_while_a_lane_runs():
+    search = Bisection(9, good=0, bad=8)
+    prober = FakeProber("GGGGGBBBB")
+    ahead = search.foresee(1)[0].position
+    saw = prober.saw.setdefault(ahead, threading.Event())
+    # The bad end does not finish before another release has been prepared: else this waits in vain.
+    prober.wait_for[8] = saw
+    drive(prober, search)
+    assert prober.prepared.index(ahead) > 0
+    assert search.result.first_bad == 5
+
+
+def test_a_run_that_a_verdict_has_made_useless_is_called_off():
+    letters = "GGBBBBBBBBBBB"
+    search = Bisection(len(letters), good=0, bad=12, tried={0: Verdict.GOOD, 12: Verdict.BAD})
+    asked = [trial.position for trial in search.ask(3)]
+    prober = FakeProber(letters, stuck=frozenset(position for position in asked if position > min(asked)))
+    started = [threading.Event() for _ in prober.stuck]
+
+    class Started(FakeProber):
+        def execute(self, prepared, *, cancel=None):
+            if prepared.probe.position in self.stuck:
+                started.pop().set()
+            elif prepared.probe.position == min(asked):
+                for event in events:
+                    assert event.wait(WAIT_S)
+            return super().execute(prepared, cancel=cancel)
+
+    events = list(started)
+    prober = Started(letters, stuck=prober.stuck)
+    drive(prober, search, lanes=3)
+    assert search.result.first_bad == 2
+    assert sorted(prober.called_off) == sorted(prober.stuck)
+
+
+class TrialGrid(Grid):
+    """A grid whose candidates are trials, as the fakes here have them."""
+
+    def ask(self, n=1):
+        """As trials."""
+        return tuple(map(Trial, super().ask(n)))
+
+    def foresee(self, n):
+        """As trials."""
+        return tuple(map(Trial, super().foresee(n)))
+
+    def tell(self, candidate, verdict):
+        """By position."""
+        super().tell(candidate.position, verdict)
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 4])
+def test_of_those_with_the_same_key_one_runs_and_answers_for_all(lanes):
+    twins = {0: "same", 1: "same", 3: "same", 4: "other", 5: "other"}
+    prober, notes = FakeProber("BBGBGGG", keys=twins), Notes()
+    search = TrialGrid(7)
+    drive(prober, search, lanes=lanes, notes=notes)
+    assert len(prober.executed) == len(set(prober.executed)) == 4
+    assert [verdict.value[0] for verdict in search.result.values()] == list("bbgbggg")
+    assert sorted(position for position, _, cached in notes.told_ if cached) == sorted(
+        {0, 1, 3, 4, 5} - set(prober.executed)
+    )
+
+
+def test_a_lane_is_not_kept_by_one_who_waits_for_its_twin():
+    """The run of 0 waits until 2 is executed, and 1 is the twin of 0: two lanes are enough."""
+    reached = threading.Event()
+
+    class Reaching(FakeProber):
+        def execute(self, prepared, *, cancel=None):
+            if prepared.probe.position == 2:
+                reached.set()
+            return super().execute(prepared, cancel=cancel)
+
+    prober = Reaching("GGG", keys={0: "same", 1: "same"}, wait_for={0: reached})
+    drive(prober, TrialGrid(3), lanes=2)
+    assert sorted(prober.executed) == [0, 2]
+
+
+def test_an_error_of_what_is_only_foreseen_is_no_error():
+    search = Bisection(3, good=0, bad=2)
+    foreseen = search.foresee(2)[1].position
+    prober = FakeProber("GBB", broken={1: NoNetwork("x")})
+    assert foreseen == 1
+    saw = prober.saw.setdefault(1, threading.Event())
+    prober.wait_for[2] = saw
+    with pytest.raises(NoNetwork):
+        drive(prober, search)  # asked for in the end, it is one
+    narrow = Bisection(3, good=0, bad=2)
+    prober = FakeProber("BBB", broken={1: NoNetwork("x")}, wait_for={2: saw})
+    drive(prober, narrow)
+    assert narrow.done
+    assert 1 in prober.prepared
+
+
+def test_an_error_of_a_run_ends_the_loop():
+    class Failing(FakeProber):
+        def execute(self, prepared, *, cancel=None):
+            raise NoNetwork("gone")
+
+    with pytest.raises(NoNetwork, match="gone"):
+        drive(Failing("GB"), Bisection(2, good=0, bad=1))
+
+
+def test_ctrl_c_is_an_interruption_that_calls_off_what_runs():
+    prober = FakeProber("GGGB", stuck=frozenset({2}))
+
+    def judge(trial, seen):
+        if trial.position == 0:
+            raise KeyboardInterrupt
+        return Judgement(VERDICTS[seen.outcome], "")
+
+    with pytest.raises(Interrupted) as caught:
+        drive(prober, Bisection(4, good=0, bad=3), judge=judge)
+    assert "same command" in caught.value.hint
+
+
+def test_it_stops_where_it_is_told_to():
+    search, notes = Bisection(8, good=0, bad=7), Notes()
+    drive(FakeProber("GGGGBBBB"), search, notes=notes, width=1, until=lambda: len(notes.told_) >= 1)
+    assert [position for position, _, _ in notes.told_] == [7]
+    assert not search.done
+
+
+def test_a_search_that_asks_for_nothing_is_a_fault_of_ours():
+    class Silent:
+        done = False
+
+        def ask(self, n):
+            return ()
+
+    with pytest.raises(HarnessFault):
+        drive(FakeProber(""), Silent())
+
+
+def test_lanes_run_side_by_side_and_close():
+    lanes = LocalLanes(2)
+    both = threading.Barrier(2, timeout=WAIT_S)
+    futures: list[Future[int]] = [lanes.submit(both.wait) for _ in range(2)]
+    assert sorted(future.result() for future in futures) == [0, 1]
+    lanes.close()
+    with pytest.raises(RuntimeError):
+        lanes.submit(both.wait)
