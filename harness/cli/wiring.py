@@ -20,6 +20,7 @@ from harness.environment import (
     find_interpreter,
     read_pip_settings,
 )
+from harness.environment.cleaning import remove_leftovers
 from harness.environment.place import check_ours
 from harness.errors import UserMistake
 from harness.model.size import parse_size
@@ -72,6 +73,7 @@ def open_workshop(
     if environment is not None:
         check_ours(environment)
     workspace = Workspace.default()
+    remove_leftovers(workspace)
     settings = read_pip_settings()
     uv = Uv(settings, extra_environment={"UV_TORCH_BACKEND": torch_backend} if torch_backend else {})
     interpreter = find_interpreter(python, uv)

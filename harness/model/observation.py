@@ -26,6 +26,7 @@ class Outcome(enum.StrEnum):
     NO_DEVICE = "no-device"
     DEVICE_FAILED = "device-failed"  # driver mismatch, no kernel image, device lost or busy
     EMULATION_GAP = "emulation-gap"
+    WRONG_ENVIRONMENT = "wrong-environment"  # what the run saw as installed is not what its lock says
 
     @property
     def ran(self) -> bool:
@@ -77,7 +78,8 @@ class Observation:
     holds what is known of the device (name, driver, memory, ...); `drift` tells in what the lock departs
     from what was asked to be held; `log` is a path relative to the results folder; `mixture` says which files
     of the environment are not those of its lock, if any. `called`, where calls were traced, maps installed files to
-    their functions and each of these to the rank of its last call.
+    their functions and each of these to the rank of its last call. `altered` names the files of its environment that
+    the run changed, added or removed, relative to the environment; it was thrown away for that.
     """
 
     key: str
@@ -104,3 +106,4 @@ class Observation:
     log: str = ""
     mixture: str = ""
     called: dict[str, dict[str, int]] = field(factory=dict)
+    altered: tuple[str, ...] = ()

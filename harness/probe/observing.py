@@ -40,8 +40,12 @@ def observation_of(
     setup_s: float,
     started: str,
     log: str,
+    altered: tuple[str, ...] = (),
 ) -> Observation:
-    """The record of a run: `lock` is what was installed, `started` an ISO 8601 time, `log` relative to the results."""
+    """The record of a run: `lock` is what was installed, `started` an ISO 8601 time, `log` relative to the results.
+
+    `altered` are the files of the environment that the run changed.
+    """
     return Observation(
         key=key,
         outcome=ran.outcome,
@@ -67,6 +71,7 @@ def observation_of(
         log=log,
         mixture=probe.mixture.label if probe.mixture else "",
         called=dict(ran.called),
+        altered=altered,
     )
 
 
