@@ -100,6 +100,8 @@ def open_workshop(
         gpu_wait=gpu_wait,
         tell=tell,
     )
+    if (command := click.get_current_context(silent=True)) is not None:
+        command.call_on_close(prober.builder.let_go)
     return Workshop(store, index, interpreter, prober, gpus)
 
 

@@ -176,6 +176,12 @@ class Builder:
             while len(self._kept) > _KEPT_AT_MOST:
                 self._kept.pop(next(iter(self._kept))).release()
 
+    def let_go(self) -> None:
+        """Let others remove the environments that this process may have looked into."""
+        with self._keeping:
+            while self._kept:
+                self._kept.popitem()[1].release()
+
     @contextlib.contextmanager
     def _disk(self) -> Iterator[None]:
         try:

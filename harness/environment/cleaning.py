@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import frozen
@@ -15,7 +16,6 @@ from harness.environment.wheel_store import WheelStore
 
 if TYPE_CHECKING:
     from collections.abc import Container
-    from pathlib import Path
 
     from harness.environment.workspace import Workspace
 

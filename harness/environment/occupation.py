@@ -18,6 +18,8 @@ from harness.environment.bytecode_tree import BytecodeTree
 from harness.environment.file_locks import Busy, acquire, claimed_folder, is_claimed, locked
 from harness.environment.file_state import files_below
 from harness.environment.mixing import build_mixture
+from harness.errors import HarnessError
+from harness.run.process import Cancelled
 
 if TYPE_CHECKING:
     import threading
@@ -152,7 +154,8 @@ def _shared(builder: Builder, environment: Environment, cancel: threading.Event 
     finally:
         hold.release()
         if base.is_broken:
-            with contextlib.suppress(Busy), locked(record.in_use, wait=False):
+            # Who can't do it now leaves it to the next user; the run that is over is not lost for that.
+            with contextlib.suppress(Busy, Cancelled, HarnessError), locked(record.in_use, wait=False):
                 builder.renew(lock, place, cancel)
 
 
