@@ -236,7 +236,8 @@ class Builder:
             if answer.returncode != 0 and _OTHER_FILE in answer.words:
                 answer = self.uv.call("--quiet", *install, *_not_newer(lock), cwd=folder, cancel=cancel)
         finally:
-            requirements.unlink(missing_ok=True)
+            for left in (requirements, folder / ".lock"):
+                left.unlink(missing_ok=True)
         return spoken_by_uv(answer.words) if answer.returncode != 0 else None
 
     def _venv(self, folder: Path) -> list[str | Path]:

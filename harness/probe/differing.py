@@ -9,21 +9,20 @@ from packaging.version import InvalidVersion, Version
 from harness.model import normalized_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from harness.model import Lock, Mixture
+    from harness.run.result import Ran
 
 _TOLD = 3
 
 
-def differing(lock: Lock, installed: Iterable[tuple[str, str]], mixture: Mixture | None) -> str:
-    """In what the distributions that a run saw (name, version) are not those of the lock, "" if in nothing.
+def differing(lock: Lock, ran: Ran, mixture: Mixture | None) -> str:
+    """In what the distributions that a run saw are not those of the lock, "" if in nothing.
 
-    A run that reports none is not compared. What a mixture exchanges of a distribution's own metadata does not count,
+    A run without a report is not compared. What a mixture exchanges of a distribution's own metadata does not count,
     nor what the run saw besides: a repro may add to its path.
     """
-    seen = {normalized_name(name): version for name, version in installed}
-    if not seen:
+    seen = {normalized_name(name): version for name, version in ran.installed}
+    if not ran.python or (not seen and "problems" in ran.machine):
         return ""
     exchanged = {path.split("/")[0] for path in mixture.files} if mixture is not None else set()
     free = {normalized_name(name.split("-")[0]) for name in exchanged if name.endswith(".dist-info")}

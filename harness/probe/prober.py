@@ -182,7 +182,7 @@ class Prober:
             if not altered.is_sure and altered.files:
                 apart = True
                 continue
-            differs = differing(lock, ran.installed, probe.mixture) if environment.folder is not None else ""
+            differs = differing(lock, ran, probe.mixture) if environment.folder is not None else ""
             if not differs:
                 break
             if retried:
