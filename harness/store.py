@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SCHEMA = 1
+_PIECE = 1 << 20
 
 # All that can be wrong with a record that something else wrote, or half wrote.
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, cattrs.BaseValidationError)
@@ -137,6 +138,16 @@ class Store:
                 return file.read()
         except (OSError, EOFError, zlib.error):
             return ""
+
+    def has_log(self, observation: Observation) -> bool:
+        """Whether all that a run printed can still be read."""
+        try:
+            with gzip.open(self.root / observation.log) as file:
+                while file.read(_PIECE):
+                    pass
+        except (OSError, EOFError, zlib.error):
+            return False
+        return True
 
     def write(self, name: str, text: str) -> Path:
         """Write a text file of this folder (`name`: its relative path), whole or not at all. Raises `NoSpace`."""

@@ -118,6 +118,7 @@ def bisect(
         torch_backend=torch_backend,
         gpu_wait=gpu_wait,
         max_disk=max_disk,
+        requires_python=question.repro.requires_python,
         tell=say_nothing if as_json else told_on(console),
     )
     opened = open_place(workshop, lanes, scheduler, lambda told: console.print(Text(told), soft_wrap=True))
