@@ -15,8 +15,9 @@ from harness.culprit.descent import find_culprit
 from harness.culprit.reduction import LevelWatcher
 from harness.culprit.release_search import BisectWatcher, ReleaseSearch
 from harness.culprit.sides import Side, Sides
-from harness.model import Judgement, Observation, Verdict, judge
+from harness.model import Verdict
 from harness.model.culprit import Level
+from harness.probe import Judge
 
 if TYPE_CHECKING:
     from harness.environment import Index
@@ -37,11 +38,7 @@ def investigate(plan: Plan, prober: Probing, lanes: Lanes, index: Index, watcher
     signature = answer.signature
     if sides is None or signature is None:
         return answer
-
-    def judged(observation: Observation) -> Judgement:
-        return judge(observation, signature, prober.store.log(observation) if signature.output else "")
-
-    ground = Ground(plan, prober, lanes, index, signature, judged, watcher)
+    ground = Ground(plan, prober, lanes, index, signature, Judge(signature, prober.store), watcher)
     culprit = find_culprit(ground, sides, depth, watcher)
     if culprit is None:
         return answer

@@ -146,8 +146,7 @@ def _run(benches: Benches, choice: Choice, places: Places, console: Console, *, 
     pool = places.open_lanes(map(benches.bench.probe, cells))
 
     def ran(watcher: CellWatcher) -> tuple[CellRun, ...]:
-        log_of = benches.workshop.store.log
-        return Cells(cells, benches.bench, benches.probers, pool, watcher, log_of).run()
+        return Cells(cells, benches.bench, benches.probers, pool, watcher, benches.workshop.store).run()
 
     try:
         if as_json:
@@ -164,7 +163,7 @@ def _standings(benches: Benches, cells: Sequence[Cell], runs: tuple[CellRun, ...
     """Every cell: what was run now, else what the store has of it."""
     done = {run.cell.name for run in runs}
     rest = [cell for cell in cells if cell.name not in done and cell.python not in benches.missing]
-    known = known_runs(rest, benches.bench, benches.probers, benches.workshop.store.log)
+    known = known_runs(rest, benches.bench, benches.probers, benches.workshop.store)
     hindered = {cell.name: benches.missing[cell.python] for cell in cells if cell.python in benches.missing}
     return standings(cells, (*runs, *known), hindered)
 

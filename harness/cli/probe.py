@@ -15,9 +15,9 @@ from harness.cli.wiring import Workshop, open_workshop, resource_options, shared
 from harness.environment import Uninstallable
 from harness.errors import UserMistake
 from harness.matrix.running import pinned_prereleases
-from harness.model import Combination, Device, Judgement, Lock, Observation, Outcome, Verdict, judge
+from harness.model import Combination, Device, Judgement, Lock, Observation, Outcome, Verdict
 from harness.planning.plan import merged_requirements
-from harness.probe import Prepared, Probe, next_attempt
+from harness.probe import Judge, Prepared, Probe, next_attempt
 from harness.request.repros import find_repro
 from harness.run.devices import choose_device
 from harness.run.lease import say_nothing
@@ -138,7 +138,7 @@ def _fill(workshop: Workshop, lock: Lock, folder: Path) -> None:
 
 def _judged(workshop: Workshop, prepared: Prepared, observation: Observation) -> Judgement | None:
     signature = prepared.probe.repro.signature
-    return judge(observation, signature, workshop.store.log(observation)) if signature is not None else None
+    return Judge(signature, workshop.store)(observation) if signature is not None else None
 
 
 def _prepared_again(workshop: Workshop, key: str, named: str | None, run: str | None) -> Prepared:

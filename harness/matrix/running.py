@@ -15,15 +15,11 @@ from harness.model import (
     Combination,
     Judgement,
     Observation,
-    Outcome,
     Signature,
-    Verdict,
-    capture_signature,
-    judge,
     normalized_name,
 )
 from harness.planning.plan import merged_requirements
-from harness.probe import Probe
+from harness.probe import Judge, Probe
 from harness.request.repros import find_repro
 from harness.run.devices import choose_device
 from harness.scheduling.loop import Engine, Watcher
@@ -38,6 +34,7 @@ if TYPE_CHECKING:
     from harness.run.devices import Gpu
     from harness.scheduling.lanes import Lanes
     from harness.scheduling.loop import Prepares
+    from harness.store import Store
 
 
 @frozen
@@ -116,14 +113,14 @@ class CellWatcher(Watcher[int]):
 
 @frozen
 class Cells:
-    """Cells to run, with the means to run them; `log_of` gives what an observation's run printed."""
+    """Cells to run, with the means to run them; `store` has what their runs printed."""
 
     cells: tuple[Cell, ...]
     bench: Bench
     prober: Prepares
     lanes: Lanes
     watcher: CellWatcher
-    log_of: Callable[[Observation], str]
+    store: Store
 
     def run(self, until: Callable[[], bool] = lambda: False) -> tuple[CellRun, ...]:
         """Run all of them, in order, or until `until` says so (then those that ended by then).
@@ -137,7 +134,7 @@ class Cells:
 
         def judged(position: int, observation: Observation) -> Judgement:
             repro = probes[position].repro
-            signature, judgement = judge_alone(repro, observation, self.log_of(observation))
+            signature, judgement = judge_alone(repro, observation, self.store)
             runs[position] = CellRun(
                 self.cells[position], probes[position], observation, judgement, signature, cached=False
             )
@@ -166,17 +163,13 @@ class _Recorder(Watcher[int]):
         self._watcher.told(candidate, judgement, observation, cached=cached)
 
 
-def judge_alone(repro: Repro, observation: Observation, log: str) -> tuple[Signature | None, Judgement]:
+def judge_alone(repro: Repro, observation: Observation, store: Store) -> tuple[Signature | None, Judgement]:
     """The verdict on a run that nothing is compared with, and the signature behind it.
 
     A repro without a signature raises where its bug is there: how it failed is its signature then.
     """
-    signature = repro.signature or capture_signature(observation, log)
-    if signature is not None:
-        return signature, judge(observation, signature, log)
-    if observation.outcome is Outcome.COMPLETED:
-        return None, Judgement(Verdict.GOOD, "ran to its end")
-    return None, Judgement(Verdict.SKIP, observation.detail or observation.outcome.value)
+    judge = Judge(repro.signature, store).or_captured(observation)
+    return judge.signature, judge(observation)
 
 
 def _pinned(requirement: Requirement) -> str | None:

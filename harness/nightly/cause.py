@@ -15,10 +15,11 @@ from harness.culprit.descent import find_culprit
 from harness.culprit.sides import Side, Sides
 from harness.environment import Uninstallable
 from harness.errors import UnknownProject
-from harness.model import Change, Judgement, Observation, Signature, Verdict, judge, normalized_name
+from harness.model import Change, Observation, Signature, Verdict, normalized_name
 from harness.model.culprit import Culprit, Level
 from harness.model.step import Step
 from harness.planning.plan import Plan
+from harness.probe import Judge
 from harness.request.question import Question
 
 if TYPE_CHECKING:
@@ -80,12 +81,8 @@ class Finder:
             return plan, _unsearched(
                 plan, turned, f"{_WAS[turned.is_fix]} environment can't be built any more ({gone.words})"
             )
-
-        def judged(observation: Observation) -> Judgement:
-            log = self.prober.store.log(observation) if turned.signature.output else ""
-            return judge(observation, turned.signature, log)
-
-        ground = Ground(plan, self.prober, self.lanes, self.index, turned.signature, judged, self.watcher)
+        judge = Judge(turned.signature, self.prober.store)
+        ground = Ground(plan, self.prober, self.lanes, self.index, turned.signature, judge, self.watcher)
         culprit = find_culprit(ground, sides, depth, self.watcher)
         if culprit is None or not culprit.findings[0].is_shown_one_way:
             why = "nothing smaller than all of it could be shown to make the difference"
@@ -143,9 +140,10 @@ class Finder:
         """What the bisection over the culprit's own releases ran, else the two sides; then what was run again."""
         if change.before is None or change.after is None:
             return ()
-        steps = self.watcher.steps or tuple(_step(turned, change.name, run) for run in ends)
+        judge = Judge(turned.signature, self.prober.store)
+        steps = self.watcher.steps or tuple(_step(judge, change.name, run) for run in ends)
         known = {step.observation for step in steps}
-        again = (_step(turned, change.name, run) for run in turned.again if run.key not in known)
+        again = (_step(judge, change.name, run) for run in turned.again if run.key not in known)
         return (*steps, *(step for step in again if step.release))
 
     def _plan_of_report(self, plan: Plan, answer: Answer, culprit: Culprit) -> Plan:
@@ -214,9 +212,9 @@ def _with_ends(answer: Answer, change: Change, *, is_fix: bool) -> Answer:
     return evolve(answer, last_good=change.before, first_bad=change.after)
 
 
-def _step(turned: Turned, package: str, run: Observation) -> Step:
+def _step(judge: Judge, package: str, run: Observation) -> Step:
     """One run as a step of a search over a package's releases."""
-    judgement = judge(run, turned.signature)
+    judgement = judge(run)
     release = (run.lock.version_of(package) if run.lock is not None else None) or ""
     return Step(
         release, judgement.verdict, judgement.reason, run.key, cached=False, seconds=run.duration_s, attempt=run.attempt

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from attrs import define, field, frozen
 
 from harness.matrix.running import Bench, Cells, CellWatcher
-from harness.model import Device, Judgement, Observation, Outcome, Signature, Verdict, capture_signature
+from harness.model import Device, Judgement, Observation, Outcome, Signature, Verdict
 from harness.nightly.comparing import Compared, Seen, Shown, Turn, compare, differing_axis, is_superseded
 from harness.nightly.order import in_order
 from harness.nightly.patterns import pattern_of
 from harness.nightly.record import CellRecord, Night, Standing
 from harness.nightly.triage import Settling, Suspicion
+from harness.probe import Judge
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -93,21 +94,21 @@ class Nightly:
 
         means = self.settling
         watcher = _Absorbing(means.watcher.cells, self, batch, probes)
-        Cells(batch, self.bench, means.probers, means.lanes, watcher, means.store.log).run(until=enough)
+        Cells(batch, self.bench, means.probers, means.lanes, watcher, means.store).run(until=enough)
 
     def absorb(self, cell: Cell, probe: Probe, judgement: Judgement, observation: Observation, *, cached: bool) -> None:
         """Take a cell's verdict in: its record, and what is to be done about it."""
         if not cached:
             self.settling.budget.used(observation)
-        log = self.settling.store.log(observation) if observation.outcome is Outcome.EXITED else ""
-        signature = _signature(probe, judgement, observation, log)
+        captured = Judge(None, self.settling.store).captured(observation)
+        signature = _signature(probe, judgement, captured)
         shown = _shown(judgement, observation, signature)
         failed = shown in (Shown.BAD, Shown.ODD)
         seen = Seen(
             cell.name,
             cell.choice,
             shown,
-            pattern_of(observation, signature, log) if failed else "",
+            pattern_of(captured, signature) if failed else "",
             observation.key,
         )
         compared = compare(seen, self.past.cells, self._judged())
@@ -188,11 +189,11 @@ def _device(probe: Probe) -> Device:
     return probe.combination.device
 
 
-def _signature(probe: Probe, judgement: Judgement, observation: Observation, log: str) -> Signature | None:
+def _signature(probe: Probe, judgement: Judgement, captured: Signature | None) -> Signature | None:
     """How tonight's failure is recognised again: by the repro's signature where that matched, else by itself."""
     if judgement.verdict is Verdict.BAD and probe.repro.signature is not None:
         return probe.repro.signature
-    return capture_signature(observation, log) if observation.outcome in _FAILED else None
+    return captured
 
 
 def _shown(judgement: Judgement, observation: Observation, signature: Signature | None) -> Shown:

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Protocol
 
 from attrs import define, evolve, field, frozen
 
-from harness.model import Judgement, Outcome, Verdict, judge
+from harness.model import Judgement, Outcome, Verdict
 from harness.model.culprit import Level
 from harness.nightly.cause import Finder, Turned
 from harness.nightly.facts import facts_of_break, releases_of
 from harness.nightly.patterns import break_id, came_between
 from harness.nightly.record import Break, CellRecord, Fix, Standing
 from harness.nightly.watching import OutOfTimeError, Timed
+from harness.probe import Judge
 from harness.report.answer.archive import kept_answer
 from harness.report.answer.phrases import title_of
 
@@ -100,7 +101,7 @@ class Settling:
             return record
         self.watcher.say(f"{record.name} turned bad: {record.reason}; running it again")
         again = self._again(suspicion.probe, newer.lock)
-        second = self._judged(signature, again)
+        second = self._judge(signature, again)
         if second.verdict is not Verdict.BAD:
             return evolve(record, standing=Standing.FLAKY, reason=f"{record.reason}; run again: {second.reason}")
         if known := self._known(record.pattern, older.lock, newer.lock):
@@ -109,7 +110,7 @@ class Settling:
             return record
         self.watcher.say(f"{record.name}: running its last good environment again")
         calm = self._again(suspicion.probe, older.lock)
-        first = self._judged(signature, calm)
+        first = self._judge(signature, calm)
         is_gone = calm.outcome is Outcome.UNINSTALLABLE  # the two runs that are kept still tell something
         if (first.verdict is not Verdict.GOOD and not is_gone) or older.lock.id == newer.lock.id:
             why = f"what was good before is {first.verdict.value} tonight ({first.reason}), so no package is the cause"
@@ -243,8 +244,8 @@ class Settling:
         is_fix = suspicion.signature is None
         return self.store.get(suspicion.baseline.observation if is_fix else suspicion.record.good)
 
-    def _judged(self, signature: Signature, observation: Observation) -> Judgement:
-        return judge(observation, signature, self.store.log(observation) if signature.output else "")
+    def _judge(self, signature: Signature, observation: Observation) -> Judgement:
+        return Judge(signature, self.store)(observation)
 
     def _prober(self, probe: Probe) -> Probing:
         return self.probers.by_python[probe.combination.python]

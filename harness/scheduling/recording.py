@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from attrs import define, field
 
-from harness.model import Judgement, Observation, Outcome, Signature, Verdict, capture_signature, judge
+from harness.model import Judgement, Observation, Signature
 from harness.model.step import Step
+from harness.probe import Judge
 from harness.scheduling.loop import Watcher
 
 if TYPE_CHECKING:
@@ -35,15 +36,11 @@ class Record(Generic[C]):
         Where there is no signature yet, the first failure that can be recognised again gives it; `captured` is told.
         """
         self.observations[candidate] = observation
-        log = store.log(observation) if _needs_log(self.signature, observation) else ""
-        if self.signature is None:
-            self.signature = capture_signature(observation, log)
-            if self.signature is None:
-                if observation.outcome is Outcome.COMPLETED:
-                    return Judgement(Verdict.GOOD, "ran to its end")
-                return Judgement(Verdict.SKIP, observation.detail or observation.outcome.value)
+        judge = Judge(self.signature, store).or_captured(observation)
+        if self.signature is None and judge.signature is not None:
+            self.signature = judge.signature
             captured(self.signature)
-        return judge(observation, self.signature, log)
+        return judge(observation)
 
 
 class Recorder(Watcher[C]):
@@ -78,9 +75,3 @@ class Recorder(Watcher[C]):
         )
         self._record.ran += not cached and observation.outcome.ran
         self._watcher.told(candidate, judgement, observation, cached=cached)
-
-
-def _needs_log(signature: Signature | None, observation: Observation) -> bool:
-    if signature is None:
-        return observation.outcome is Outcome.EXITED
-    return signature.output is not None

@@ -54,7 +54,7 @@ def run(parts, interpreter, tmp_path):
         try:
             bench = Bench(parts.index, {None: interpreter})
             prober = Probers({interpreter.version: parts.prober})
-            return Cells(cells, bench, prober, pool, notes, parts.store.log).run()
+            return Cells(cells, bench, prober, pool, notes, parts.store).run()
         finally:
             pool.close()
 
@@ -136,7 +136,7 @@ def test_a_mistake_in_one_cell_is_told_before_anything_runs(parts, interpreter, 
     cells = (Cell("a", str(path)), Cell("b", str(Path("no_such_repro"))))
     bench, prober = Bench(parts.index, {None: interpreter}), Probers({interpreter.version: parts.prober})
     with pytest.raises(BadRepro, match="no_such_repro"):
-        Cells(cells, bench, prober, pool, notes, parts.store.log).run()
+        Cells(cells, bench, prober, pool, notes, parts.store).run()
     pool.close()
     assert notes.told_ == []
     assert list(parts.store.observations()) == []

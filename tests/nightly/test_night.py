@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 from attrs import define, field
 from night_cells import FIRST, SECOND, THIRD
-from simulation import BROKEN
+from simulation import BROKEN, MESSAGE, REPRO
 from support import make_parts
 
 from harness.environment import PipSettings
 from harness.matrix import Cell
 from harness.matrix.running import Bench, CellWatcher
+from harness.model import Verdict
 from harness.nightly.budget import Budget
 from harness.nightly.night import Nightly
 from harness.nightly.record import Past, Standing
@@ -171,6 +172,19 @@ def test_a_search_that_runs_out_of_time_goes_on_in_the_next_night(night, nights)
     assert standings(resumed) == [Standing.BROKEN, Standing.BROKEN]
     (kept,) = night.shelf.kept.values()
     assert kept.answer.sentence.startswith("helper 1.1 broke it: 1.0 is good, 1.1 is bad.")
+
+
+def test_a_bug_that_is_known_by_what_it_prints_is_bad_in_every_step(night, nights):
+    """The runs that a report lists are judged with what they printed."""
+    repro = REPRO.format(message=MESSAGE).replace('exception = "RuntimeError"\n# message', "output")
+    (Path.cwd() / "repros" / "step.py").write_text(repro, encoding="utf-8")
+    night(FIRST, Clock(), 1)
+    nights.helper("1.1", "2024-02-01", BROKEN)
+    assert standings(night(SECOND, Clock(), 1)) == [Standing.BROKEN]
+    (kept,) = night.shelf.kept.values()
+    assert kept.answer.signature.output == MESSAGE
+    verdicts = {(step.release, step.verdict) for step in kept.answer.steps}
+    assert verdicts == {("1.0", Verdict.GOOD), ("1.1", Verdict.BAD)}
 
 
 def test_what_was_left_comes_first_in_the_next_night(night):
