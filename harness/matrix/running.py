@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from attrs import evolve, frozen
+from attrs import frozen
 from packaging.requirements import Requirement
 
 from harness.environment.resolve import ERA_MARGIN
 from harness.environment.versions import parsed_version
 from harness.errors import UserMistake
+from harness.events import Progress, Reporter, SearchBegan
 from harness.model import (
     Combination,
     Judgement,
@@ -22,7 +23,7 @@ from harness.planning.plan import merged_requirements
 from harness.probe import Judge, Probe
 from harness.request.repros import find_repro
 from harness.run.devices import choose_device
-from harness.scheduling.loop import Engine, Watcher
+from harness.scheduling.loop import Engine
 from harness.search import Grid
 
 if TYPE_CHECKING:
@@ -104,13 +105,6 @@ def era_of(requirements: Sequence[str], index: Index) -> datetime | None:
     return max(uploaded) + ERA_MARGIN if uploaded else None
 
 
-class CellWatcher(Watcher[int]):
-    """A watcher of cells by their position that is also told of the search, for its picture."""
-
-    def begin(self, cells: Sequence[Cell], search: Grid) -> None:
-        """Nothing has run yet."""
-
-
 @frozen
 class Cells:
     """Cells to run, with the means to run them; `store` has what their runs printed."""
@@ -119,7 +113,7 @@ class Cells:
     bench: Bench
     prober: Prepares
     lanes: Lanes
-    watcher: CellWatcher
+    reporter: Reporter
     store: Store
 
     def run(self, until: Callable[[], bool] = lambda: False) -> tuple[CellRun, ...]:
@@ -130,37 +124,25 @@ class Cells:
         probes = [self.bench.probe(cell) for cell in self.cells]
         runs: dict[int, CellRun] = {}
         search = Grid(len(self.cells))
-        self.watcher.begin(self.cells, search)
 
-        def judged(position: int, observation: Observation) -> Judgement:
+        def progress() -> Progress:
+            return Progress(search.states, search.remaining(), unit="cell")
+
+        count = len(self.cells)
+        self.reporter.report(SearchBegan(f"{count} {'cell' if count == 1 else 'cells'} to judge", progress=progress()))
+
+        def label_of(position: int) -> str:
+            return self.cells[position].name
+
+        def judged(position: int, observation: Observation, cached: bool) -> Judgement:
             repro = probes[position].repro
             signature, judgement = judge_alone(repro, observation, self.store)
-            runs[position] = CellRun(
-                self.cells[position], probes[position], observation, judgement, signature, cached=False
-            )
+            runs[position] = CellRun(self.cells[position], probes[position], observation, judgement, signature, cached)
             return judgement
 
-        engine = Engine(self.prober, self.lanes, probes.__getitem__, judged, _Recorder(self.watcher, runs))
+        engine = Engine(self.prober, self.lanes, probes.__getitem__, label_of, judged, self.reporter, progress)
         engine.drive(search, until=until)
         return tuple(runs[position] for position in sorted(runs))
-
-
-class _Recorder(Watcher[int]):
-    """Notes what was answered without a run before it passes things on."""
-
-    def __init__(self, watcher: CellWatcher, runs: dict[int, CellRun]) -> None:
-        self._watcher = watcher
-        self._runs = runs
-
-    def preparing(self, candidate: int) -> None:
-        self._watcher.preparing(candidate)
-
-    def running(self, candidate: int) -> None:
-        self._watcher.running(candidate)
-
-    def told(self, candidate: int, judgement: Judgement, observation: Observation, *, cached: bool) -> None:
-        self._runs[candidate] = evolve(self._runs[candidate], cached=cached)
-        self._watcher.told(candidate, judgement, observation, cached=cached)
 
 
 def judge_alone(repro: Repro, observation: Observation, store: Store) -> tuple[Signature | None, Judgement]:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from attrs import define, field, frozen
 
-from harness.matrix.running import Bench, Cells, CellWatcher
+from harness.events import Event, Judged, Reporter
+from harness.matrix.running import Bench, Cells
 from harness.model import Device, Judgement, Observation, Outcome, Signature, Verdict
 from harness.nightly.comparing import Compared, Seen, Shown, Turn, compare, differing_axis, is_superseded
 from harness.nightly.order import in_order
@@ -16,12 +17,11 @@ from harness.nightly.triage import Settling, Suspicion
 from harness.probe import Judge
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from harness.matrix import Cell
     from harness.nightly.record import Break, Past
     from harness.probe import Probe
-    from harness.search import Grid
 
 # Of the budget, what cells may use once one has turned: the rest is for its cause, which comes before the other cells.
 _FOR_CELLS = 0.5
@@ -93,8 +93,9 @@ class Nightly:
             return any(budget.share(device) >= limit for device in devices)
 
         means = self.settling
-        watcher = _Absorbing(means.watcher.cells, self, batch, probes)
-        Cells(batch, self.bench, means.probers, means.lanes, watcher, means.store).run(until=enough)
+        by_name = {cell.name: cell for cell in batch}
+        reporter = _Absorbing(means.reporter, self, by_name, probes)
+        Cells(batch, self.bench, means.probers, means.lanes, reporter, means.store).run(until=enough)
 
     def absorb(self, cell: Cell, probe: Probe, judgement: Judgement, observation: Observation, *, cached: bool) -> None:
         """Take a cell's verdict in: its record, and what is to be done about it."""
@@ -162,27 +163,19 @@ class Nightly:
 
 
 @frozen
-class _Absorbing(CellWatcher):
-    """Hands verdicts to the night before it passes things on."""
+class _Absorbing:
+    """A reporter that hands the verdicts on cells to the night."""
 
-    inner: CellWatcher
+    inner: Reporter
     nightly: Nightly
-    batch: tuple[Cell, ...]
-    probes: dict[str, Probe]
+    cells: Mapping[str, Cell]
+    probes: Mapping[str, Probe]
 
-    def begin(self, cells: Sequence[Cell], search: Grid) -> None:
-        self.inner.begin(cells, search)
-
-    def preparing(self, candidate: int) -> None:
-        self.inner.preparing(candidate)
-
-    def running(self, candidate: int) -> None:
-        self.inner.running(candidate)
-
-    def told(self, candidate: int, judgement: Judgement, observation: Observation, *, cached: bool) -> None:
-        cell = self.batch[candidate]
-        self.nightly.absorb(cell, self.probes[cell.name], judgement, observation, cached=cached)
-        self.inner.told(candidate, judgement, observation, cached=cached)
+    def report(self, event: Event) -> None:
+        if isinstance(event, Judged):
+            cell, probe = self.cells[event.label], self.probes[event.label]
+            self.nightly.absorb(cell, probe, event.judgement, event.observation, cached=event.cached)
+        self.inner.report(event)
 
 
 def _device(probe: Probe) -> Device:
