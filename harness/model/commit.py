@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 from attrs import frozen
@@ -10,14 +9,14 @@ from attrs import frozen
 
 @frozen
 class Commit:
-    """One commit: its full hash, author, the author's date, and the first line of its message.
+    """One commit: its full hash, author, the author's date (ISO 8601), and the first line of its message.
 
     `pull_request` is the number that the message names; `link` the commit's page, "" where the project names none.
     """
 
     sha: str
     author: str
-    date: datetime
+    date: str
     subject: str
     parents: tuple[str, ...] = ()
     pull_request: int | None = None
@@ -38,7 +37,7 @@ class Commit:
         return {
             "sha": self.sha,
             "author": self.author,
-            "date": self.date.isoformat(),
+            "date": self.date,
             "subject": self.subject,
             "pull_request": self.pull_request,
             "link": self.link,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -109,7 +108,7 @@ class Repository:
         return Commit(
             sha=name,
             author=author,
-            date=datetime.fromisoformat(date),
+            date=date,
             subject=subject,
             parents=tuple(parents.split()),
             pull_request=_pull_request(subject, body),
