@@ -18,6 +18,7 @@ from support import SIGNED, processes_below, step_source
 
 import harness
 from harness.bundle import Installed, absorb, read_installed
+from harness.bundle.packing import CARRIED_TOOLS
 from harness.model import Device, Outcome, Verdict
 from harness.probe import probe_key
 from harness.run.devices import Gpu
@@ -25,7 +26,7 @@ from harness.run.devices import Gpu
 HOUSE = Path(harness.__file__).parent
 CARRIED = [
     HOUSE / "bundle" / "running" / "run.py",
-    *(HOUSE / "run" / name for name in ("guard.py", "launch.py", "sandbox.py")),
+    *(HOUSE / "run" / name for name in CARRIED_TOOLS),
     *(HOUSE / "run" / "inside").rglob("*.py"),
 ]
 GATED = """
