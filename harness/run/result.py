@@ -17,7 +17,7 @@ from harness.run.process import EndReason
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness.model import Device, Outcome, RaisedException
+    from harness.model import Device, Outcome, RaisedException, TestResult
     from harness.run.process import Ended, Limits
 
 
@@ -29,8 +29,9 @@ class Ran:
     `machine` what is known of the device; `python` is the interpreter's full version. All four are empty
     for a command, and for a script that never came back to the child driver. `duration_s` is in seconds
     from the start of the interpreter to its end; `peak_memory` in bytes; `tail` the end of the log; `called` maps
-    installed files to functions and the rank of their last call, where that was traced. `mistake` says why a failure
-    is one of how the command was written, and not of what it was meant to try.
+    installed files to functions and the rank of their last call, where that was traced; `tests` has the results
+    of a command that runs pytest or unittest. `mistake` says why a failure is one of how the command was written, and
+    not of what it was meant to try.
     """
 
     outcome: Outcome
@@ -46,6 +47,7 @@ class Ran:
     python: str = ""
     tail: str = ""
     called: dict[str, dict[str, int]] = field(factory=dict)
+    tests: tuple[TestResult, ...] = ()
     mistake: str = ""
 
 

@@ -35,7 +35,7 @@ def test_what_acts_is_gone_and_what_is_read_stays(text, shown):
 def test_nothing_that_acts_is_left(text):
     safe = plain(text)
     safe.encode()
-    assert not any(c < " " and c not in "\t\n" or "\x7f" <= c <= "\x9f" or "\u202a" <= c <= "\u202e" for c in safe)
+    assert not any((c < " " and c not in "\t\n") or "\x7f" <= c <= "\x9f" or "\u202a" <= c <= "\u202e" for c in safe)
     assert plain(safe) == safe
     assert "\n" not in one_line(text, 10)
     assert len(one_line(text, 10)) <= 10
