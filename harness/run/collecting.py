@@ -35,6 +35,7 @@ _PYTEST_ENDS = {
     4: "pytest could not start",
     5: "no tests were found",
 }
+_NO_TESTS = (0, 5)
 _UNITTEST_ENDS = {5: "no tests were found"}
 
 
@@ -76,7 +77,7 @@ class Collection:
         died = _last_words(ran, record)
         tests = record.tests
         if died is not None:
-            tests += tuple(TestResult(test, TestOutcome.ERROR, died) for test in record.running)
+            tests += tuple(TestResult(test, TestOutcome.ERROR, died) for test in record.running or (WHOLE_RUN,))
         return evolve(
             ran,
             tests=bounded(tests),
@@ -194,16 +195,20 @@ def _with_packages(raised: RaisedException | None, owners: Mapping[str, str]) ->
 
 
 def _last_words(ran: Ran, record: Record) -> RaisedException | None:
-    """The failure of the tests in which the process died, None where it did not die in one, or not of its own."""
-    if record.ended or not record.running:
+    """The failure of the tests in which the process died, or of the whole run where none tells why it failed."""
+    in_test = bool(record.running) and not record.ended
+    if not in_test and any(test.outcome.is_failure for test in record.tests):
         return None
+    where = " in this test" if in_test else ""
     match ran.outcome:
         case Outcome.CRASHED:
             return RaisedException("Crashed", ran.detail)
         case Outcome.TIMED_OUT:
-            return RaisedException("TimedOut", "the run timed out in this test")
-        case Outcome.EXITED:
-            return RaisedException("Exited", f"the process ended in this test with exit code {ran.exit_code}")
+            return RaisedException("TimedOut", f"the run timed out{where}")
+        case Outcome.EXITED if in_test:
+            return RaisedException("Exited", f"the process ended{where} with exit code {ran.exit_code}")
+        case Outcome.EXITED if ran.exit_code not in _NO_TESTS:
+            return RaisedException("Exited", _last_line(ran.tail) or ran.detail)
         case _:
             return None
 
@@ -225,6 +230,13 @@ def _detail(tool: TestTool, ran: Ran, tests: tuple[TestResult, ...], record: Rec
     if end is not None:
         return f"{end} (exit code {ran.exit_code})" + (f": {told}" if told else "")
     return told or ran.detail
+
+
+def _last_line(text: str) -> str:
+    """The last line that says something: what a usage error of pytest ends with."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line for line in lines if "error" in line.lower()]
+    return (errors or lines or [""])[-1]
 
 
 def _named(tests: Sequence[str]) -> str:
