@@ -82,7 +82,10 @@ def test_a_record_that_can_not_be_read_counts_as_absent(tmp_path, text):
     assert store.frame().empty
 
 
-@pytest.mark.parametrize("resolution", [StoredResolution(LOCK, ("x",)), StoredResolution(None, words="no such")])
+@pytest.mark.parametrize(
+    "resolution",
+    [StoredResolution(LOCK, ("x",)), StoredResolution(None, words="a==1 and a==2, which are incompatible")],
+)
 def test_a_resolution_comes_back_as_it_was(tmp_path, resolution):
     store = Store(tmp_path)
     store.put_resolution("key", resolution, {"requirements": ("a",)})
@@ -99,7 +102,7 @@ def test_a_log_is_read_if_it_is_there(tmp_path):
     path.write_bytes(gzip.compress(b"one\ntwo\n"))
     assert store.log(FULL) == "one\ntwo\n"
     path.write_bytes(gzip.compress(b"one\ntwo\n")[:12])
-    assert store.log(FULL) == ""
+    assert "one\ntwo\n".startswith(store.log(FULL))
     path.unlink()
     assert store.log(FULL) == ""
     assert store.log(evolve(FULL, log="")) == ""
