@@ -17,6 +17,7 @@ from harness.culprit.counterfactual import Ground
 from harness.culprit.exchange import both_contents
 from harness.culprit.sides import PackageFiles, Sides
 from harness.errors import BadRepository
+from harness.events import Progress
 from harness.model import Judgement, Mixture, Observation, Verdict
 from harness.model.culprit import Finding, Level, Proof, Region
 from harness.repository.clones import clone_of, is_url
@@ -74,13 +75,16 @@ class _Source:
         files = {path: contents[blob] if blob is not None else None for path, blob in sorted(changes.items())}
         return self.ground.mixed(self.sides.after, Mixture(files=files, label=f"commit {sha[:10]}") if files else None)
 
+    def label(self, sha: str) -> str:
+        """A commit as it is shown while it runs."""
+        return f"commit {self.repository.describe(sha)}"
+
     def run(self, sha: str) -> Verdict:
         """Run one commit, unless it was run before."""
         known = self.runs.verdict(sha)
         if known is not None:
             return known
-        subject = self.repository.describe(sha).subject
-        proof = self.ground.proof(f"commit {sha[:10]} ({subject})", self.probe(sha), self.sides.after.verdict)
+        proof = self.ground.proof(self.label(sha), self.probe(sha), self.sides.after.verdict)
         if proof.observation is not None:
             self.runs.judged[sha] = (Judgement(proof.verdict, proof.reason), proof.observation)
         return proof.verdict
@@ -103,7 +107,7 @@ def find_commit(ground: Ground, sides: Sides, found: Finding, git: str, cache: P
     repository = source.repository
     chain = repository.first_parents(source.base, source.newer.sha)
     between = f"{source.older.tag} and {source.newer.tag}"
-    ground.watcher.level(Level.COMMIT, f"{len(chain)} commits between {between}: which one?")
+    ground.begin(Level.COMMIT, f"{len(chain)} commits between {between}: which one?")
     notes = (*source.newer.notes, *source.older.notes)
     pair = _suspected(source, found) or _bisected(source, chain)
     if isinstance(pair, str):
@@ -212,7 +216,7 @@ def _search(source: _Source, commits: tuple[str, ...]) -> tuple[str, str] | str:
     known = {i: verdict for i, sha in enumerate(commits) if (verdict := source.runs.verdict(sha)) is not None}
     search = Bisection(len(commits), find_fix=find_fix, tried=known, **ends)
 
-    def judged(trial: Trial, observation: Observation) -> Judgement:
+    def judged(trial: Trial, observation: Observation, _cached: bool) -> Judgement:
         judgement = source.ground.judge(observation)
         source.runs.judged[commits[trial.position]] = (judgement, observation)
         return judgement
@@ -221,8 +225,10 @@ def _search(source: _Source, commits: tuple[str, ...]) -> tuple[str, str] | str:
         source.ground.prober,
         source.ground.lanes,
         lambda trial: source.probe(commits[trial.position]),
+        lambda trial: source.label(commits[trial.position]),
         judged,
-        source.ground.watcher,
+        source.ground.reporter,
+        lambda: Progress(search.states, search.remaining(), unit="commit"),
     )
     engine.drive(search)
     result = search.result
