@@ -8,7 +8,7 @@ import pytest
 from attrs import evolve
 from support import MESSAGE, repro_text
 
-from harness.model import Combination, Device, Outcome
+from harness.model import Combination, Device, Outcome, Signature
 from harness.model.repro import parse_repro
 from harness.probe import Cancelled, Probe, Prober, next_attempt
 
@@ -48,8 +48,8 @@ def test_what_the_store_alone_knows_of_a_probe(parts, probe):
     assert parts.prober.known(probe("brittle==1.2")) is None
     seen = parts.prober.execute(parts.prober.prepare(probe("brittle==1.2")))
     assert parts.prober.known(probe("brittle==1.2")) == seen
-    missing = parts.prober.prepare(probe("brittle==9.9")).observation
-    assert parts.prober.known(probe("brittle==9.9")) == missing
+    missing = parts.prober.prepare(probe("brittle==1.2,<1")).observation
+    assert parts.prober.known(probe("brittle==1.2,<1")) == missing
 
 
 def test_equal_locks_are_one_question_however_they_were_asked_for(parts, probe):
@@ -57,12 +57,14 @@ def test_equal_locks_are_one_question_however_they_were_asked_for(parts, probe):
     assert parts.prober.prepare(probe("brittle<1.3,>1.1")).cached
 
 
-def test_what_can_not_be_resolved_is_told_and_kept(parts, probe):
-    prepared = parts.prober.prepare(probe("brittle==9.9"))
+def test_what_can_not_be_resolved_is_told_and_kept_where_it_is_about_listed_releases(parts, probe):
+    prepared = parts.prober.prepare(probe("brittle==1.2,<1"))
     assert prepared.observation.outcome is Outcome.UNRESOLVABLE
-    assert prepared.observation.detail.startswith("unresolvable: Because ")
-    assert "brittle==9.9" in prepared.observation.detail
+    assert "which are incompatible" in prepared.observation.detail
     assert parts.store.get(prepared.key) == prepared.observation
+    unlisted = parts.prober.prepare(probe("brittle==9.9"))
+    assert "brittle==9.9" in unlisted.observation.detail
+    assert parts.store.get(unlisted.key) is None
 
 
 def test_a_missing_gpu_is_told_and_not_kept(parts, probe):
@@ -87,3 +89,13 @@ def test_cancelling_before_anything_began_ends_at_once(parts, probe):
     with pytest.raises(Cancelled):
         parts.prober.prepare(probe("brittle==1.3"), cancel=cancel)
     assert isinstance(evolve(parts.prober, capability="9.0"), Prober)
+
+
+def test_a_record_whose_log_is_damaged_is_run_again_where_the_log_is_needed(parts, probe):
+    by_output = Signature(output="nothing of this kind")
+    for signature, is_kept in ((by_output, False), (Signature(exception="ValueError"), True)):
+        asked = probe("brittle==1.2")
+        asked = evolve(asked, repro=evolve(asked.repro, signature=signature))
+        seen = parts.prober.execute(parts.prober.prepare(asked))
+        parts.store.log_path(seen.key).write_bytes(b"\x1f\x8b damaged")
+        assert parts.prober.prepare(asked).cached is is_kept

@@ -27,6 +27,7 @@ from harness.environment.place import MARK, Place
 from harness.environment.uv import Uv, is_out_of_space, spoken_by_uv
 from harness.environment.wheel_store import WheelStore
 from harness.errors import NoSpace
+from harness.events import Note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -164,7 +165,7 @@ class Builder:
         need = self._need(lock)
         self.room.make(need, self.uv.cache_folder)
         if need.download >= _WORTH_TELLING or need.unsized:
-            self.room.tell(str(need))
+            self.room.reporter.report(Note(str(need)))
         with self._disk():
             return self._install(lock, folder, apart, cancel)
 

@@ -65,6 +65,11 @@ class Workspace:
         return self._folder("index")
 
     @property
+    def clones(self) -> Path:
+        """Bare clones of repositories, one for each URL, and folders of commits."""
+        return self._folder("clones")
+
+    @property
     def scratch(self) -> Path:
         """Working folders of running probes, one for each; see `harness.environment.occupation`."""
         return self._folder("scratch")

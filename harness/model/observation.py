@@ -9,6 +9,8 @@ from attrs import field, frozen
 
 from harness.model.combination import Device
 from harness.model.lock import Lock
+from harness.model.raised import RaisedException
+from harness.model.tests import TestResult
 
 
 class Outcome(enum.StrEnum):
@@ -18,9 +20,11 @@ class Outcome(enum.StrEnum):
     RAISED = "raised"
     EXITED = "exited"  # ended by itself with a non-zero exit code and no exception
     DECLINED = "declined"  # exit code 125: the repro itself says that it can't tell
+    NO_REPORT = "no-report"  # a script that ended with exit code 0, or was lost sight of, without reaching its end
     CRASHED = "crashed"  # killed by a signal of its own making
     TIMED_OUT = "timed-out"
     OUT_OF_MEMORY = "out-of-memory"
+    TOO_MUCH_OUTPUT = "too-much-output"
     UNRESOLVABLE = "unresolvable"
     UNINSTALLABLE = "uninstallable"
     NO_DEVICE = "no-device"
@@ -35,41 +39,6 @@ class Outcome(enum.StrEnum):
 
 
 @frozen
-class StackFrame:
-    """One frame of a traceback, outermost first in a sequence.
-
-    `file` is relative to site-packages for installed code (`package` then names its distribution or
-    top-level module), else the bare file name of the repro or an absolute path.
-    """
-
-    file: str
-    line: int
-    function: str
-    package: str = ""
-    text: str = ""
-
-
-@frozen
-class RaisedException:
-    """An exception as the child saw it.
-
-    `type` is the qualified name ("builtins.RuntimeError"); `bases` those of its ancestors; `cause` is the
-    exception it was explicitly raised from.
-    """
-
-    type: str
-    message: str
-    bases: tuple[str, ...] = ()
-    frames: tuple[StackFrame, ...] = ()
-    cause: RaisedException | None = None
-
-    @property
-    def name(self) -> str:
-        """The type without its module."""
-        return self.type.rpartition(".")[2]
-
-
-@frozen
 class Observation:
     """One run of one repro in one environment.
 
@@ -78,8 +47,9 @@ class Observation:
     holds what is known of the device (name, driver, memory, ...); `drift` tells in what the lock departs
     from what was asked to be held; `log` is a path relative to the results folder; `mixture` says which files
     of the environment are not those of its lock, if any. `called`, where calls were traced, maps installed files to
-    their functions and each of these to the rank of its last call. `altered` names the files of its environment that
-    the run changed, added or removed, relative to the environment; it was thrown away for that.
+    their functions and each of these to the rank of its last call. `tests` has the result of each test of a run of
+    pytest or unittest, and is empty for a script. `altered` names the files that the run changed, added or removed,
+    relative to its environment; that was thrown away.
     """
 
     key: str
@@ -106,4 +76,5 @@ class Observation:
     log: str = ""
     mixture: str = ""
     called: dict[str, dict[str, int]] = field(factory=dict)
+    tests: tuple[TestResult, ...] = ()
     altered: tuple[str, ...] = ()

@@ -7,18 +7,18 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from harness.errors import HarnessFault, NoSpace
 from harness.model import Device, Repro
 from harness.run.classify import not_started
+from harness.run.collecting import collection_of
 from harness.run.launch import keep_log, script_command, told_variables
 from harness.run.process import Limits, run_guarded
 from harness.run.result import LeftBehind, Ran, result_of
 from harness.run.sandbox import Sandbox, process_environment, sandbox
 
 if TYPE_CHECKING:
-    import gzip
     import threading
 
 INSIDE = Path(__file__).with_name("inside")
@@ -83,6 +83,9 @@ def _run_in(place: Sandbox, job: Job, cancel: threading.Event | None) -> Ran:
 
 
 def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event | None) -> Ran:
+    tests = collection_of(job.repro.argv, place.report.parent)
+    if tests is not None:
+        job = evolve(job, repro=evolve(job.repro, argv=tests.command.argv))
     env = process_environment(
         place,
         ours=os.environ,
@@ -96,6 +99,8 @@ def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event |
         },
     )
     argv = _command(job) if job.repro.argv else _script(place, job)
+    if tests is not None:
+        argv = tests.start(argv, env)
     try:
         ended = run_guarded(
             argv,
@@ -112,8 +117,9 @@ def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event |
         outcome, detail, code = not_started(job.repro.argv[0], error.strerror or "unknown reason")
         log.write(f"{detail}\n".encode())
         return Ran(outcome, detail, code, duration_s=0.0, peak_memory=None, tail=f"{detail}\n")
-    left = LeftBehind(ended, tail_of(log), place.report, place.metrics)
-    return result_of(left, device=job.device, limits=job.limits)
+    left = LeftBehind(ended, _tail_of(log), place.report, place.metrics, is_command=bool(job.repro.argv))
+    ran = result_of(left, device=job.device, limits=job.limits)
+    return tests.added_to(ran) if tests is not None else ran
 
 
 def _script(place: Sandbox, job: Job) -> list[str]:
@@ -152,7 +158,7 @@ def _absolute(argument: str, folder: Path) -> str:
     return f"{option}{equals}{(folder / path).absolute()}{colons}{rest}" if exists else argument
 
 
-def tail_of(log: BinaryIO | gzip.GzipFile) -> str:
+def _tail_of(log: BinaryIO) -> str:
     """The end of a log, as much as is looked at."""
     size = log.seek(0, os.SEEK_END)
     log.seek(max(0, size - _TAIL))

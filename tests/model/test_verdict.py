@@ -23,6 +23,7 @@ NEVER_JUDGED = {
     Outcome.WRONG_ENVIRONMENT,
     Outcome.DECLINED,
     Outcome.OUT_OF_MEMORY,
+    Outcome.NO_REPORT,
 }
 
 
