@@ -39,7 +39,8 @@ class Answer:
     type next. `left_out` maps releases of the range that were not tried to their reasons; `lock_changes` is the
     difference of the locks at the two sides; `drift` what could not be held, by release; `altered` the files of its
     environment that a run changed, by release; `sides` the observations just before and just after the change;
-    `culprit` what of it made the difference, where that was searched. `probes` are the releases that were run now and not answered by the store, `culprit_probes` the runs of the culprit's search.
+    `culprit` what of it made the difference, where that was searched. `probes` are the releases that were run now and
+    not answered by the store, `culprit_probes` the runs of the culprit's search.
     """
 
     subject: str
