@@ -14,6 +14,7 @@ from rich.text import Text
 
 from harness.cli.wiring import Workshop, open_workshop, results_option
 from harness.environment import Workspace
+from harness.environment.bytecode import BytecodeStore
 from harness.environment.cleaning import Kept, kept_folders, own_bytes, prune_wheels, remove, remove_leftovers
 from harness.errors import HarnessError, NoSpace, UserMistake
 from harness.model.size import size_in_words
@@ -122,7 +123,7 @@ def clean(everything: bool, older_than: float | None, keep: float | None, dry_ru
     if not dry_run:
         prune_wheels(workspace)
     if everything and not dry_run:
-        shutil.rmtree(workspace.bytecode, ignore_errors=True)
+        BytecodeStore.of(workspace, "").remove_all()
         shutil.rmtree(workspace.index, ignore_errors=True)
     verb = "would remove" if dry_run else "removed"
     freed = sum(folder.size for folder in gone)

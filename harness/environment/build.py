@@ -82,7 +82,7 @@ class Builder:
 
     @bytecode.default
     def _default_bytecode(self) -> BytecodeStore:
-        return BytecodeStore(self.workspace.bytecode, self.interpreter.cache_tag)
+        return BytecodeStore.of(self.workspace, self.interpreter.cache_tag)
 
     @room.default
     def _default_room(self) -> Room:

@@ -8,6 +8,7 @@ the time stamp that it records.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -28,11 +29,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from harness.environment.manifest import Manifest
+    from harness.environment.workspace import Workspace
     from harness.model import Lock, Pin
 
 _COMPILE = Path(__file__).with_name("compile_sources.py")
 _LONGEST_S = 300.0
-_LEDGER, _LOCK = "ledger.json", ".lock"
+_LEDGER = "ledger.json"
 
 
 @frozen
@@ -50,10 +52,24 @@ class Sources:
 
 @frozen
 class BytecodeStore:
-    """Compiled modules under `root`, by interpreter (`cache_tag`, as in sys.implementation) and wheel."""
+    """Compiled modules under `root`, by interpreter (`cache_tag`, as in sys.implementation) and wheel.
+
+    Who adds to it or removes it holds `lock`.
+    """
 
     root: Path
     cache_tag: str
+    lock: Path
+
+    @classmethod
+    def of(cls, workspace: Workspace, cache_tag: str) -> BytecodeStore:
+        """The store of a workspace."""
+        return cls(workspace.bytecode, cache_tag, workspace.locks / "bytecode.lock")
+
+    def remove_all(self) -> None:
+        """Remove the bytecode of every interpreter."""
+        with locked(self.lock):
+            shutil.rmtree(self.root, ignore_errors=True)
 
     def fill(
         self,
@@ -121,9 +137,13 @@ class BytecodeStore:
         if not done.is_file():
             return 0
         made = set(json.loads(done.read_bytes()))
-        with locked(self.root / _LOCK, cancel=cancel):
+        with locked(self.lock, cancel=cancel):
             for folder in {entry.folder for entry in wanted}:
-                new = {e.name: state_of(folder / e.name) for e in wanted if e.folder == folder and e.target in made}
+                new = {}
+                for entry in wanted:
+                    if entry.folder == folder and entry.target in made:
+                        with contextlib.suppress(FileNotFoundError):  # `harness clean` took it
+                            new[entry.name] = state_of(entry.target)
                 write_whole(folder / _LEDGER, json.dumps({**_read_ledger(folder), **new}))
         return len(made)
 
