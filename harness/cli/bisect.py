@@ -49,6 +49,7 @@ from harness.terminal import print_answer, reporting
     show_default=True,
     help="How closely to look for what of the change made the difference.",
 )
+@click.option("--git", default="", metavar="PATH|URL|auto", help="SUBJECT's repository, to go down to the commit.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON on stdout, and nothing else there.")
 @lane_options
 @shared_options
@@ -63,6 +64,7 @@ def bisect(
     pre: bool,
     confirm: int,
     depth: str,
+    git: str,
     as_json: bool,
     lanes: int | None,
     scheduler: str | None,
@@ -105,6 +107,7 @@ def bisect(
         confirm=confirm,
         from_source=from_source,
         typed=typed_words(repro, run, params),
+        git=git,
     )
     with reporting(Console(stderr=True), quiet=as_json) as reporter:
         workshop = open_workshop(
@@ -116,6 +119,7 @@ def bisect(
             torch_backend=torch_backend,
             gpu_wait=gpu_wait,
             max_disk=max_disk,
+            requires_python=question.repro.requires_python,
             reporter=reporter,
         )
         place = click.get_current_context().with_resource(open_place(workshop, lanes, scheduler, reporter))
