@@ -60,7 +60,7 @@ def bisect(
     """
     settings = settings or Settings()
     question = _question(subject, repro, run, settings, {"good": good, "bad": bad, **more})
-    with open_session(settings, reporter) as session:
+    with open_session(settings, reporter, requires_python=question.repro.requires_python) as session:
         plan, answer = investigate.ask(session, question, Level(depth))
     keep_and_report(session.store, plan, answer, settings.pass_env)
     return answer
@@ -86,7 +86,7 @@ def history(
     settings = settings or Settings()
     wanted = Range(since, until, more.pop("max_gap", None))
     question = _question(subject, repro, run, settings, more)
-    with open_session(settings, reporter) as session:
+    with open_session(settings, reporter, requires_python=question.repro.requires_python) as session:
         made, found = scan.ask(session, question, wanted)
     keep_history_report(session.store, made, found, settings.pass_env)
     return found
@@ -106,8 +106,9 @@ def probe(
     """
     settings = settings or Settings()
     settings = evolve(settings, with_=(*settings.with_, *requirements))
-    session = local_session(settings, reporter)
-    return executed(session, prepared_probe(session, chosen_repro(repro, None, None, settings.params), fresh=fresh))
+    chosen = chosen_repro(repro, None, None, settings.params)
+    session = local_session(settings, reporter, requires_python=chosen.requires_python)
+    return executed(session, prepared_probe(session, chosen, fresh=fresh))
 
 
 def results(folder: str | Path | None = None) -> pd.DataFrame:

@@ -88,8 +88,16 @@ class Session:
         return contextlib.closing(LocalLanes(self.lane_count(device)))
 
 
-def local_session(settings: Settings, reporter: Reporter = SILENT, *, environment: Path | None = None) -> Session:
-    """A session on this machine; `environment` is a folder of the user's to build in.
+def local_session(
+    settings: Settings,
+    reporter: Reporter = SILENT,
+    *,
+    environment: Path | None = None,
+    requires_python: str | None = None,
+) -> Session:
+    """A session on this machine.
+
+    `environment` is a folder of the user's to build in, `requires_python` what a repro says of its interpreter.
 
     Raises `UserMistake` where there is no such Python, or the folder holds something else.
     """
@@ -99,7 +107,7 @@ def local_session(settings: Settings, reporter: Reporter = SILENT, *, environmen
     pip = read_pip_settings()
     backend = {"UV_TORCH_BACKEND": settings.torch_backend} if settings.torch_backend else {}
     uv = Uv(pip, extra_environment=backend)
-    interpreter = find_interpreter(settings.python, uv)
+    interpreter = find_interpreter(settings.python, uv, needs=requires_python)
     index = Index(pip, workspace.index)
     store = Store(settings.results.absolute())
     gpus = find_gpus(os.environ)
@@ -128,12 +136,14 @@ def local_session(settings: Settings, reporter: Reporter = SILENT, *, environmen
 
 
 @contextlib.contextmanager
-def open_session(settings: Settings, reporter: Reporter = SILENT) -> Iterator[Session]:
+def open_session(
+    settings: Settings, reporter: Reporter = SILENT, *, requires_python: str | None = None
+) -> Iterator[Session]:
     """A session whose probes run on this machine, or on the cluster of the scheduler that was asked for.
 
     Raises `NoWorkers`, and `UserMistake` where Dask is not installed, or there is no such Python.
     """
-    with joined(local_session(settings, reporter)) as session:
+    with joined(local_session(settings, reporter, requires_python=requires_python)) as session:
         yield session
 
 

@@ -146,7 +146,7 @@ class Settings:
         metavar="ADDRESS",
     )
     results: Path = _setting(  # noqa: RUF009 - a field of attrs, with a factory
-        Factory(lambda: Path(os.environ.get("HARNESS_RESULTS", "results"))),
+        Factory(lambda: Path(os.environ.get("HARNESS_RESULTS") or "results")),
         "--results",
         Group.RESULTS,
         "Folder of the records; what is in it is not run again.",

@@ -71,7 +71,10 @@ def bisect(
     chosen = chosen_repro(repro, run, subject, settings.params)
     typed = typed_words(repro, run, settings.params)
     question = Question.under(settings, subject, chosen, typed=typed, **ends)
-    with reporting(Console(stderr=True), quiet=as_json) as reporter, open_session(settings, reporter) as session:
+    with (
+        reporting(Console(stderr=True), quiet=as_json) as reporter,
+        open_session(settings, reporter, requires_python=chosen.requires_python) as session,
+    ):
         plan, answer = ask(session, question, Level(depth))
     reports = keep_and_report(session.store, plan, answer, settings.pass_env)
     if as_json:

@@ -60,7 +60,7 @@ def bundle(
         raise UserMistake("a bundle holds wheels; what has to be built (--build) can't go into one")
     chosen = chosen_repro(repro, None, None, settings.params)
     view = PlainView(Console(stderr=True, soft_wrap=True))
-    session = local_session(settings)
+    session = local_session(settings, requires_python=chosen.requires_python)
     node = read_installed(installed) if installed else Installed()
     node.check(session.interpreter)
     asked = [_asked(session, chosen, one) for one in dict.fromkeys(over or ("",))]

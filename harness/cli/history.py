@@ -59,7 +59,10 @@ def history(
     chosen = chosen_repro(repro, run, subject, settings.params)
     typed = typed_words(repro, run, settings.params)
     question = Question.under(settings, subject, chosen, typed=typed, prereleases=prereleases)
-    with reporting(Console(stderr=True), quiet=as_json) as reporter, open_session(settings, reporter) as session:
+    with (
+        reporting(Console(stderr=True), quiet=as_json) as reporter,
+        open_session(settings, reporter, requires_python=chosen.requires_python) as session,
+    ):
         made, found = ask(session, question, Range(**wanted))
     reports = keep_history_report(session.store, made, found, settings.pass_env)
     if as_json:

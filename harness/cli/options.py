@@ -16,6 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+class _Folder(click.Path):
+    """A folder that has a name: click reads an empty text as the working directory."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("an empty text names no folder", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def settings_options(*groups: Group) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add the options of these groups, and --results, to a command; it gets them as one `settings`."""
     wanted = [name for name, option in _options().items() if option.group in (*groups, Group.RESULTS)]
@@ -62,7 +71,7 @@ def _click_option(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any
         case Kind.LANES:
             more["type"] = click.IntRange(1, 64)
         case Kind.FOLDER:
-            more["type"] = click.Path(path_type=Path, file_okay=False)
+            more["type"] = _Folder(path_type=Path, file_okay=False)
         case Kind.SIZE:
             more["callback"] = _size
         case Kind.TEXT if option.choices:

@@ -57,11 +57,13 @@ def probe(
         raise UserMistake("--python PATH runs in an environment as it is; --environment builds one: give one of them")
     console = Console(stderr=True)
     reporter = WarningsOnly(console) if as_json else PlainView(console)
-    session = local_session(settings, reporter, environment=environment)
-    if again:
-        prepared = prepared_again(session, again, repro, run)
+    chosen = chosen_repro(repro, run, None, settings.params) if not again else None
+    needs = chosen.requires_python if chosen is not None else None
+    session = local_session(settings, reporter, environment=environment, requires_python=needs)
+    if chosen is None:
+        prepared = prepared_again(session, str(again), repro, run)
     else:
-        prepared = prepared_probe(session, chosen_repro(repro, run, None, settings.params), fresh=fresh)
+        prepared = prepared_probe(session, chosen, fresh=fresh)
     probed = executed(session, prepared)
     if as_json:
         click.echo(json.dumps(cattrs.unstructure(probed.observation), indent=1))

@@ -8,6 +8,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.environment.index import check_project_name
 from harness.errors import UserMistake
 from harness.model.repro import Repro, command_repro
 from harness.request.repros import find_repro, repro_for_subject
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 def chosen_repro(repro: str | None, run: str | None, subject: str | None, params: tuple[str, ...]) -> Repro:
     """The repro that the options name, with its parameters. Raises `UserMistake` and `BadRepro`."""
+    if subject is not None:
+        check_project_name(subject)
     if repro and run:
         raise UserMistake("--repro and --run exclude each other; give one")
     if run:
@@ -44,7 +47,7 @@ def _parameter(text: str) -> tuple[str, Any]:
         raise UserMistake(f"--param takes NAME=VALUE, not {text!r}")
     try:
         return name, json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return name, value
 
 
