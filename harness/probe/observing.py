@@ -72,6 +72,7 @@ def observation_of(
         mixture=probe.mixture.label if probe.mixture else "",
         called=dict(ran.called),
         tests=ran.tests,
+        mistake=ran.mistake,
         altered=altered,
     )
 

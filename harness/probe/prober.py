@@ -23,6 +23,7 @@ from harness.environment import (
     occupied,
 )
 from harness.environment.interpreter import meets
+from harness.errors import MissingProgram
 from harness.events import SILENT, Reporter
 from harness.model import Device, Lock, Observation, Outcome
 from harness.probe.asked import Prepared, Probe
@@ -35,7 +36,9 @@ from harness.probe.observing import (
     unresolvable_key,
 )
 from harness.run.devices import unavailable
+from harness.run.inside.emulation.cards import DEFAULT_CAPABILITY
 from harness.run.lease import DEFAULT_NEED, DEFAULT_WAIT_S, GpuPool, NoGpu
+from harness.run.programs import program_of
 from harness.run.runner import Job, run_repro
 from harness.store import StoredResolution, is_kept
 
@@ -63,10 +66,11 @@ class Prober:
     workspace: Workspace
     gpus: tuple[Gpu, ...] = ()
     pass_env: tuple[str, ...] = ()
-    capability: str = "8.6"
+    capability: str = DEFAULT_CAPABILITY
     invoked_from: Path = field(factory=Path.cwd)
     gpu_wait: float = DEFAULT_WAIT_S
     reporter: Reporter = SILENT
+    _programs: set[str] = field(factory=set, init=False, eq=False, repr=False)
 
     def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
         """The lock of a probe, from the store if this was asked before."""
@@ -191,6 +195,12 @@ class Prober:
             started = datetime.now(UTC)
             try:
                 ran, altered = self._run_once(prepared, environment, gpu, cancel, apart=apart)
+            except MissingProgram as missing:
+                # One that other environments of this search had: a release without it can't be judged.
+                if missing.program not in self._programs:
+                    raise
+                words, failed = missing.message, Outcome.NO_PROGRAM
+                return self._unrun(probe, prepared.key, failed, words, lock, begun, keep=False)
             except CannotBuild as gone:
                 return self._unrun(probe, prepared.key, Outcome.UNINSTALLABLE, str(gone), lock, begun, keep=False)
             if not altered.is_sure and altered.files:
@@ -203,6 +213,7 @@ class Prober:
                 return self._unrun(probe, prepared.key, Outcome.WRONG_ENVIRONMENT, differs, lock, begun, keep=False)
             retried = True
             self.builder.forget(lock)
+        self._programs.add(program_of(probe.repro.argv))
         observation = observation_of(
             probe,
             lock,
