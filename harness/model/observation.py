@@ -50,8 +50,7 @@ class Observation:
     of the environment are not those of its lock, if any. `called`, where calls were traced, maps installed files to
     their functions and each of these to the rank of its last call. `tests` has the result of each test of a run of
     pytest or unittest, and is empty for a script. `mistake` says why a failure is one of how a command was written,
-    and not of what it was meant to try.
-    pytest or unittest, and is empty for a script. `altered` names the files that the run changed, added or removed,
+    and not of what it was meant to try. `altered` names the files that the run changed, added or removed,
     relative to its environment; that was thrown away.
     """
 
