@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from attrs import frozen
 
+from harness.cli.sandboxing import SANDBOX_OPTIONS, chosen_sandbox
 from harness.environment import (
     Builder,
     Index,
@@ -91,6 +92,7 @@ def open_workshop(
     index = Index(settings, workspace.index)
     store = Store(results_folder.absolute())
     gpus = find_gpus(os.environ)
+    isolation, rights = chosen_sandbox(reporter)
     prober = Prober(
         store=store,
         resolver=Resolver(uv, index, interpreter),
@@ -110,6 +112,8 @@ def open_workshop(
         invoked_from=Path.cwd(),
         gpu_wait=gpu_wait,
         reporter=reporter,
+        isolation=isolation,
+        rights=rights,
     )
     return Workshop(store, index, interpreter, prober, gpus)
 
@@ -178,6 +182,7 @@ _SHARED = [
 ]
 
 _RESOURCES = [
+    *SANDBOX_OPTIONS,
     click.option(
         "--gpu-wait",
         type=click.FloatRange(min=0),
