@@ -60,8 +60,8 @@ class Settings:
 
     `with_` and `hold` are requirements; `as_of` is "era", "none" or an ISO date; `python` a version or a path;
     `device` "auto", "cpu", "cuda" or "emulated"; `params` are NAME=VALUE; `from_source` names projects that may be
-    built from source; `gpu_wait` is in seconds, `max_disk` in bytes; `sandbox` is "auto", "require", "off" or None for what
-    HARNESS_SANDBOX says; `scheduler` is the address of a Dask scheduler.
+    built from source; `gpu_wait` is in seconds, `max_disk` in bytes; `sandbox` is "auto", "require", "off", or None for
+    what HARNESS_SANDBOX says; `scheduler` is the address of a Dask scheduler.
     """
 
     with_: tuple[str, ...] = _setting(

@@ -1,7 +1,8 @@
 """Runs strangers' code in a sandbox of bubblewrap: what it sees, what it can write, and whether this machine can.
 
 The file system is there read-only, without home folders, /tmp and /run; only the run's own folders can be written.
-There is no network, no process of anybody else, and no device but the harmless ones and GPUs. See docs/guides/sandbox.md.
+There is no network, no process of anybody else, and no device but the harmless ones and GPUs.
+See docs/guides/sandbox.md.
 """
 
 from __future__ import annotations
