@@ -9,8 +9,7 @@ import click
 from rich.console import Console
 
 from harness.bundle import absorb as take_back
-from harness.cli.wiring import results_option
-from harness.store import Store
+from harness.cli.wiring import open_store, results_option
 from harness.terminal.bundle import print_absorbed
 
 
@@ -26,6 +25,6 @@ def absorb(folder: Path, results_folder: Path) -> None:
     \b
     harness absorb carry
     """
-    absorbed = take_back(folder, Store(results_folder.absolute()))
+    absorbed = take_back(folder, open_store(results_folder))
     print_absorbed(Console(soft_wrap=True), absorbed)
     sys.exit(2 if absorbed.refused else 3 if absorbed.missing else 0)

@@ -11,7 +11,7 @@ import click
 
 from harness.cli.private import private_of
 from harness.cli.report import content_of, repositories_of
-from harness.cli.wiring import results_option
+from harness.cli.wiring import open_store, results_option
 from harness.nightly.archive import NightArchive
 from harness.nightly.github import Gh, own_repository
 from harness.nightly.record import Past
@@ -39,7 +39,7 @@ def issues(repository: str | None, dry_run: bool, results_folder: Path) -> None:
     harness issues --dry-run
     harness issues --repository OWNER/NAME
     """
-    store = Store(results_folder.absolute())
+    store = open_store(results_folder)
     breaks = redacted(Past.of(NightArchive(store).all(), "").breaks, private_of(store))
     gh = Gh(own_repository(repository, os.environ, Path.cwd()))
     wanted = actions(breaks.values(), {name: _report(store, name) for name in breaks}, gh.issues())
@@ -72,7 +72,7 @@ def upstream(report: str | None, style: str, results_folder: Path) -> None:
     harness upstream
     harness upstream 8d38 --format json
     """
-    store = Store(results_folder.absolute())
+    store = open_store(results_folder)
     kept = Archive(store).get(report)
     issue = upstream_issue(kept, repositories_of(kept), render_issue(content_of(store, kept)))
     command = issue.command("body.md")

@@ -18,7 +18,7 @@ from harness.cli.benches import Benches, open_benches, open_places, pythons_of
 from harness.cli.lane_options import lane_options
 from harness.cli.private import private_of
 from harness.cli.report import write_reports
-from harness.cli.wiring import resource_options, results_option
+from harness.cli.wiring import open_store, resource_options, results_option
 from harness.errors import UserMistake
 from harness.events import Note
 from harness.matrix import Target, expanded, read_matrix, tonight
@@ -91,7 +91,7 @@ def nightly(
     harness nightly matrices/nightly.toml --budget 60
     harness nightly matrices/nightly.toml --date 2025-06-27
     """
-    store = Store(results_folder.absolute())
+    store = open_store(results_folder)
     archive = NightArchive(store)
     matrix, changes = tonight(read_matrix(file))
     start = _start(date) or archive.start_of(matrix.name, datetime.now(UTC))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.cli.private import private_of, unknown_here
-from harness.cli.wiring import results_option
+from harness.cli.wiring import open_store, results_option
 from harness.environment import Workspace
 from harness.errors import NoSpace
 from harness.model import Verdict
@@ -54,7 +54,7 @@ def report(id: str | None, style: str, output: Path | None, results_folder: Path
     harness report
     harness report --format html --output report.html
     """
-    store = Store(results_folder.absolute())
+    store = open_store(results_folder)
     text = RENDERERS[style](content_of(store, Archive(store).get(id)))
     if output is None:
         click.echo(text, nl=False)

@@ -11,9 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness.cli.wiring import results_option
+from harness.cli.wiring import open_store, results_option
 from harness.errors import NoSpace, UserMistake
-from harness.store import Store
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +31,7 @@ def results(style: str, output: Path | None, results_folder: Path) -> None:
     harness results
     harness results --format csv --output runs.csv
     """
-    frame = Store(results_folder.absolute()).frame()
+    frame = open_store(results_folder).frame()
     if frame.empty:
         raise UserMistake(f"no observations in {results_folder}", hint="harness bisect and harness probe make them")
     try:

@@ -25,12 +25,13 @@ from harness.errors import UserMistake
 from harness.events import SILENT, Reporter
 from harness.model.size import parse_size
 from harness.probe import Prober
+from harness.redact import known_secrets
 from harness.run.devices import Gpu, find_gpus, of_one_kind
 from harness.run.lease import DEFAULT_WAIT_S
 from harness.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 
 class _Folder(click.Path):
@@ -50,6 +51,11 @@ results_option = click.option(
     show_default="results, or HARNESS_RESULTS",
     help="Folder of the records; what is in it is not run again.",
 )
+
+
+def open_store(results_folder: Path, pass_env: Iterable[str] = ()) -> Store:
+    """The results folder, which hides the secrets of this environment and of the variables that runs are let see."""
+    return Store(results_folder.absolute(), known_secrets(os.environ, pass_env))
 
 
 @frozen
@@ -89,7 +95,7 @@ def open_workshop(
     uv = Uv(settings, extra_environment={"UV_TORCH_BACKEND": torch_backend} if torch_backend else {})
     interpreter = find_interpreter(python, uv, needs=requires_python)
     index = Index(settings, workspace.index)
-    store = Store(results_folder.absolute())
+    store = open_store(results_folder, pass_env)
     gpus = find_gpus(os.environ)
     prober = Prober(
         store=store,

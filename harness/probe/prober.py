@@ -214,8 +214,7 @@ class Prober:
             started=started.isoformat(timespec="seconds"),
             log=log.relative_to(self.store.root).as_posix(),
         )
-        self.store.put(observation)
-        return observation
+        return self.store.put(observation)
 
     def _kept(self, probe: Probe, key: str) -> Observation | None:
         """What the store has, unless its log is needed to judge it and can't be read any more: then it is run again."""
@@ -245,9 +244,7 @@ class Prober:
     ) -> Observation:
         setup_s = time.monotonic() - begun
         observation = observation_without_run(probe, key, outcome, words, lock, setup_s=setup_s)
-        if keep:
-            self.store.put(observation)
-        return observation
+        return self.store.put(observation) if keep else self.store.without_secrets(observation)
 
 
 def _wrong_python(probe: Probe) -> str | None:
