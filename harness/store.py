@@ -10,8 +10,9 @@ import contextlib
 import gzip
 import hashlib
 import json
+import os
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,7 +24,7 @@ from harness.environment.passing import is_lasting
 from harness.environment.uv import is_out_of_space
 from harness.errors import NoSpace
 from harness.model import Device, Lock, Observation, Outcome, Repro
-from harness.redact import hide_secrets, in_every_text
+from harness.redact import hide_secrets, in_every_text, known_secrets
 from harness.run.logs import read_log
 
 if TYPE_CHECKING:
@@ -81,6 +82,11 @@ class Store:
 
     root: Path
     secrets: Mapping[str, str] = field(factory=dict, repr=False, eq=False)
+
+    @classmethod
+    def opened(cls, folder: Path, pass_env: Iterable[str] = ()) -> Store:
+        """The store in a folder; it hides the secrets of this process, and of the variables that runs are let see."""
+        return cls(folder.absolute(), known_secrets(os.environ, pass_env))
 
     def get(self, key: str) -> Observation | None:
         """The observation of a key, or None.

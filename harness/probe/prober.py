@@ -34,6 +34,7 @@ from harness.probe.observing import (
     unresolvable_key,
 )
 from harness.run.devices import unavailable
+from harness.run.inside.emulation.cards import DEFAULT_CAPABILITY
 from harness.run.lease import DEFAULT_NEED, DEFAULT_WAIT_S, GpuPool, NoGpu
 from harness.run.programs import program_of
 from harness.run.runner import Job, run_repro
@@ -62,7 +63,7 @@ class Prober:
     workspace: Workspace
     gpus: tuple[Gpu, ...] = ()
     pass_env: tuple[str, ...] = ()
-    capability: str = "8.6"
+    capability: str = DEFAULT_CAPABILITY
     invoked_from: Path = field(factory=Path.cwd)
     gpu_wait: float = DEFAULT_WAIT_S
     reporter: Reporter = SILENT

@@ -13,6 +13,7 @@ from harness.errors import HarnessFault, MissingProgram, NoSpace
 from harness.model import Device, Repro
 from harness.run.classify import not_started
 from harness.run.collecting import collection_of
+from harness.run.inside.emulation.cards import DEFAULT_CAPABILITY
 from harness.run.launch import keep_log, script_command, told_variables
 from harness.run.mistakes import mistake_in
 from harness.run.process import Limits, run_guarded
@@ -48,7 +49,7 @@ class Job:
     pycache_prefix: Path | None = None
     pass_env: tuple[str, ...] = ()
     extra_env: dict[str, str] = field(factory=dict)
-    capability: str = "8.6"
+    capability: str = DEFAULT_CAPABILITY
     invoked_from: Path = field(factory=Path.cwd)
     trace: bool = False
 
