@@ -22,18 +22,16 @@ _MIB = 1024 * 1024
 _ROCM_SMI = (
     "rocm-smi", "--showproductname", "--showmeminfo", "vram", "--showuniqueid", "--showdriverversion", "--json",
 )  # fmt: skip
-_AMD_SMI = (
-    ("amd-smi", "static", "--asic", "--driver", "--vram", "--json"),
-    ("amd-smi", "metric", "--mem-usage", "--json"),
-)
+_AMD_STATIC = ("amd-smi", "static", "--asic", "--driver", "--vram", "--json")
+_AMD_METRIC = ("amd-smi", "metric", "--mem-usage", "--json")
 
 
 def find(environment: Mapping[str, str]) -> tuple[Gpu, ...]:
     """The GPUs that rocm-smi, else amd-smi, lists and `HIP_VISIBLE_DEVICES` lets through; none without either."""
     listing = _asked(_ROCM_SMI)
     gpus = parse_rocm_smi(listing) if listing is not None else ()
-    if not gpus and (static := _asked(_AMD_SMI[0])) is not None:
-        gpus = parse_amd_smi(static, _asked(_AMD_SMI[1]))
+    if not gpus and (static := _asked(_AMD_STATIC)) is not None:
+        gpus = parse_amd_smi(static, _asked(_AMD_METRIC))
     allowed = visible(gpus, environment.get("ROCR_VISIBLE_DEVICES"))
     return visible(allowed, environment.get("HIP_VISIBLE_DEVICES"))
 
