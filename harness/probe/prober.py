@@ -33,7 +33,7 @@ from harness.probe.observing import (
     question_of,
     unresolvable_key,
 )
-from harness.run.devices import unavailable
+from harness.run.devices import kind_of, unavailable
 from harness.run.inside.emulation.cards import DEFAULT_CAPABILITY
 from harness.run.lease import DEFAULT_NEED, DEFAULT_WAIT_S, GpuPool, NoGpu
 from harness.run.programs import program_of
@@ -197,7 +197,7 @@ class Prober:
             scratch_root=self.workspace.scratch,
             pycache_prefix=environment.pycache,
             pass_env=self.pass_env,
-            extra_env=gpu.variables if gpu is not None else {},
+            extra_env=kind_of(gpu).show(gpu) if gpu is not None else {},
             capability=self.capability,
             invoked_from=self.invoked_from,
             trace=probe.trace,
