@@ -110,7 +110,7 @@ def local_session(
     uv = Uv(pip, extra_environment=backend)
     interpreter = find_interpreter(settings.python, uv, needs=requires_python)
     index = Index(pip, workspace.index)
-    store = Store(settings.results.absolute())
+    store = Store.opened(settings.results, settings.pass_env)
     gpus = find_gpus(os.environ)
     builder = Builder(
         uv,

@@ -33,7 +33,7 @@ from harness.probe.observing import (
     question_of,
     unresolvable_key,
 )
-from harness.run.devices import unavailable
+from harness.run.devices import kind_of, unavailable
 from harness.run.inside.emulation.cards import DEFAULT_CAPABILITY
 from harness.run.lease import DEFAULT_NEED, DEFAULT_WAIT_S, GpuPool, NoGpu
 from harness.run.programs import program_of
@@ -200,7 +200,7 @@ class Prober:
             scratch_root=self.workspace.scratch,
             pycache_prefix=environment.pycache,
             pass_env=self.pass_env,
-            extra_env=gpu.variables if gpu is not None else {},
+            extra_env=kind_of(gpu).show(gpu) if gpu is not None else {},
             capability=self.capability,
             invoked_from=self.invoked_from,
             trace=probe.trace,
@@ -231,8 +231,7 @@ class Prober:
             started=started.isoformat(timespec="seconds"),
             log=log.relative_to(self.store.root).as_posix(),
         )
-        self.store.put(observation)
-        return observation
+        return self.store.put(observation)
 
     def _kept(self, probe: Probe, key: str) -> Observation | None:
         """What the store has, unless its log is needed to judge it and can't be read any more: then it is run again."""
@@ -262,9 +261,7 @@ class Prober:
     ) -> Observation:
         setup_s = time.monotonic() - begun
         observation = observation_without_run(probe, key, outcome, words, lock, setup_s=setup_s)
-        if keep:
-            self.store.put(observation)
-        return observation
+        return self.store.put(observation) if keep else self.store.without_secrets(observation)
 
 
 def _wrong_python(probe: Probe) -> str | None:

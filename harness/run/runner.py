@@ -13,6 +13,7 @@ from harness.errors import HarnessFault, MissingProgram, NoSpace, UserMistake
 from harness.model import Device, Repro
 from harness.run.classify import not_started
 from harness.run.collecting import collection_of
+from harness.run.devices.registry import hidden, passed_variables
 from harness.run.inside.emulation.cards import DEFAULT_CAPABILITY
 from harness.run.isolation import Isolation, Needs
 from harness.run.launch import keep_log, script_command, told_variables
@@ -112,12 +113,13 @@ def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event |
         place,
         ours=os.environ,
         python=job.python,
-        pass_env=job.pass_env,
+        pass_env=(*job.pass_env, *passed_variables()),
         pycache_prefix=job.pycache_prefix,
         stubs=True,
         extra={
             **told_variables(job.repro.params, job.device.value),
             "HARNESS_ROOT": str(job.invoked_from.absolute()),
+            **(hidden() if job.device is Device.CPU else {}),
             **job.extra_env,
         },
     )

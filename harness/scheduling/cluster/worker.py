@@ -21,6 +21,7 @@ from harness.environment.pip_settings import read_pip_settings
 from harness.errors import HarnessError, HarnessFault, NoNetwork, NoSpace, UserMistake
 from harness.events import SILENT
 from harness.probe import Probe, Prober
+from harness.redact import passed_secrets
 from harness.run.devices import find_gpus
 from harness.run.isolation import Isolation, SandboxMode, choose
 from harness.run.process import Cancelled
@@ -76,7 +77,7 @@ class Bench:
         uv = evolve(own, extra_environment={**own.extra_environment, **backend})
         return evolve(
             self.prober,
-            store=Store(folder / "results"),
+            store=Store(folder / "results", passed_secrets(os.environ, order.pass_env)),
             builder=Builder(uv, interpreter, self.prober.workspace, from_source=order.from_source),
             pass_env=order.pass_env,
             capability=order.capability,
