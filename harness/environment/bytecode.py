@@ -14,6 +14,7 @@ import json
 import os
 import posixpath
 import shutil
+import struct
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -100,7 +101,8 @@ class BytecodeStore:
                 if parent not in made:
                     os.makedirs(posixpath.dirname(target), exist_ok=True)  # noqa: PTH103 - for speed
                     made.add(parent)
-                if (linked := _link(folder / name, target, state)) is not None:
+                source = f"{sources.at if shown == sources.packages else shown}/{_source(name, self.cache_tag)}"
+                if (linked := _link(folder / name, target, state, source)) is not None:
                     filled[f"{prefix}/{name}"] = linked
         return filled
 
@@ -214,8 +216,24 @@ def _compiled(source: str, cache_tag: str) -> str:
     return f"{source.removesuffix('.py')}.{cache_tag}.pyc"
 
 
-def _link(origin: Path, target: str, state: FileState) -> FileState | None:
-    """Link a file that is as it was compiled, and give its state then; else remove it from the store."""
+def _source(compiled: str, cache_tag: str) -> str:
+    return f"{compiled.removesuffix(f'.{cache_tag}.pyc')}.py"
+
+
+def _fits(data: bytes, source: str) -> bool:
+    """Whether the time stamp and size in the head of some bytecode are those of a source (PEP 552)."""
+    try:
+        found = os.stat(source)  # noqa: PTH116 - for speed
+    except OSError:
+        return False
+    return data[8:16] == struct.pack("<II", int(found.st_mtime) & 0xFFFFFFFF, found.st_size & 0xFFFFFFFF)
+
+
+def _link(origin: Path, target: str, state: FileState, source: str) -> FileState | None:
+    """Link a file that is as it was compiled and give its state then; None where it is not, or of another source.
+
+    A file that is not as it was compiled is removed from the store.
+    """
     try:
         os.link(origin, target)
     except FileExistsError:
@@ -225,11 +243,15 @@ def _link(origin: Path, target: str, state: FileState) -> FileState | None:
         return None
     except OSError:  # another file system, or one without hard links
         shutil.copyfile(origin, target)
-    linked = state_of(target)
-    if linked.content == state.content:
+    # From before the reading: what is written meanwhile shows when the tree is looked at.
+    linked = state_of(target, state.content)
+    data = Path(target).read_bytes()
+    is_compiled = hashlib.sha256(data).hexdigest() == state.content
+    if is_compiled and _fits(data, source):
         return linked
-    for path in (Path(target), origin):
-        path.unlink(missing_ok=True)
+    os.unlink(target)  # noqa: PTH108
+    if not is_compiled:
+        origin.unlink(missing_ok=True)
     return None
 
 

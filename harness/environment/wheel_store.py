@@ -187,8 +187,12 @@ class WheelStore:
                 os.unlink(target)  # noqa: PTH108 - for speed
             share(origin, target, follow_symlinks=False)
             now = linked[path] = state_of(target, state.content)
-            if now.inode == state.inode:
+            if now.inode != state.inode:
+                continue
+            if now[:3] == state[:3]:
                 ledger[path] = now
+            else:  # written to since it was verified: the environment is found changed when it is looked at
+                linked[path] = state
         self._write_ledger(key, ledger)
         return linked
 
