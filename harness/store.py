@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any
 import cattrs
 from attrs import evolve, frozen
 
-from harness.atomic import write_whole
+from harness.atomic import is_out_of_space, write_whole
 from harness.environment.passing import is_lasting
-from harness.environment.uv import is_out_of_space
 from harness.errors import NoSpace
 from harness.model import Device, Lock, Observation, Outcome, Repro
 from harness.run.logs import read_log
