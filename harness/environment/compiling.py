@@ -79,5 +79,6 @@ class Compiler:
             "pylock.toml",
             "--output-file",
             "pylock.toml",
+            *(["--no-deps"] if attempt.combination.only_named else []),
             *attempt.options,
         ]

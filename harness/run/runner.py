@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -15,7 +16,7 @@ from harness.run.classify import not_started
 from harness.run.launch import keep_log, script_command, told_variables
 from harness.run.process import Limits, run_guarded
 from harness.run.result import LeftBehind, Ran, result_of
-from harness.run.sandbox import Sandbox, process_environment, sandbox
+from harness.run.sandbox import Sandbox, process_environment, remove_tree, sandbox
 
 if TYPE_CHECKING:
     import gzip
@@ -75,10 +76,15 @@ def run_repro(job: Job, *, cancel: threading.Event | None = None) -> Ran:
 
 
 def _run_in(place: Sandbox, job: Job, cancel: threading.Event | None) -> Ran:
+    if job.repro.project:
+        shutil.copytree(job.repro.project, place.work, symlinks=True, dirs_exist_ok=True)
     # Held open, so that nothing is lost if the script removes the whole sandbox.
     with place.log.open("x+b") as log:
         ran = _run_with(log, place, job, cancel)
         keep_log(log, job.log_path)
+    if job.pycache_prefix is not None:
+        # Of modules in the working folder: no later run has the same folder.
+        remove_tree(Path(f"{job.pycache_prefix}{place.root}"))
     return ran
 
 
@@ -91,11 +97,13 @@ def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event |
         pycache_prefix=job.pycache_prefix,
         extra={
             **told_variables(job.repro.params, job.device.value),
-            "HARNESS_ROOT": str(job.invoked_from.absolute()),
+            "HARNESS_ROOT": str(_root(place, job)),
+            **_search_path(place, job.repro),
             **job.extra_env,
         },
     )
-    argv = _command(job) if job.repro.argv else _script(place, job)
+    env["PATH"] = os.pathsep.join([*_programs(job.repro), env["PATH"]])
+    argv = _command(place, job) if job.repro.argv else _script(place, job)
     try:
         ended = run_guarded(
             argv,
@@ -133,8 +141,29 @@ def script_name(repro: Repro) -> str:
     return Path(repro.path).name or f"{repro.name}.py"
 
 
-def _command(job: Job) -> list[str]:
-    """The command with existing relative paths made absolute, as it runs in a folder of its own."""
+def _root(place: Sandbox, job: Job) -> Path:
+    """The folder that a command's relative paths start at."""
+    return place.work if job.repro.project else job.invoked_from.absolute()
+
+
+def _search_path(place: Sandbox, repro: Repro) -> dict[str, str]:
+    if not repro.search_path:
+        return {}
+    return {"PYTHONPATH": os.pathsep.join(str(place.work / folder) for folder in repro.search_path)}
+
+
+def _programs(repro: Repro) -> list[str]:
+    """Folders with the programs of what was built for the repro."""
+    return [str(programs) for folder in repro.search_path if (programs := Path(folder, "bin")).is_absolute()]
+
+
+def _command(place: Sandbox, job: Job) -> list[str]:
+    """The command with existing relative paths made absolute, as it runs in a folder of its own.
+
+    In a copy of a project it stays as it was typed there.
+    """
+    if job.repro.project:
+        return list(job.repro.argv)
     program, *arguments = job.repro.argv
     if os.sep in program:
         program = _absolute(program, job.invoked_from)
