@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def constraint_of(boundary: Boundary) -> str:
-    """The loosest constraint that keeps a package on the passing side: `numpy<2`, `pandas<=2.1.4`, `setuptools==65.0`."""
+    """The loosest constraint that keeps a package on the passing side: `numpy<2`, `pandas<=2.1.4`."""
     name = boundary.package
     if boundary.first_bad is None:  # the package is no longer there at the bad end
         return f"{name}=={boundary.last_good}"

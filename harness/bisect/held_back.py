@@ -1,4 +1,4 @@
-"""Which packages must be held back in the newest world for the tests to pass: the fewest, several that mask each other too."""
+"""The fewest packages that must be held back in the bad world for the tests to pass, several culprits among them."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def sentence_of(answer: UpgradeAnswer) -> str:
                 f"No older packages were found with which {answer.command} passes where it fails now: "
                 "it may never have worked, or needs something that is not there."
             )
-        case Status.NOT_A_REGRESSION:
+        case Status.NOT_A_REGRESSION if answer.good is not None:
             return (
                 f"Nothing that fails with {answer.bad.text} passes with {answer.good.text}: "
                 f"{_few(answer.failing_at_both) or answer.command} fails at both ends."
@@ -73,8 +73,9 @@ def _culprit(culprit: PackageCulprit, others: list[PackageCulprit]) -> str:
     else:
         text = f"{culprit.package} {boundary.first_bad}"
     if culprit.together_with:
-        names = {other.package: other.boundary.first_bad for other in others}
-        text += f" together with {' and '.join(f'{name} {names.get(name) or ""}'.strip() for name in culprit.together_with)}"
+        names = {other.package: other.boundary.first_bad or "" for other in others}
+        along = [f"{name} {names.get(name, '')}".strip() for name in culprit.together_with]
+        text += f" together with {' and '.join(along)}"
     notes = [evidence.sentence for evidence in culprit.evidence[:1] if evidence.sentence]
     if boundary.since is not None:
         notes.append(f"with today's message since {boundary.since}; before: {_short(boundary.message)}")

@@ -13,12 +13,16 @@ from rich.text import Text
 
 from harness.bisect.investigate import investigate
 from harness.cli.lane_options import lane_options, open_place
+from harness.cli.project_options import ChosenProject, chosen_command, project_options
 from harness.cli.report import keep_and_report
-from harness.cli.repro_options import chosen_repro
+from harness.cli.upgrade import UpgradeOptions, bisect_worlds, read_ends
 from harness.cli.watching import short, typed_words, watching
 from harness.cli.wiring import open_workshop, resource_options, shared_options
+from harness.errors import UserMistake
+from harness.model import normalized_name
 from harness.model.culprit import Level
 from harness.planning.plan import make_plan
+from harness.request.project import Projects
 from harness.request.question import Question
 from harness.run.devices import choose_device
 from harness.run.lease import say_nothing
@@ -26,15 +30,16 @@ from harness.terminal import print_answer, told_on
 
 
 @click.command()
-@click.argument("subject")
+@click.argument("subject", required=False)
 @click.option("--repro", metavar="NAME|PATH", help="Repro to run [default: the one that names the subject].")
 @click.option("--run", metavar="COMMAND", help="Command to run instead: exit code 0 is good, 125 skip, else it failed.")
 @click.option(
     "--good",
-    metavar="V",
-    help="A release that works [default: the repro's, else steps back until one is found].",
+    metavar="END",
+    help="Where it works: a release, a day, a lock file or a Python [default: the repro's, else steps back].",
 )
-@click.option("--bad", metavar="V", help="A release that fails [default: the repro's, else the newest].")
+@click.option("--bad", metavar="END", help="Where it fails [default: the repro's, else the newest].")
+@project_options
 @click.option("--find-fix", is_flag=True, help="Find the release that fixed it: good is newer than bad.")
 @click.option("--pre", is_flag=True, help="Try pre-releases of the subject too.")
 @click.option(
@@ -56,11 +61,16 @@ from harness.terminal import print_answer, told_on
 @shared_options
 @resource_options
 def bisect(
-    subject: str,
+    subject: str | None,
     repro: str | None,
     run: str | None,
     good: str | None,
     bad: str | None,
+    project: Path | None,
+    extras: tuple[str, ...],
+    groups: tuple[str, ...],
+    unpin: bool,
+    constraints: Path | None,
     find_fix: bool,
     pre: bool,
     confirm: int,
@@ -82,32 +92,21 @@ def bisect(
     gpu_wait: float,
     max_disk: int | None,
 ) -> None:
-    """Find the release of SUBJECT that broke a repro.
+    """Find the release of SUBJECT that broke a repro, or of whatever package did.
 
-    With nothing else, it takes the repro that names SUBJECT, with that repro's own bounds.
+    With SUBJECT alone, it takes the repro that names it, with that repro's own bounds. Without SUBJECT, the package is
+    what is looked for, between two days, lock files or environments; without --good it steps back from today.
 
     \b
+    harness bisect --run pytest
+    harness bisect --run pytest --good 2025-06-20
+    harness bisect --run "python -m unittest" --good freeze-old.txt --bad ~/venv-new
     harness bisect transformers
     harness bisect transformers --good 4.50.3 --bad 4.57.6
     harness bisect transformers --find-fix --bad 4.57.6
     harness bisect peft --run "pytest -x tests/test_lora.py" --with pytest
     """
-    question = Question(
-        subject=subject,
-        repro=chosen_repro(repro, run, subject, params),
-        good=good,
-        bad=bad,
-        find_fix=find_fix,
-        with_=with_,
-        hold=hold,
-        as_of=as_of,
-        prereleases=pre,
-        python=python,
-        device=device,
-        confirm=confirm,
-        from_source=from_source,
-        typed=typed_words(repro, run, params),
-    )
+    ends = read_ends(good, bad, subject)
     console = Console(stderr=True)
     workshop = open_workshop(
         results_folder,
@@ -122,6 +121,35 @@ def bisect(
     )
     opened = open_place(workshop, lanes, scheduler, lambda told: console.print(Text(told), soft_wrap=True))
     place = click.get_current_context().with_resource(opened)
+    projects = Projects(workshop.prober.workspace, workshop.prober.builder.uv, workshop.interpreter)
+    chosen_project = ChosenProject(project, extras, groups, unpin)
+    asked = chosen_command(repro, run, subject, params, with_, chosen_project, projects)
+    if ends is not None:
+        options = UpgradeOptions(
+            ends, asked.repro, asked.told, normalized_name(subject or ""), asked.with_, hold, device, from_source,
+            constraints, as_json,
+        )  # fmt: skip
+        bisect_worlds(options, place, console, watching(console, quiet=as_json))
+    if subject is None:
+        raise UserMistake("say which package", hint="or between which days: --good DAY --bad DAY")
+    for told in () if as_json else asked.told:
+        console.print(f"  {told}", markup=False, highlight=False, soft_wrap=True)
+    question = Question(
+        subject=subject,
+        repro=asked.repro,
+        good=good,
+        bad=bad,
+        find_fix=find_fix,
+        with_=asked.with_,
+        hold=hold,
+        as_of=as_of,
+        prereleases=pre,
+        python=python,
+        device=device,
+        confirm=confirm,
+        from_source=from_source,
+        typed=typed_words(repro, run, params),
+    )
     chosen, why = choose_device(device, question.repro.device, place.gpus)
     plan = make_plan(question, index=workshop.index, interpreter=workshop.interpreter, device=chosen)
     plan = evolve(plan, choices=(*plan.choices, f"{why} (--device changes it)"))

@@ -63,7 +63,8 @@ class Repro:
     is in seconds of wall clock, `memory` in bytes (None: the machine's limit); `gpu_memory` is how many bytes a
     GPU must have free before a run starts there (None: a modest amount). `reported` says where the bug showed in
     the report that the repro began from. `project` is a folder of which each run gets a fresh copy to work in, "" for
-    none; `search_path` are folders that Python finds modules in, those without a leading slash below that copy.
+    none, in which it begins at the folder `inside`; `search_path` are folders that Python finds modules in, those
+    without a leading slash below that copy.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Repro:
     summary: str = ""
     reported: str = ""
     project: str = ""
+    inside: str = ""
     search_path: tuple[str, ...] = ()
 
     def with_params(self, params: dict[str, Any]) -> Repro:

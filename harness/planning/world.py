@@ -131,6 +131,15 @@ def pinned_world(end: End, pins: Pins, asked: Asked, prober: Probing, index: Ind
     return World(end, asked, lock, tuple(pin.name for pin in lock.pins), None, lock, tuple(told), _prereleases(lock))
 
 
+def release_world(end: End, other: World, subject: str, prober: Probing) -> World:
+    """Another end's world with the subject at a release. Raises `UserMistake` where that can't be installed."""
+    probe = other.with_versions({subject: end.text}, other.asked.repro)
+    lock = prober.resolve(probe).lock
+    if lock is None:
+        raise UserMistake(f"{subject} {end.text} can't be installed {end_words(other.end)}")
+    return evolve(other, end=end, lock=lock, near=lock, told=())
+
+
 def _loose_world(end: End, pins: Pins, asked: Asked, prober: Probing) -> World:
     """A requirements file that leaves versions open means what the resolver gives for it today."""
     named = {_name(text) for text in pins.requirements}

@@ -1,4 +1,4 @@
-"""Lock files of every kind as pins: pip freeze, requirements, pylock.toml, uv.lock, poetry.lock, pdm.lock, conda's pip part.
+"""Lock files of every kind as pins: pip freeze, requirements, pylock.toml, uv.lock, poetry.lock, pdm.lock, conda.
 
 What an index can't give again - an editable install, a folder, an archive, a repository - is replaced by releases of
 the project that it names, and told; this machine's markers decide what of a lock for every platform counts.

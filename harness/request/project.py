@@ -83,8 +83,13 @@ class Projects:
     uv: Uv
     interpreter: Interpreter
 
-    def read(self, root: Path, extras: Iterable[str] = (), groups: Iterable[str] = ()) -> Project:
-        """A project with its requirements. Raises `UserMistake` where the folder is none, or lacks what was named."""
+    def read(
+        self, root: Path, extras: Iterable[str] = (), groups: Iterable[str] = (), *, fall_back: bool = False
+    ) -> Project:
+        """A project with its requirements; with `fall_back` those of its requirements file where it declares none.
+
+        Raises `UserMistake` where the folder is none, or lacks what was named.
+        """
         root = root.expanduser().absolute()
         if not root.is_dir():
             raise UserMistake(f"{root} is not a folder", hint="--project takes the folder of a project")
@@ -97,9 +102,14 @@ class Projects:
             if not (home / "tree").is_dir():
                 _copy(root, files, home)
             built, words = self._built(home, root)
-        return _with_requirements(
+        project = _with_requirements(
             Project(root, digest, home / "tree", built), words, tuple(extras), tuple(groups), self.interpreter.version
         )
+        if project.requirements or not fall_back or (file := _requirements_file(project.tree)) is None:
+            return project
+        lines = read_requirement_file(file, environment_of(self.interpreter.version))
+        told = (*project.told, f"requirements: those of {file.name} (--with changes them)", *lines.told)
+        return evolve(project, requirements=lines.requirements, told=told)
 
     def _built(self, home: Path, root: Path) -> tuple[Path | None, str]:
         """The folder of the unpacked wheel, or why there is none."""
@@ -148,6 +158,10 @@ def _files_of(root: Path) -> Iterator[Path]:
         yield from (Path(parent, name).relative_to(root) for name in names)
 
 
+def _is_environment(folder: Path) -> bool:
+    return (folder / "pyvenv.cfg").exists()
+
+
 def _is_there(path: Path) -> bool:
     return path.is_symlink() or path.is_file()
 
@@ -172,7 +186,7 @@ def _digest(root: Path, files: Iterable[Path]) -> str:
     digest = hashlib.sha256()
     for file in files:
         path = root / file
-        content = os.readlink(path).encode() if path.is_symlink() else path.read_bytes()
+        content = str(path.readlink()).encode() if path.is_symlink() else path.read_bytes()
         mode = b"" if path.is_symlink() or not path.stat().st_mode & 0o100 else b"x"
         digest.update(b"\0".join([str(file).encode(), mode, hashlib.sha256(content).digest()]))
     return digest.hexdigest()[:20]
@@ -230,8 +244,8 @@ def _unpack(wheel: Path, site: Path) -> None:
             call = f"getattr(import_module({module!r}), {attribute!r})()" if "." not in attribute else "main()"
             program = f"#!/usr/bin/env python\nimport sys\nfrom importlib import import_module\nsys.exit({call})\n"
             (site / "bin" / name).write_text(program, encoding="utf-8")
-    for program in (site / "bin").glob("*"):
-        program.chmod(0o755)
+    for script in (site / "bin").glob("*"):
+        script.chmod(0o755)
 
 
 def _last_words(words: str) -> str:
@@ -265,10 +279,6 @@ def _with_requirements(
     requirements += [text for group in groups for text in _group(known_groups, group)]
     if words:
         told.append(f"could not be built, so its modules are taken from the folder itself: {words}")
-    if not requirements and (file := _requirements_file(project.tree)) is not None:
-        lines = read_requirement_file(file, environment)
-        requirements = list(lines.requirements)
-        told += [f"requirements: those of {file.name} (--with changes them)", *lines.told]
     return evolve(
         project,
         name=normalized_name(name) if name else "",

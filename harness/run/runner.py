@@ -103,12 +103,12 @@ def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event |
         },
     )
     env["PATH"] = os.pathsep.join([*_programs(job.repro), env["PATH"]])
-    argv = _command(place, job) if job.repro.argv else _script(place, job)
+    argv = _command(job) if job.repro.argv else _script(place, job)
     try:
         ended = run_guarded(
             argv,
             env=env,
-            cwd=place.work,
+            cwd=place.work / job.repro.inside,
             limits=job.limits,
             output=place.log,
             cancel=cancel,
@@ -157,7 +157,7 @@ def _programs(repro: Repro) -> list[str]:
     return [str(programs) for folder in repro.search_path if (programs := Path(folder, "bin")).is_absolute()]
 
 
-def _command(place: Sandbox, job: Job) -> list[str]:
+def _command(job: Job) -> list[str]:
     """The command with existing relative paths made absolute, as it runs in a folder of its own.
 
     In a copy of a project it stays as it was typed there.
