@@ -82,7 +82,10 @@ def test_a_record_that_can_not_be_read_counts_as_absent(tmp_path, text):
     assert store.frame().empty
 
 
-@pytest.mark.parametrize("resolution", [StoredResolution(LOCK, ("x",)), StoredResolution(None, words="no such")])
+@pytest.mark.parametrize(
+    "resolution",
+    [StoredResolution(LOCK, ("x",)), StoredResolution(None, words="a==1 and a==2, which are incompatible")],
+)
 def test_a_resolution_comes_back_as_it_was(tmp_path, resolution):
     store = Store(tmp_path)
     store.put_resolution("key", resolution, {"requirements": ("a",)})
