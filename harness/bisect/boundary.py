@@ -58,7 +58,7 @@ class Boundary:
 def find_boundary(
     means: Means, bad: World, change: Change, stand: Stand, repro: Repro, held: Versions, *, is_strict: bool
 ) -> Boundary:
-    """Search the releases from the older to the newer version of a package, with `held` held back besides.
+    """Search the releases from the older to the newer version of a package, with `held` held back where these allow it.
 
     With `is_strict` only the bad end's own failure is bad.
     """
@@ -82,8 +82,9 @@ def find_boundary(
             change.name, change.before, change.after, releases, suspects, steps=tuple(search.steps), left_out=left_out
         )
     since, message = "", stand(search.seen[result.first_bad]).reason
-    if not is_strict and stand(search.seen[result.first_bad]).strict.verdict is Verdict.SKIP:
-        later = search.run(result.first_bad, len(versions) - 1, lambda stood: stood.by_message)
+    last = len(versions) - 1
+    if result.first_bad < last and stand(search.seen[result.first_bad]).strict.verdict is Verdict.SKIP:
+        later = search.run(result.first_bad, last, lambda stood: stood.by_message)
         since = versions[later.first_bad] if later.first_bad is not None else ""
     return Boundary(
         change.name,
@@ -151,7 +152,8 @@ class _Search:
         return search.result
 
     def _probe(self, trial: Trial) -> Probe:
-        return self._bad.with_versions({**self._held, self._name: self._versions[trial.position]}, self._repro)
+        version = {self._name: self._versions[trial.position]}
+        return self._bad.near_versions(version, self._held, self._repro, self._means.prober)
 
     def _label(self, trial: Trial) -> str:
         return f"{self._name} {self._versions[trial.position]}"

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from attrs import frozen
 
+from harness.bisect.groups import Group, fails_at_all, judge_group
 from harness.model import Judgement, Observation, Outcome, Signature, Verdict, judge
 
 
@@ -75,5 +76,22 @@ def stand_of_command(signature: Signature, log_of: Callable[[Observation], str])
             return Stood(Standing.FAILS, judgement.reason)
         ran = observation.outcome not in _NEVER_RAN_WELL
         return Stood(Standing.FAILS_OTHERWISE if ran else Standing.UNTESTED, judgement.reason)
+
+    return stand
+
+
+def stand_of_group(group: Group) -> Stand:
+    """The standing of a group of tests."""
+
+    def stand(observation: Observation) -> Stood:
+        judgement = judge_group(observation, group)
+        if judgement.verdict is Verdict.GOOD:
+            return Stood(Standing.PASSES, judgement.reason)
+        if judgement.verdict is Verdict.BAD:
+            return Stood(Standing.FAILS, judgement.reason)
+        at_all = fails_at_all(observation, group)
+        if at_all.verdict is Verdict.BAD:
+            return Stood(Standing.FAILS_OTHERWISE, at_all.reason)
+        return Stood(Standing.UNTESTED, judgement.reason)
 
     return stand

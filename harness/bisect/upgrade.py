@@ -16,14 +16,16 @@ from attrs import define, evolve, field
 
 from harness.bisect.answer import Status
 from harness.bisect.asking import Asked, Asking, asked_between
-from harness.bisect.boundary import Boundary, find_boundary
+from harness.bisect.boundary import Boundary
 from harness.bisect.constraints import constraint_of
-from harness.bisect.held_back import HeldBack, Means, find_held_back, find_partners, ranked
+from harness.bisect.culprits import Search, culprits_of
+from harness.bisect.held_back import HeldBack, Means, find_held_back, ranked
 from harness.bisect.standing import Standing
 from harness.bisect.upgrade_answer import GroupAnswer, PackageCulprit, UpgradeAnswer
 from harness.bisect.upgrade_wording import sentence_of
 from harness.errors import UserMistake
-from harness.model import Change, Lock, Observation, Outcome, Repro
+from harness.model import Change, Observation, Outcome, Repro
+from harness.model.combination import ANY_SOURCE
 from harness.request.ends import day_end
 
 if TYPE_CHECKING:
@@ -82,7 +84,7 @@ class Upgrade:
             return evolve(
                 self._plain(Status.NOT_A_REGRESSION, (good_run, bad_run)), failing_at_both=asked.failing_at_both
             )
-        return self._groups(asked, good_run, bad_run)
+        return self._groups(asked, good_run, bad_run, self.good)
 
     def _check_different(self, good: World) -> None:
         if good.lock.diff(self.bad.lock):
@@ -145,12 +147,13 @@ class Upgrade:
 
     # -- groups and their culprits
 
-    def _groups(self, asked: Asked, good_run: Observation, bad_run: Observation) -> UpgradeAnswer:
-        good = self.good
-        if good is None:
-            raise UserMistake("say where it worked")
+    def _groups(self, asked: Asked, good_run: Observation, bad_run: Observation, good: World) -> UpgradeAnswer:
         repro = self.only(self.repro, asked.tests)
-        bad, held = self.bad, dict[str, str | None]()
+        bad = evolve(self.bad, sources={**good.sources, **self.bad.sources})
+        bad = evolve(bad, sources={name: version for name, version in bad.sources.items() if name != ANY_SOURCE})
+        if asked.tests:
+            asked = self._without_flaky(good_run, bad_run, good, repro)
+        held: dict[str, str | None] = {}
         answers: list[GroupAnswer] = []
         constraints: tuple[str, ...] = ()
         verified: Observation | None = None
@@ -160,12 +163,12 @@ class Upgrade:
             culprits = [culprit for group in found for culprit in group.culprits]
             if not culprits:
                 break
-            constraints = self._fewest(tuple(dict.fromkeys((*constraints, *_constraints(culprits)))), answers, asked)
+            constraints = tuple(dict.fromkeys((*constraints, *_constraints(culprits))))
             run = self.means.observe(
-                f"the newest world with {', '.join(constraints)}", self.bad.constrained(constraints, self.repro)
+                f"the newest world with {', '.join(constraints)}", bad.constrained(constraints, self.repro)
             )
             left = asked_between(good_run, run, self.means.prober.store.log, self.repro.signature)
-            if run.outcome.ran and not left.askings:
+            if run.outcome.ran and _passes(left, run):
                 verified = run
                 break
             new = {culprit.package: culprit.boundary.last_good for culprit in culprits}
@@ -186,6 +189,15 @@ class Upgrade:
         )
         return evolve(answer, sentence=sentence_of(answer))
 
+    def _without_flaky(self, good_run: Observation, bad_run: Observation, good: World, repro: Repro) -> Asked:
+        """The questions again after one more run of their tests at both ends."""
+        again = self.means.observe("the tests in question at the bad end", self.bad.itself(repro))
+        good_again = self.means.observe("the tests in question at the good end", good.itself(repro))
+        log_of = self.means.prober.store.log
+        return asked_between(
+            good_run, bad_run, log_of, self.repro.signature, good_again=(good_again,), bad_again=(again,)
+        )
+
     def _group(self, asking: Asking, bad: World, good: World, repro: Repro, held: Versions) -> GroupAnswer:
         """The culprits of one group, with `held` held back besides."""
         changes = {change.name: change for change in good.lock.diff(bad.lock) if change.name not in held}
@@ -202,11 +214,11 @@ class Upgrade:
         if back.shown is None:
             note = "with every package as it was at the good end the tests do not pass in the bad end's world"
             return GroupAnswer(asking.tests, asking.signature, Status.INCONCLUSIVE, note=note)
+        search = Search(self.means, asking, bad, good, units, order, repro, held)
         versions = {name: units[name].before for name in back.names}
-        culprits = [
-            self._culprit(asking, bad, good, units, order, repro, {**held, **versions}, name)
-            for name in sorted(back.names, key=order.index)
-        ]
+        culprits = culprits_of(search, sorted(back.names, key=order.index), versions)
+        for culprit in culprits:
+            self._found.setdefault(culprit.package, culprit)
         return GroupAnswer(asking.tests, asking.signature, Status.FOUND, tuple(_with_partners(culprits, units)))
 
     def _last_run(self, bad: World, repro: Repro) -> Observation:
@@ -223,71 +235,6 @@ class Upgrade:
                 if asking.stand(shown).standing is Standing.PASSES:
                     return HeldBack(frozenset({name}), shown, 1)
         return None
-
-    def _culprit(
-        self,
-        asking: Asking,
-        bad: World,
-        good: World,
-        units: Mapping[str, Change],
-        order: tuple[str, ...],
-        repro: Repro,
-        held: Versions,
-        name: str,
-    ) -> PackageCulprit:
-        """The release of one culprit, with all others held back."""
-        others = {other: version for other, version in held.items() if other != name}
-        strict = asking.signature is not None and not asking.signature.captured
-        boundary = find_boundary(self.means, bad, units[name], asking.stand, repro, others, is_strict=strict)
-        partners, forward = self._partners(asking, bad, good, units, order, repro, boundary, others)
-        culprit = PackageCulprit(
-            boundary, together_with=partners, moved=_moved(boundary), forward=forward,
-        )  # fmt: skip
-        self._found.setdefault(name, culprit)
-        return culprit
-
-    def _partners(
-        self,
-        asking: Asking,
-        bad: World,
-        good: World,
-        units: Mapping[str, Change],
-        order: tuple[str, ...],
-        repro: Repro,
-        boundary: Boundary,
-        others: Versions,
-    ) -> tuple[tuple[str, ...], Observation | None]:
-        """What a culprit breaks the tests only together with, where it alone does not break them in the good world."""
-        name = boundary.package
-        after = units[name].after
-        rest = tuple(
-            other for other in order if other != name and other not in others and units[other].after is not None
-        )
-        if after is None or not rest:
-            return (), None
-        older = evolve(good, as_of=bad.as_of, near=good.lock)
-        upgraded = {name: after}
-        run = self.means.observe(f"the good end with only {name} {after}", older.with_versions(upgraded, repro))
-        if asking.stand(run).standing is not Standing.PASSES:
-            return (), run
-        found = find_partners(self.means, older, units, rest, asking.stand, repro, upgraded)
-        return (tuple(sorted(found.names)) if found.shown is not None else ()), run
-
-    def _fewest(self, constraints: tuple[str, ...], answers: list[GroupAnswer], asked: Asked) -> tuple[str, ...]:
-        """Without those constraints that are not needed: a loosened one may need no companion any more."""
-        if len(constraints) < 2:
-            return constraints
-        alone = {constraint_of(group.culprits[0].boundary) for group in answers if len(group.culprits) == 1}
-        repro = self.only(self.repro, asked.tests)
-        kept = list(constraints)
-        for constraint in constraints:
-            if constraint in alone or len(kept) == 1:
-                continue
-            fewer = [other for other in kept if other != constraint]
-            run = self.means.observe(f"without {constraint}", self.bad.constrained(fewer, repro))
-            if all(asking.stand(run).standing is Standing.PASSES for asking in asked.askings):
-                kept = fewer
-        return tuple(kept)
 
 
 def _with_partners(culprits: list[PackageCulprit], units: Mapping[str, Change]) -> list[PackageCulprit]:
@@ -317,9 +264,9 @@ def _constraints(culprits: list[PackageCulprit]) -> list[str]:
     return found
 
 
-def _moved(boundary: Boundary) -> tuple[Change, ...]:
-    locks: list[Lock] = [side.lock for side in boundary.sides if side.lock is not None]
-    return locks[0].diff(locks[1]) if len(locks) == 2 else ()
+def _passes(left: Asked, run: Observation) -> bool:
+    """Whether nothing newly fails; a command as a whole must run to its end."""
+    return not left.askings and (bool(run.tests) or run.outcome is Outcome.COMPLETED)
 
 
 def _can_be_put_back(change: Change, bad: World) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 from datetime import UTC, datetime
@@ -20,6 +21,7 @@ from harness.planning.world import Asked, World, day_world, pinned_world, releas
 from harness.request.ends import End, EndKind, parse_end
 from harness.request.installed import installed_pins
 from harness.request.lockfiles import read_pins
+from harness.run.commands import only
 from harness.run.devices import choose_device
 from harness.terminal.upgrade import print_upgrade
 
@@ -137,7 +139,7 @@ def bisect_worlds(options: UpgradeOptions, place: Place, console: Console, watch
     try:
         with watching as watcher:  # type: ignore[attr-defined]
             means = Means(place.prober, pool, workshop.index, workshop.interpreter, watcher)
-            upgrade = Upgrade(means, options.repro, bad, good, worlds.of, _all_tests, options.subject)
+            upgrade = Upgrade(means, options.repro, bad, good, worlds.of, only_tests, options.subject)
             answer = upgrade.run()
     finally:
         pool.close()
@@ -151,8 +153,13 @@ def bisect_worlds(options: UpgradeOptions, place: Place, console: Console, watch
     sys.exit(answer.status.exit_code)
 
 
-def _all_tests(repro: Repro, tests: tuple[str, ...]) -> Repro:  # noqa: ARG001 - until single tests can be chosen
-    return repro
+def only_tests(repro: Repro, tests: tuple[str, ...]) -> Repro:
+    """The repro with its command restricted to some tests; as it is where that names none."""
+    if not tests:
+        return repro
+    argv = only(repro.argv, tests)
+    digest = hashlib.sha256("\0".join([repro.digest, *argv]).encode()).hexdigest()[:16]
+    return evolve(repro, argv=argv, digest=digest)
 
 
 def _write_constraints(answer: UpgradeAnswer, asked: Path | None, results: Path) -> Path | None:

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
+ANY_SOURCE = ":all:"  # in place of a project's name
+
+
 class Device(enum.StrEnum):
     """Where a repro runs."""
 
@@ -36,8 +39,8 @@ class Combination:
     `requirements` are PEP 508 strings in the order in which a user asks: of several ways to meet them a resolver takes
     the one with the newest release of the first. `holds` are requirements kept where the rest allows it; `near` is the
     id of a lock whose versions are kept where possible (None: the newest); `as_of` caps every upload time (None:
-    today's index); `prereleases` and `from_source` name projects; with `only_named` nothing but what the requirements
-    name is installed.
+    today's index); `prereleases` and `from_source` name projects (`ANY_SOURCE`: whatever has no wheel); with
+    `only_named` nothing but what the requirements name is installed.
     """
 
     python: str

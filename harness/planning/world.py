@@ -9,8 +9,10 @@ from attrs import evolve, field, frozen
 from packaging.requirements import Requirement
 from packaging.version import InvalidVersion, Version
 
+from harness.environment.pylock import is_source
 from harness.errors import UserMistake
 from harness.model import Combination, Device, Lock, Release, Repro, normalized_name
+from harness.model.combination import ANY_SOURCE
 from harness.probe import Probe
 from harness.request.ends import End, EndKind
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from harness.scheduling.probers import Probing
 
 Versions = Mapping[str, str | None]
+_NO_WHEEL = "no usable wheels"
 
 
 @frozen
@@ -54,7 +57,8 @@ class World:
     """One end with its lock: `requirements` and `as_of` are what it is resolved from when something of it is changed.
 
     `near` is the lock whose versions are then kept where possible: None for a day, which gives its own newest ones.
-    `told` are sentences on what could not be had as it was named.
+    `told` are sentences on what could not be had as it was named. `sources` are versions that may be built from source,
+    by project; `ANY_SOURCE` among them stands for all that have no wheel.
     """
 
     end: End
@@ -64,7 +68,8 @@ class World:
     as_of: datetime | None = None
     near: Lock | None = None
     told: tuple[str, ...] = ()
-    prereleases: tuple[str, ...] = field(default=())
+    prereleases: tuple[str, ...] = ()
+    sources: Versions = field(factory=dict)
 
     def itself(self, repro: Repro | None = None) -> Probe:
         """The probe of this world as it is."""
@@ -82,8 +87,24 @@ class World:
         requirements += [f"{name}=={pinned[name]}" for name in pinned if name in beside]
         combination = self.asked.combination(requirements, self.as_of, self.near)
         prereleases = {name for name, version in pinned.items() if _is_prerelease(version)}
-        combination = evolve(combination, prereleases=tuple({*self.prereleases, *prereleases}))
+        sources = [name for name, version in self.sources.items() if name == ANY_SOURCE or pinned.get(name) == version]
+        combination = evolve(
+            combination,
+            prereleases=tuple({*self.prereleases, *prereleases}),
+            from_source=(*self.asked.from_source, *sources),
+        )
         return Probe(repro, combination, self.near)
+
+    def near_versions(self, versions: Versions, kept: Versions, repro: Repro, prober: Probing) -> Probe:
+        """The probe with some packages at other versions, and of those `kept` as many as these allow."""
+        rest = {name: version for name, version in kept.items() if name not in versions}
+        probe = self.with_versions({**rest, **versions}, repro)
+        for left_out in (*([name] for name in rest), list(rest)) if rest else ():
+            if prober.resolve(probe).lock is not None:
+                break
+            fewer = {name: version for name, version in rest.items() if name not in left_out}
+            probe = self.with_versions({**fewer, **versions}, repro)
+        return probe
 
     def constrained(self, constraints: Sequence[str], repro: Repro) -> Probe:
         """The probe of the newest world that meets some constraints."""
@@ -96,6 +117,15 @@ def day_world(end: End, asked: Asked, prober: Probing) -> World:
     """What the resolver gave on a day. Raises `UserMistake` where it gave nothing."""
     combination = asked.combination(asked.requirements, end.moment)
     resolution = prober.resolve(Probe(asked.repro, combination))
+    if resolution.lock is None and _NO_WHEEL in resolution.words:
+        combination = evolve(combination, from_source=(*combination.from_source, ANY_SOURCE))
+        from_source = prober.resolve(Probe(asked.repro, combination))
+        if from_source.lock is not None:
+            built = [pin for pin in from_source.lock.pins if is_source(pin.wheel)]
+            names = ", ".join(f"{pin.name} {pin.version}" for pin in built)
+            told = f"{end.text}: no wheel for Python {asked.python}, so built from source: {names}"
+            sources: Versions = {ANY_SOURCE: None, **{pin.name: pin.version for pin in built}}
+            return World(end, asked, from_source.lock, asked.requirements, end.moment, told=(told,), sources=sources)
     if resolution.lock is None:
         raise UserMistake(
             f"nothing can be installed as of {end.text}: {resolution.words}",
