@@ -23,11 +23,13 @@ from harness.environment.passing import is_lasting
 from harness.environment.uv import is_out_of_space
 from harness.errors import NoSpace
 from harness.model import Device, Lock, Observation, Outcome, Repro
+from harness.run.logs import read_log
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SCHEMA = 1
+_PIECE = 1 << 20
 
 # All that can be wrong with a record that something else wrote, or half wrote.
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, cattrs.BaseValidationError)
@@ -129,14 +131,20 @@ class Store:
         return path
 
     def log(self, observation: Observation) -> str:
-        """All that a run printed; empty if it was not kept."""
+        """All that was kept of what a run printed; of a damaged log as much as can be read."""
         if not observation.log:
             return ""
+        return read_log(self.root / observation.log)
+
+    def has_log(self, observation: Observation) -> bool:
+        """Whether all that a run printed can still be read."""
         try:
-            with gzip.open(self.root / observation.log, "rt", encoding="utf-8", errors="replace") as file:
-                return file.read()
+            with gzip.open(self.root / observation.log) as file:
+                while file.read(_PIECE):
+                    pass
         except (OSError, EOFError, zlib.error):
-            return ""
+            return False
+        return True
 
     def write(self, name: str, text: str) -> Path:
         """Write a text file of this folder (`name`: its relative path), whole or not at all. Raises `NoSpace`."""

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 from attrs import field, frozen
 from packaging.version import InvalidVersion, Version
 
-from harness.bisect.held_back import Told
 from harness.errors import UnknownProject
+from harness.events import LevelBegan, Progress
 from harness.model import Judgement, Observation, Release, Repro, Verdict
 from harness.model.culprit import Level
 from harness.model.step import Step
-from harness.scheduling.loop import Engine
 from harness.search import Bisection, Trial
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ def find_boundary(
     )
     search = _Search(means, bad, change.name, releases, stand, repro, held)
     told = f"{len(versions)} releases of {change.name} from {versions[0]} to {versions[-1]}: which broke it?"
-    means.watcher.level(Level.RELEASE, told)
+    means.reporter.report(LevelBegan(Level.RELEASE, told))
     result = search.run(0, len(versions) - 1, judged_by)
     if result.last_good is None or result.first_bad is None:
         suspects = tuple(versions[position] for position in result.suspects)
@@ -147,8 +146,10 @@ class _Search:
             )
             return judgement
 
-        told = Told(self._means, self._label, lambda: f"at most {search.remaining()} more")  # type: ignore[arg-type]
-        Engine(self._means.prober, self._means.lanes, self._probe, judged, told).drive(search)  # type: ignore[arg-type]
+        def progress() -> Progress:
+            return Progress(states=search.states, left=search.remaining())
+
+        self._means.engine(self._probe, self._label, judged, progress).drive(search)
         return search.result
 
     def _probe(self, trial: Trial) -> Probe:

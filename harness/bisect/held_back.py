@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from attrs import define, field, frozen
 
 from harness.culprit.counterfactual import listed
+from harness.events import Judged, LevelBegan, Progress, Reporter, Started
 from harness.model import Change, Judgement, Observation, Repro, Verdict, normalized_name
 from harness.model.culprit import Level
-from harness.scheduling.loop import Engine, Watcher
+from harness.probe import Judge, Probe
+from harness.scheduling.loop import Engine
 from harness.search import FewestChanges
 
 if TYPE_CHECKING:
     from harness.bisect.standing import Stand
-    from harness.culprit.reduction import LevelWatcher
     from harness.environment import Index, Interpreter
     from harness.model import RaisedException
     from harness.planning.world import Versions, World
-    from harness.probe import Probe
     from harness.scheduling.lanes import Lanes
     from harness.scheduling.probers import Probing
 
+C = TypeVar("C")
 Candidate = frozenset[str]
 
 
@@ -32,6 +33,10 @@ class Count:
     """How many probes were run now, and not answered by the store."""
 
     ran_now: int = 0
+
+    def add(self, observation: Observation, *, cached: bool) -> None:
+        """Count one probe."""
+        self.ran_now += not cached and observation.outcome.ran
 
 
 @frozen
@@ -42,19 +47,33 @@ class Means:
     lanes: Lanes
     index: Index
     interpreter: Interpreter
-    watcher: LevelWatcher
+    reporter: Reporter
     count: Count = field(factory=Count)
 
-    def observe(self, label: str, probe: Probe) -> Observation:
-        """One run by itself."""
-        self.watcher.trying(label)
+    def observe(self, label: str, probe: Probe, stand: Stand | None = None) -> Observation:
+        """One run by itself; `stand` says how its verdict is told."""
+        self.reporter.report(Started(label))
         prepared = self.prober.prepare(probe)
         observation = self.prober.execute(prepared)
-        ran = not prepared.cached and observation.outcome.ran
-        self.count.ran_now += ran
-        judgement = Judgement(Verdict.SKIP, observation.detail)
-        self.watcher.tried(label, judgement, observation, cached=prepared.cached, left="one run")
+        self.count.add(observation, cached=prepared.cached)
+        judgement = stand(observation).strict if stand is not None else Judge(None, self.prober.store)(observation)
+        self.reporter.report(Judged(label, judgement, observation, cached=prepared.cached))
         return observation
+
+    def engine(
+        self,
+        probe_of: Callable[[C], Probe],
+        label_of: Callable[[C], str],
+        judge: Callable[[C, Observation], Judgement],
+        progress: Callable[[], Progress],
+    ) -> Engine[C]:
+        """The one loop over candidates of some kind, which counts what it runs."""
+
+        def judged(candidate: C, observation: Observation, cached: bool) -> Judgement:
+            self.count.add(observation, cached=cached)
+            return judge(candidate, observation)
+
+        return Engine(self.prober, self.lanes, probe_of, label_of, judged, self.reporter, progress)
 
 
 @frozen
@@ -84,7 +103,7 @@ def find_held_back(
         return bad.with_versions({**held, **{name: changes[name].before for name in names}}, repro)
 
     told = f"{len(order)} packages changed: which must be held back for the tests to pass?"
-    means.watcher.level(Level.PACKAGE, told)
+    means.reporter.report(LevelBegan(Level.PACKAGE, told))
     return _search(means, order, probe_of, stand, Verdict.GOOD, lambda names: f"held back: {listed(sorted(names))}")
 
 
@@ -102,9 +121,8 @@ def find_partners(
     def probe_of(names: Candidate) -> Probe:
         return good.with_versions({**upgraded, **{name: changes[name].after for name in names}}, repro)
 
-    means.watcher.level(
-        Level.PACKAGE, f"{listed(upgraded)} alone does not make the tests fail: what must come with it?"
-    )
+    told = f"{listed(upgraded)} alone does not make the tests fail: what must come with it?"
+    means.reporter.report(LevelBegan(Level.PACKAGE, told))
     return _search(means, order, probe_of, stand, Verdict.BAD, lambda names: f"upgraded too: {listed(sorted(names))}")
 
 
@@ -123,35 +141,18 @@ def _search(
         seen[names] = observation
         return stand(observation).strict
 
-    told = Told(means, label_of, lambda: f"at most {search.remaining()} more")
-    Engine(means.prober, means.lanes, probe_of, judged, told).drive(search)
+    means.engine(
+        probe_of,
+        label_of,
+        judged,
+        lambda: Progress(candidates=len(order), tried=search.result.runs),
+    ).drive(search)
     result = search.result
     if not result.shown:  # all of them: taken to be enough until now
         judgement = judged(result.needed, means.observe(label_of(result.needed), probe_of(result.needed)))
         if judgement.verdict is not flipped:
             return HeldBack(result.needed, None, result.runs + 1)
     return HeldBack(result.needed, seen[result.needed], result.runs)
-
-
-class Told(Watcher[Candidate]):
-    """Passes on what the engine tells of candidates of any kind, and counts what was run now."""
-
-    def __init__(self, means: Means, label_of: Callable[[Candidate], str], left: Callable[[], str]) -> None:
-        self._means = means
-        self._label_of = label_of
-        self._left = left
-
-    def preparing(self, candidate: Candidate) -> None:
-        """Nothing to pass on."""
-
-    def running(self, candidate: Candidate) -> None:
-        """A lane has started a candidate."""
-        self._means.watcher.trying(self._label_of(candidate))
-
-    def told(self, candidate: Candidate, judgement: Judgement, observation: Observation, *, cached: bool) -> None:
-        """A candidate was judged."""
-        self._means.count.ran_now += not cached and observation.outcome.ran
-        self._means.watcher.tried(self._label_of(candidate), judgement, observation, cached=cached, left=self._left())
 
 
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*[A-Za-z0-9]|[A-Za-z]")

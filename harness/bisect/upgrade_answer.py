@@ -10,19 +10,11 @@ from harness.bisect.answer import Status
 from harness.bisect.boundary import Boundary
 from harness.model import Change, Observation, Signature
 from harness.model.culprit import Culprit
+from harness.model.evidence import Evidence
 from harness.model.signature import given_parts
 
 if TYPE_CHECKING:
     from harness.request.ends import End
-
-
-@frozen
-class Evidence:
-    """What points at a culprit and proves nothing: its kind ("removed-name"), the name, and a sentence."""
-
-    kind: str
-    name: str
-    sentence: str = ""
 
 
 @frozen
@@ -65,7 +57,7 @@ class PackageCulprit:
             "files": list(finest.files) if finest is not None else [],
             "regions": [_region(region) for region in finest.regions] if finest is not None else [],
             "commit": None,
-            "evidence": [{"kind": e.kind, "name": e.name, "sentence": e.sentence} for e in self.evidence],
+            "evidence": [{"kind": e.kind, "name": e.name, "text": e.text} for e in self.evidence],
             "proved": self.is_proved,
             "observations": [side.key for side in self.boundary.sides],
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from pathlib import Path
@@ -9,24 +10,21 @@ from pathlib import Path
 import click
 from attrs import evolve
 from rich.console import Console
-from rich.text import Text
 
 from harness.bisect.investigate import investigate
 from harness.cli.lane_options import lane_options, open_place
 from harness.cli.project_options import ChosenProject, chosen_command, project_options
 from harness.cli.report import keep_and_report
-from harness.cli.upgrade import UpgradeOptions, bisect_worlds, read_ends
-from harness.cli.watching import short, typed_words, watching
+from harness.cli.repro_options import required_python, short, typed_words
+from harness.cli.upgrade import UpgradeOptions, bisect_worlds, read_ends, tell_upgrade
 from harness.cli.wiring import open_workshop, resource_options, shared_options
-from harness.errors import UserMistake
 from harness.model import normalized_name
 from harness.model.culprit import Level
 from harness.planning.plan import make_plan
 from harness.request.project import Projects
 from harness.request.question import Question
 from harness.run.devices import choose_device
-from harness.run.lease import say_nothing
-from harness.terminal import print_answer, told_on
+from harness.terminal import print_answer, reporting
 
 
 @click.command()
@@ -56,6 +54,7 @@ from harness.terminal import print_answer, told_on
     show_default=True,
     help="How closely to look for what of the change made the difference.",
 )
+@click.option("--git", default="", metavar="PATH|URL|auto", help="SUBJECT's repository, to go down to the commit.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON on stdout, and nothing else there.")
 @lane_options
 @shared_options
@@ -75,6 +74,7 @@ def bisect(
     pre: bool,
     confirm: int,
     depth: str,
+    git: str,
     as_json: bool,
     lanes: int | None,
     scheduler: str | None,
@@ -107,58 +107,56 @@ def bisect(
     harness bisect peft --run "pytest -x tests/test_lora.py" --with pytest
     """
     ends = read_ends(good, bad, subject)
-    console = Console(stderr=True)
-    workshop = open_workshop(
-        results_folder,
-        python=python,
-        pass_env=pass_env,
-        from_source=from_source,
-        capability=capability,
-        torch_backend=torch_backend,
-        gpu_wait=gpu_wait,
-        max_disk=max_disk,
-        tell=say_nothing if as_json else told_on(console),
-    )
-    opened = open_place(workshop, lanes, scheduler, lambda told: console.print(Text(told), soft_wrap=True))
-    place = click.get_current_context().with_resource(opened)
-    projects = Projects(workshop.prober.workspace, workshop.prober.builder.uv, workshop.interpreter)
-    chosen_project = ChosenProject(project, extras, groups, unpin)
-    asked = chosen_command(repro, run, subject, params, with_, chosen_project, projects)
+    with reporting(Console(stderr=True), quiet=as_json) as reporter:
+        workshop = open_workshop(
+            results_folder,
+            python=python,
+            pass_env=pass_env,
+            from_source=from_source,
+            capability=capability,
+            torch_backend=torch_backend,
+            gpu_wait=gpu_wait,
+            max_disk=max_disk,
+            requires_python=required_python(repro, run, subject),
+            reporter=reporter,
+        )
+        place = click.get_current_context().with_resource(open_place(workshop, lanes, scheduler, reporter))
+        projects = Projects(workshop.prober.workspace, workshop.prober.builder.uv, workshop.interpreter)
+        asked = chosen_command(
+            repro, run, subject, params, with_, ChosenProject(project, extras, groups, unpin), projects
+        )
+        if ends is not None:
+            options = UpgradeOptions(
+                ends, asked.repro, asked.told, normalized_name(subject or ""), asked.with_, hold, device, from_source,
+                constraints, as_json,
+            )  # fmt: skip
+            found = bisect_worlds(options, place, reporter)
+        else:
+            question = Question(
+                subject=subject or "",
+                repro=asked.repro,
+                good=good,
+                bad=bad,
+                find_fix=find_fix,
+                with_=asked.with_,
+                hold=hold,
+                as_of=as_of,
+                prereleases=pre,
+                python=python,
+                device=device,
+                confirm=confirm,
+                from_source=from_source,
+                typed=typed_words(repro, run, params),
+                git=git,
+            )
+            chosen, why = choose_device(device, question.repro.device, place.gpus)
+            plan = make_plan(question, index=workshop.index, interpreter=workshop.interpreter, device=chosen)
+            plan = evolve(plan, choices=(*plan.choices, *asked.told, f"{why} (--device changes it)"))
+            with contextlib.closing(place.open_lanes(chosen)) as pool:
+                answer = investigate(plan, place.prober, pool, workshop.index, reporter, Level(depth))
     if ends is not None:
-        options = UpgradeOptions(
-            ends, asked.repro, asked.told, normalized_name(subject or ""), asked.with_, hold, device, from_source,
-            constraints, as_json,
-        )  # fmt: skip
-        bisect_worlds(options, place, console, watching(console, quiet=as_json))
-    if subject is None:
-        raise UserMistake("say which package", hint="or between which days: --good DAY --bad DAY")
-    for told in () if as_json else asked.told:
-        console.print(f"  {told}", markup=False, highlight=False, soft_wrap=True)
-    question = Question(
-        subject=subject,
-        repro=asked.repro,
-        good=good,
-        bad=bad,
-        find_fix=find_fix,
-        with_=asked.with_,
-        hold=hold,
-        as_of=as_of,
-        prereleases=pre,
-        python=python,
-        device=device,
-        confirm=confirm,
-        from_source=from_source,
-        typed=typed_words(repro, run, params),
-    )
-    chosen, why = choose_device(device, question.repro.device, place.gpus)
-    plan = make_plan(question, index=workshop.index, interpreter=workshop.interpreter, device=chosen)
-    plan = evolve(plan, choices=(*plan.choices, f"{why} (--device changes it)"))
-    pool = place.open_lanes(chosen)
-    try:
-        with watching(console, quiet=as_json) as watcher:
-            answer = investigate(plan, place.prober, pool, workshop.index, watcher, Level(depth))
-    finally:
-        pool.close()
+        tell_upgrade(found, options, workshop.store.root)
+        sys.exit(found.status.exit_code)
     reports = keep_and_report(workshop.store, plan, answer, pass_env)
     if as_json:
         click.echo(json.dumps(answer.as_json(), indent=1))

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.environment.index import check_project_name
 from harness.errors import UserMistake
 from harness.matrix.running import era_of
 from harness.model.repro import Repro, command_repro
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 def chosen_repro(repro: str | None, run: str | None, subject: str | None, params: tuple[str, ...]) -> Repro:
     """The repro that the options name, with its parameters. Raises `UserMistake` and `BadRepro`."""
+    if subject is not None:
+        check_project_name(subject)
     if repro and run:
         raise UserMistake("--repro and --run exclude each other; give one")
     if run:
@@ -35,9 +38,26 @@ def chosen_repro(repro: str | None, run: str | None, subject: str | None, params
     return found.with_params(parameters(params))
 
 
+def required_python(repro: str | None, run: str | None, subject: str | None) -> str | None:
+    """What the repro that the options name says of its interpreter; nothing for a command."""
+    return None if run or not (repro or subject) else chosen_repro(repro, None, subject, ()).requires_python
+
+
 def parameters(params: Sequence[str]) -> dict[str, Any]:
     """What `--param` gives. Raises `UserMistake`."""
     return dict(_parameter(text) for text in params)
+
+
+def typed_words(repro: str | None, run: str | None, params: tuple[str, ...]) -> tuple[str, ...]:
+    """The words that name the repro, to be typed again."""
+    words = ["--repro", repro] if repro else ["--run", run] if run else []
+    words += [word for param in params for word in ("--param", param)]
+    return tuple(map(shlex.quote, words))
+
+
+def short(path: Path) -> Path:
+    """A path as seen from the working directory, where it lies below it."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def one_date(as_of: str | None, pinned: Sequence[str], index: Index) -> datetime | None:
@@ -58,7 +78,7 @@ def _parameter(text: str) -> tuple[str, Any]:
         raise UserMistake(f"--param takes NAME=VALUE, not {text!r}")
     try:
         return name, json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return name, value
 
 

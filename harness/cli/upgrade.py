@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from attrs import evolve, frozen
+from packaging.requirements import Requirement
 
 from harness.bisect.held_back import Means
 from harness.bisect.upgrade import Upgrade
+from harness.cli.repro_options import short
 from harness.errors import NoSpace, UserMistake
+from harness.events import SearchBegan
 from harness.model import Repro, normalized_name
 from harness.planning.plan import merged_requirements
 from harness.planning.world import Asked, World, day_world, pinned_world, release_world
@@ -26,11 +29,10 @@ from harness.run.devices import choose_device
 from harness.terminal.upgrade import print_upgrade
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from harness.bisect.upgrade_answer import UpgradeAnswer
     from harness.cli.lane_options import Place
     from harness.environment import Index, Interpreter
+    from harness.events import Reporter
     from harness.scheduling.probers import Probing
 
 _TODAY = "today"
@@ -117,12 +119,12 @@ class UpgradeOptions:
     as_json: bool = False
 
 
-def bisect_worlds(options: UpgradeOptions, place: Place, console: Console, watching: object) -> None:
-    """Ask the question, print the answer, write the constraints, and leave with its exit code."""
+def bisect_worlds(options: UpgradeOptions, place: Place, reporter: Reporter) -> UpgradeAnswer:
+    """Answer a question between worlds. Raises `UserMistake`, `Interrupted`, `NoNetwork`, `NoSpace`."""
     workshop = place.workshop
     device, why = choose_device(options.device, options.repro.device, place.gpus)
     requirements = merged_requirements(options.repro.dependencies, options.with_)
-    if options.subject and options.subject not in {normalized_name(r.split("[")[0]) for r in requirements}:
+    if options.subject and options.subject not in {normalized_name(Requirement(text).name) for text in requirements}:
         requirements = (*requirements, options.subject)
     if not requirements and options.ends.bad.kind is EndKind.DAY:
         raise UserMistake(
@@ -131,26 +133,24 @@ def bisect_worlds(options: UpgradeOptions, place: Place, console: Console, watch
         )
     asked = Asked(options.repro, workshop.interpreter.version, requirements, options.hold, device, options.from_source)
     worlds = Worlds(asked, place.prober, workshop.index, workshop.interpreter, options.subject)
-    for text in (*options.told, f"{why} (--device changes it)"):
-        if not options.as_json:
-            console.print(f"  {text}", markup=False, highlight=False, soft_wrap=True)
-    good, bad = worlds.both(options.ends)
-    pool = place.open_lanes(device)
-    try:
-        with watching as watcher:  # type: ignore[attr-defined]
-            means = Means(place.prober, pool, workshop.index, workshop.interpreter, watcher)
-            upgrade = Upgrade(means, options.repro, bad, good, worlds.of, only_tests, options.subject)
-            answer = upgrade.run()
-    finally:
-        pool.close()
+    good, bad = options.ends.good, options.ends.bad
+    headline = f"looking for what broke {options.repro.name}: {good.text if good else 'weeks before'} to {bad.text}"
+    reporter.report(SearchBegan(headline, (*options.told, f"{why} (--device changes it)")))
+    good_world, bad_world = worlds.both(options.ends)
+    with contextlib.closing(place.open_lanes(device)) as pool:
+        means = Means(place.prober, pool, workshop.index, workshop.interpreter, reporter)
+        return Upgrade(means, options.repro, bad_world, good_world, worlds.of, only_tests, options.subject).run()
+
+
+def tell_upgrade(answer: UpgradeAnswer, options: UpgradeOptions, results: Path) -> None:
+    """Print the answer and write its constraints. Raises `NoSpace`."""
+    written = _write_constraints(answer, options.constraints, results)
     if options.as_json:
         click.echo(json.dumps(answer.as_json(), indent=1))
-    else:
-        print_upgrade(answer, str(workshop.store.root))
-    written = _write_constraints(answer, options.constraints, workshop.store.root)
-    if written is not None and not options.as_json:
-        click.echo(f"  constraints: {written}")
-    sys.exit(answer.status.exit_code)
+        return
+    print_upgrade(answer, str(short(results)))
+    if written is not None:
+        click.echo(f"  constraints: {short(written)}")
 
 
 def only_tests(repro: Repro, tests: tuple[str, ...]) -> Repro:

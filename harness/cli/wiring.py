@@ -22,20 +22,31 @@ from harness.environment import (
 )
 from harness.environment.place import check_ours
 from harness.errors import UserMistake
+from harness.events import SILENT, Reporter
 from harness.model.size import parse_size
 from harness.probe import Prober
 from harness.run.devices import Gpu, find_gpus, of_one_kind
-from harness.run.lease import DEFAULT_WAIT_S, say_nothing
+from harness.run.lease import DEFAULT_WAIT_S
 from harness.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+
+class _Folder(click.Path):
+    """A folder that has a name: click reads an empty text as the working directory."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("an empty text names no folder", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 results_option = click.option(
     "--results",
     "results_folder",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=lambda: os.environ.get("HARNESS_RESULTS", "results"),
+    type=_Folder(path_type=Path, file_okay=False),
+    default=lambda: os.environ.get("HARNESS_RESULTS") or "results",
     show_default="results, or HARNESS_RESULTS",
     help="Folder of the records; what is in it is not run again.",
 )
@@ -63,9 +74,11 @@ def open_workshop(
     environment: Path | None = None,
     gpu_wait: float = DEFAULT_WAIT_S,
     max_disk: int | None = None,
-    tell: Callable[[str], None] = say_nothing,
+    reporter: Reporter = SILENT,
+    requires_python: str | None = None,
 ) -> Workshop:
-    """Wire the parts; `environment` is a folder of the user's to build in, `tell` hears what one should know meanwhile.
+    """Wire the parts; `environment` is a folder of the user's to build in, `reporter` gets notes meanwhile;
+    `requires_python` is what a repro says of its interpreter.
 
     Raises `UserMistake` where there is no such Python, or the folder holds something else.
     """
@@ -74,7 +87,7 @@ def open_workshop(
     workspace = Workspace.default()
     settings = read_pip_settings()
     uv = Uv(settings, extra_environment={"UV_TORCH_BACKEND": torch_backend} if torch_backend else {})
-    interpreter = find_interpreter(python, uv)
+    interpreter = find_interpreter(python, uv, needs=requires_python)
     index = Index(settings, workspace.index)
     store = Store(results_folder.absolute())
     gpus = find_gpus(os.environ)
@@ -87,7 +100,7 @@ def open_workshop(
             workspace,
             from_source=from_source,
             at=environment,
-            room=Room(workspace, max_disk or _limit_of_disk(), tell),
+            room=Room(workspace, max_disk or _limit_of_disk(), reporter),
             size_of=index.size_of,
         ),
         workspace=workspace,
@@ -96,7 +109,7 @@ def open_workshop(
         capability=capability,
         invoked_from=Path.cwd(),
         gpu_wait=gpu_wait,
-        tell=tell,
+        reporter=reporter,
     )
     return Workshop(store, index, interpreter, prober, gpus)
 

@@ -21,6 +21,8 @@ from harness.environment import (
     foreign_lock,
 )
 from harness.environment.cleaning import discard
+from harness.environment.interpreter import meets
+from harness.events import SILENT, Reporter
 from harness.model import Device, Lock, Observation, Outcome
 from harness.probe.asked import Prepared, Probe
 from harness.probe.observing import (
@@ -31,12 +33,12 @@ from harness.probe.observing import (
     unresolvable_key,
 )
 from harness.run.devices import unavailable
-from harness.run.lease import DEFAULT_NEED, DEFAULT_WAIT_S, GpuPool, NoGpu, say_nothing
+from harness.run.lease import DEFAULT_NEED, DEFAULT_WAIT_S, GpuPool, NoGpu
 from harness.run.runner import Job, run_repro
 from harness.store import StoredResolution, is_kept
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from harness.environment import Builder, Resolver, Workspace
     from harness.run.devices import Gpu
@@ -48,7 +50,7 @@ class Prober:
     """Joins resolver, builder, runner and store.
 
     `gpus` are those that runs on CUDA may be given, all of one kind; `gpu_wait` is how many seconds a run waits for
-    memory on one; `invoked_from` is where relative paths of a command start; `tell` hears what a user should know
+    memory on one; `invoked_from` is where relative paths of a command start; `reporter` gets what a user should know
     while it goes on.
     """
 
@@ -61,7 +63,7 @@ class Prober:
     capability: str = "8.6"
     invoked_from: Path = field(factory=Path.cwd)
     gpu_wait: float = DEFAULT_WAIT_S
-    tell: Callable[[str], None] = say_nothing
+    reporter: Reporter = SILENT
 
     def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
         """The lock of a probe, from the store if this was asked before."""
@@ -82,13 +84,16 @@ class Prober:
         kept = self.store.get_resolution(probe.combination.resolution_key)
         if kept is None:
             return None
-        return self.store.get(self.key(probe, kept.lock) if kept.lock else unresolvable_key(probe))
+        return self._kept(probe, self.key(probe, kept.lock) if kept.lock else unresolvable_key(probe))
 
     def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
         """Lock and environment of a probe, or the observation that answers it without a run."""
+        begun = time.monotonic()
+        if (why := _wrong_python(probe)) is not None:
+            refused = self._unrun(probe, unresolvable_key(probe), Outcome.UNRESOLVABLE, why, None, begun, keep=False)
+            return Prepared(probe, refused.key, observation=refused)
         if probe.lock is not None:
             return self.prepare_lock(probe, probe.lock, cancel=cancel)
-        begun = time.monotonic()
         resolution = self.resolve(probe, cancel=cancel)
         if resolution.lock is None:
             key = unresolvable_key(probe)
@@ -134,7 +139,7 @@ class Prober:
     def look_up(self, probe: Probe, lock: Lock, *, drift: tuple[str, ...] = (), begun: float) -> Prepared:
         """A probe whose lock is known, with its answer if that takes no environment; nothing is built."""
         key = self.key(probe, lock)
-        if (kept := self.store.get(key)) is not None:
+        if (kept := self._kept(probe, key)) is not None:
             return Prepared(probe, key, observation=kept, cached=True)
         if (why := unavailable(probe.combination.device, self.gpus)) is not None:
             missing = self._unrun(probe, key, Outcome.NO_DEVICE, why, lock, begun, keep=False)
@@ -143,7 +148,7 @@ class Prober:
 
     def prepare_in(self, python: str, probe: Probe) -> Prepared:
         """A probe in an environment that already exists, as it is."""
-        interpreter = find_interpreter(python, self.builder.uv)
+        interpreter = find_interpreter(python, self.builder.uv, needs=probe.repro.requires_python)
         lock = foreign_lock(interpreter)
         return Prepared(probe, self.key(probe, lock), environment=Environment(interpreter.path, lock))
 
@@ -170,7 +175,7 @@ class Prober:
         if probe.combination.device is not Device.CUDA or not self.gpus:
             yield None
             return
-        pool = GpuPool(self.gpus, self.workspace.locks, self.gpu_wait, self.tell)
+        pool = GpuPool(self.gpus, self.workspace.locks, self.gpu_wait, self.reporter)
         with pool.lease(probe.repro.gpu_memory or DEFAULT_NEED, cancel) as device:
             yield device
 
@@ -212,6 +217,17 @@ class Prober:
         self.store.put(observation)
         return observation
 
+    def _kept(self, probe: Probe, key: str) -> Observation | None:
+        """What the store has, unless its log is needed to judge it and can't be read any more: then it is run again."""
+        kept = self.store.get(key)
+        if kept is None or not kept.outcome.ran or not kept.log:
+            return kept
+        signature = probe.repro.signature
+        if signature is not None and signature.output is None:
+            return kept
+        is_missed = signature is not None or self.store.log_path(key).exists()
+        return kept if self.store.has_log(kept) or not is_missed else None
+
     def key(self, probe: Probe, lock: Lock) -> str:
         """The address in the store of what a probe with this lock comes to here."""
         return probe_key(probe, lock, gpus=self.gpus, capability=self.capability)
@@ -232,3 +248,9 @@ class Prober:
         if keep:
             self.store.put(observation)
         return observation
+
+
+def _wrong_python(probe: Probe) -> str | None:
+    """Why the repro can't run with the interpreter of its combination, None where it can."""
+    needs, python = probe.repro.requires_python, probe.combination.python
+    return None if meets(needs, python) else f"the repro requires Python {needs}, this is {python}"
