@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 from attrs import evolve
 from rich.console import Console
 
-from harness.bisect.investigate import investigate
-from harness.cli.lane_options import lane_options, open_place
-from harness.cli.project_options import ChosenProject, chosen_command, project_options
-from harness.cli.report import keep_and_report
-from harness.cli.repro_options import required_python, short, typed_words
-from harness.cli.upgrade import UpgradeOptions, bisect_worlds, read_ends, tell_upgrade
-from harness.cli.wiring import open_workshop, resource_options, shared_options
+from harness.bisect.ask_upgrade import UpgradeQuestion, ask_upgrade
+from harness.bisect.investigate import ask
+from harness.cli.constraints_file import write_constraints
+from harness.cli.options import json_option, repro_options, settings_options
+from harness.cli.paths import print_reports, short
+from harness.cli.project_options import project_options
 from harness.model import normalized_name
 from harness.model.culprit import Level
-from harness.planning.plan import make_plan
+from harness.report.answer.keeping import keep_and_report
+from harness.request.chosen_command import ChosenProject, chosen_command
+from harness.request.chosen_repro import required_python, typed_words
+from harness.request.ends import read_ends
 from harness.request.project import Projects
 from harness.request.question import Question
-from harness.run.devices import choose_device
+from harness.session import open_session
+from harness.settings import Group, Settings
 from harness.terminal import print_answer, reporting
+from harness.terminal.upgrade import print_upgrade
 
 
 @click.command()
 @click.argument("subject", required=False)
-@click.option("--repro", metavar="NAME|PATH", help="Repro to run [default: the one that names the subject].")
-@click.option("--run", metavar="COMMAND", help="Command to run instead: exit code 0 is good, 125 skip, else it failed.")
+@repro_options
 @click.option(
     "--good",
     metavar="END",
@@ -39,7 +42,7 @@ from harness.terminal import print_answer, reporting
 @click.option("--bad", metavar="END", help="Where it fails [default: the repro's, else the newest].")
 @project_options
 @click.option("--find-fix", is_flag=True, help="Find the release that fixed it: good is newer than bad.")
-@click.option("--pre", is_flag=True, help="Try pre-releases of the subject too.")
+@click.option("--pre", "prereleases", is_flag=True, help="Try pre-releases of the subject too.")
 @click.option(
     "--confirm",
     type=click.IntRange(0, 20),
@@ -47,50 +50,27 @@ from harness.terminal import print_answer, reporting
     show_default=True,
     help="Run both sides of the change this often again.",
 )
+@click.option("--git", default="", metavar="PATH|URL|auto", help="SUBJECT's repository, to go down to the commit.")
 @click.option(
     "--depth",
     type=click.Choice([level.value for level in Level]),
     default=Level.REGION.value,
     show_default=True,
-    help="How closely to look for what of the change made the difference.",
+    help="How deep to go: " + ", ".join(level.value for level in Level) + ".",
 )
-@click.option("--git", default="", metavar="PATH|URL|auto", help="SUBJECT's repository, to go down to the commit.")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON on stdout, and nothing else there.")
-@lane_options
-@shared_options
-@resource_options
+@json_option("the answer as JSON")
+@settings_options(Group.LANES, Group.QUESTION, Group.RUNS, Group.LIMITS)
 def bisect(
     subject: str | None,
     repro: str | None,
     run: str | None,
     good: str | None,
     bad: str | None,
-    project: Path | None,
-    extras: tuple[str, ...],
-    groups: tuple[str, ...],
-    unpin: bool,
     constraints: Path | None,
-    find_fix: bool,
-    pre: bool,
-    confirm: int,
     depth: str,
-    git: str,
     as_json: bool,
-    lanes: int | None,
-    scheduler: str | None,
-    with_: tuple[str, ...],
-    hold: tuple[str, ...],
-    python: str | None,
-    as_of: str | None,
-    device: str,
-    capability: str,
-    params: tuple[str, ...],
-    pass_env: tuple[str, ...],
-    from_source: tuple[str, ...],
-    torch_backend: str | None,
-    results_folder: Path,
-    gpu_wait: float,
-    max_disk: int | None,
+    settings: Settings,
+    **more: Any,
 ) -> None:
     """Find the release of SUBJECT that broke a repro, or of whatever package did.
 
@@ -106,62 +86,42 @@ def bisect(
     harness bisect transformers --find-fix --bad 4.57.6
     harness bisect peft --run "pytest -x tests/test_lora.py" --with pytest
     """
-    ends = read_ends(good, bad, subject)
-    with reporting(Console(stderr=True), quiet=as_json) as reporter:
-        workshop = open_workshop(
-            results_folder,
-            python=python,
-            pass_env=pass_env,
-            from_source=from_source,
-            capability=capability,
-            torch_backend=torch_backend,
-            gpu_wait=gpu_wait,
-            max_disk=max_disk,
-            requires_python=required_python(repro, run, subject),
-            reporter=reporter,
-        )
-        place = click.get_current_context().with_resource(open_place(workshop, lanes, scheduler, reporter))
-        projects = Projects(workshop.prober.workspace, workshop.prober.builder.uv, workshop.interpreter)
-        asked = chosen_command(
-            repro, run, subject, params, with_, ChosenProject(project, extras, groups, unpin), projects
-        )
-        if ends is not None:
-            options = UpgradeOptions(
-                ends, asked.repro, asked.told, normalized_name(subject or ""), asked.with_, hold, device, from_source,
-                constraints, as_json,
-            )  # fmt: skip
-            found = bisect_worlds(options, place, reporter)
+    worlds = read_ends(good, bad, subject)
+    in_project = ChosenProject(*(more.pop(name) for name in ("folder", "extras", "groups", "unpin")))
+    required = required_python(repro, run, subject)
+    with (
+        reporting(Console(stderr=True), quiet=as_json) as reporter,
+        open_session(settings, reporter, requires_python=required) as session,
+    ):
+        projects = Projects(session.workspace, session.local.builder.uv, session.interpreter)
+        chosen = chosen_command(repro, run, subject, settings, in_project, projects)
+        if worlds is not None:
+            about = normalized_name(subject) if subject else ""
+            upgrade = ask_upgrade(session, UpgradeQuestion(worlds, chosen.repro, chosen.with_, about, chosen.told))
         else:
-            question = Question(
-                subject=subject or "",
-                repro=asked.repro,
+            typed = typed_words(repro, run, settings.params)
+            question = Question.under(
+                evolve(settings, with_=chosen.with_),
+                subject or "",
+                chosen.repro,
+                typed=typed,
                 good=good,
                 bad=bad,
-                find_fix=find_fix,
-                with_=asked.with_,
-                hold=hold,
-                as_of=as_of,
-                prereleases=pre,
-                python=python,
-                device=device,
-                confirm=confirm,
-                from_source=from_source,
-                typed=typed_words(repro, run, params),
-                git=git,
+                **more,
             )
-            chosen, why = choose_device(device, question.repro.device, place.gpus)
-            plan = make_plan(question, index=workshop.index, interpreter=workshop.interpreter, device=chosen)
-            plan = evolve(plan, choices=(*plan.choices, *asked.told, f"{why} (--device changes it)"))
-            with contextlib.closing(place.open_lanes(chosen)) as pool:
-                answer = investigate(plan, place.prober, pool, workshop.index, reporter, Level(depth))
-    if ends is not None:
-        tell_upgrade(found, options, workshop.store.root)
-        sys.exit(found.status.exit_code)
-    reports = keep_and_report(workshop.store, plan, answer, pass_env)
+            plan, answer = ask(session, question, Level(depth), chosen.told)
+    if worlds is not None:
+        written = write_constraints(upgrade, constraints, session.store.root)
+        if as_json:
+            click.echo(json.dumps(upgrade.as_json(), indent=1))
+        else:
+            print_upgrade(upgrade, str(settings.results))
+            click.echo(f"  constraints: {short(written)}" if written is not None else "", nl=written is not None)
+        sys.exit(upgrade.status.exit_code)
+    reports = keep_and_report(session.store, plan, answer, settings.pass_env)
     if as_json:
         click.echo(json.dumps(answer.as_json(), indent=1))
     else:
-        print_answer(Console(soft_wrap=True), answer, str(results_folder))
-        for path in reports:
-            click.echo(f"  report: {short(path)}")
+        print_answer(Console(soft_wrap=True), answer, str(settings.results))
+        print_reports(reports)
     sys.exit(answer.status.exit_code)

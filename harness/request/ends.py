@@ -58,7 +58,7 @@ def parse_end(text: str, option: str, *, now: datetime) -> End:
         Version(text)
     except InvalidVersion as error:
         is_path = "/" in text or path.suffix in (".txt", ".toml", ".lock", ".yml", ".yaml")
-        what = f"{option} {text}: there is no such file" if is_path else f"{option} does not understand {text!r}"
+        what = f"{option} {text}: there is no such file" if is_path else f"{text!r} is not a version, a day or a file"
         raise UserMistake(
             what,
             hint="it takes a release (1.26.4), a day (2025-06-20, today), a lock or requirements file, or a Python",
@@ -69,6 +69,34 @@ def parse_end(text: str, option: str, *, now: datetime) -> End:
 def day_end(moment: datetime) -> End:
     """The end of a moment that the harness chose itself."""
     return End(EndKind.DAY, moment.date().isoformat(), moment=moment)
+
+
+@frozen
+class Ends:
+    """The two ends as they were typed; `good` is None where it is to be found."""
+
+    good: End | None
+    bad: End
+
+    @property
+    def are_worlds(self) -> bool:
+        """Whether one of them is more than a release."""
+        return any(end is not None and end.kind is not EndKind.RELEASE for end in (self.good, self.bad))
+
+
+def read_ends(good: str | None, bad: str | None, subject: str | None) -> Ends | None:
+    """The ends of a question between worlds, None where it is one between releases. Raises `UserMistake`."""
+    now = datetime.now(UTC)
+    given = [parse_end(text, option, now=now) for text, option in ((good, "--good"), (bad, "--bad")) if text]
+    if subject is not None and all(end.kind is EndKind.RELEASE for end in given):
+        return None
+    if subject is None and (release := next((end for end in given if end.kind is EndKind.RELEASE), None)):
+        raise UserMistake(
+            f"{release.text} is a release, but of which package?",
+            hint="harness bisect PACKAGE --good V --bad V, or a day",
+        )
+    ends = dict(zip([option for option, text in (("good", good), ("bad", bad)) if text], given, strict=True))
+    return Ends(ends.get("good"), ends.get("bad") or parse_end(_TODAY, "--bad", now=now))
 
 
 def _exists(path: Path) -> bool:
