@@ -99,16 +99,9 @@ def bisect(
             about = normalized_name(subject) if subject else ""
             upgrade = ask_upgrade(session, UpgradeQuestion(worlds, chosen.repro, chosen.with_, about, chosen.told))
         else:
-            typed = typed_words(repro, run, settings.params)
-            question = Question.under(
-                evolve(settings, with_=chosen.with_),
-                subject or "",
-                chosen.repro,
-                typed=typed,
-                good=good,
-                bad=bad,
-                **more,
-            )
+            more["typed"] = typed_words(repro, run, settings.params)
+            asked = evolve(settings, with_=chosen.with_)
+            question = Question.under(asked, subject or "", chosen.repro, good=good, bad=bad, **more)
             plan, answer = ask(session, question, Level(depth), chosen.told)
     if worlds is not None:
         written = write_constraints(upgrade, constraints, session.store.root)
