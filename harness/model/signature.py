@@ -13,10 +13,12 @@ from attrs import asdict, evolve, frozen
 
 from harness.model.observation import Observation, Outcome
 from harness.model.raised import RaisedException
+from harness.model.text import one_line
 
 if TYPE_CHECKING:
     from typing import Any
 
+_WIDTH = 160
 _PATH = re.compile(r"(?:[A-Za-z]:)?(?:[\\/][\w.+@~-]+){2,}[\\/]?")
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+\b")
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)*(?:[eE][-+]?\d+)?\b")
@@ -114,7 +116,7 @@ class Signature:
         raised = self._matching_exception(observation)
         if raised is None:
             return ""
-        return f"{raised.name}: {_shortened(raised.message)}" if raised.message else raised.name
+        return f"{raised.name}: {one_line(raised.message, _WIDTH)}" if raised.message else raised.name
 
     def _measured(self, observation: Observation, _log: str) -> str | None:
         value = observation.metrics.get(self.metric or "")
@@ -124,7 +126,7 @@ class Signature:
 
     def _printed(self, _observation: Observation, log: str) -> str:
         line = re.search(self.output or "", log, re.MULTILINE)
-        return f"printed {_shortened(line.group(0))!r}" if line is not None else ""
+        return f"printed {one_line(line.group(0), _WIDTH)!r}" if line is not None else ""
 
     def _matching_exception(self, observation: Observation) -> RaisedException | None:
         if observation.exception is None:
@@ -197,8 +199,3 @@ def _last_exception_line(log: str) -> str | None:
     pattern = re.escape(message).replace("<address>", r"0x[0-9a-fA-F]+").replace("<path>", r"\S+")
     pattern = pattern.replace("<number>", r"\S+").replace(r"\ ", r"\s+")
     return rf"\b{re.escape(name)}\b" + (rf":\s*{pattern}" if pattern else "")
-
-
-def _shortened(text: str, width: int = 160) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= width else line[: width - 1] + "…"

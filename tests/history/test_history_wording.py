@@ -6,7 +6,7 @@ import pytest
 
 from harness.history import BrokenWindow, History, HistoryStatus, ReleaseRow, Unseen
 from harness.history.answer import RowState
-from harness.history.wording import advice_for, notes_for, sentence_for, window_text
+from harness.history.wording import advice_for, notes_for, sentence_for, spanned, window_text
 from harness.model import Verdict
 
 STATES = {state.symbol: state for state in RowState}
