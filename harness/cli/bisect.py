@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Any
 
 import click
-from rich.console import Console
 
 from harness.bisect.investigate import ask
 from harness.cli.options import json_option, repro_options, settings_options
 from harness.cli.paths import print_reports
 from harness.model.culprit import Level
+from harness.model.plain_json import to_json
 from harness.report.answer.keeping import keep_and_report
 from harness.request.chosen_repro import chosen_repro, typed_words
 from harness.request.question import Question
 from harness.session import open_session
 from harness.settings import Group, Settings
 from harness.terminal import print_answer, reporting
+from harness.terminal.console import Console
 
 
 @click.command()
@@ -78,7 +78,7 @@ def bisect(
         plan, answer = ask(session, question, Level(depth))
     reports = keep_and_report(session.store, plan, answer, settings.pass_env)
     if as_json:
-        click.echo(json.dumps(answer.as_json(), indent=1))
+        click.echo(to_json(answer.as_json()))
     else:
         print_answer(Console(soft_wrap=True), answer, str(settings.results))
         print_reports(reports)
