@@ -111,10 +111,10 @@ def _kept_traceback(known: Mapping[str, str]) -> str:
 
 def tell(error: HarnessError, known: Mapping[str, str] | None = None) -> None:
     """Print an error and its hint on stderr, without the secrets that are `known` or show by their form."""
-    from rich.console import Console
     from rich.text import Text
 
     from harness.redact import hide_secrets
+    from harness.terminal.console import Console
 
     console = Console(stderr=True)
     kind = "stopped" if isinstance(error, Interrupted) else "error"

@@ -18,13 +18,30 @@ from harness.model.text import one_line
 if TYPE_CHECKING:
     from typing import Any
 
-_WIDTH = 160
 _PATH = re.compile(r"(?:[A-Za-z]:)?(?:[\\/][\w.+@~-]+){2,}[\\/]?")
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+\b")
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)*(?:[eE][-+]?\d+)?\b")
+_SEARCH_S = 5.0
+_SHOWN = 160
+_CAPTURED = 500  # characters of a message; who compares more compares values
 _EXCEPTION_LINE = re.compile(
     r"^(?:E\s+)?((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Warning))(?::\s*(.*))?$", re.M
 )
+
+
+class TooSlow(Exception):
+    """A pattern needs more time on a log than anybody would wait."""
+
+
+def check_pattern(pattern: str) -> None:
+    """Raise `ValueError` where a text is not a regular expression."""
+    import regex  # type: ignore[import-untyped,import-not-found,unused-ignore]
+
+    for compile_with in (re.compile, regex.compile):
+        try:
+            compile_with(pattern)
+        except (re.error, regex.error, RecursionError, OverflowError) as error:
+            raise ValueError(str(error)) from error
 
 
 def normalized_message(message: str) -> str:
@@ -59,7 +76,10 @@ class Signature:
     captured: bool = False
 
     def match(self, observation: Observation, log: str = "") -> str | None:
-        """Why the observation shows the bug; "" if it does not; None if that can't be told."""
+        """Why the observation shows the bug; "" if it does not; None if that can't be told.
+
+        Raises `TooSlow` where its pattern takes too long on the log.
+        """
         found: list[str] = []
         for is_given, matched in (
             (self.hang, self._hung),
@@ -116,7 +136,7 @@ class Signature:
         raised = self._matching_exception(observation)
         if raised is None:
             return ""
-        return f"{raised.name}: {one_line(raised.message, _WIDTH)}" if raised.message else raised.name
+        return f"{raised.name}: {one_line(raised.message, _SHOWN)}" if raised.message else raised.name
 
     def _measured(self, observation: Observation, _log: str) -> str | None:
         value = observation.metrics.get(self.metric or "")
@@ -125,8 +145,8 @@ class Signature:
         return f"{self.metric} = {value:g}, {self._bounds()}" if self._is_out_of_bounds(value) else ""
 
     def _printed(self, _observation: Observation, log: str) -> str:
-        line = re.search(self.output or "", log, re.MULTILINE)
-        return f"printed {one_line(line.group(0), _WIDTH)!r}" if line is not None else ""
+        line = _found(self.output or "", log)
+        return f"printed {one_line(line, _SHOWN)!r}" if line is not None else ""
 
     def _matching_exception(self, observation: Observation) -> RaisedException | None:
         if observation.exception is None:
@@ -184,6 +204,18 @@ def given_parts(signature: Signature | None) -> dict[str, Any] | None:
     return {name: value for name, value in asdict(signature).items() if value not in (None, False)}
 
 
+def _found(pattern: str, log: str) -> str | None:
+    """The first match in a log, or None. Raises `TooSlow`."""
+    # The standard library's engine can't be stopped, and some patterns take it longer than the age of the universe.
+    import regex  # type: ignore[import-untyped,import-not-found,unused-ignore]
+
+    try:
+        match = regex.search(pattern, log, regex.MULTILINE, timeout=_SEARCH_S)
+    except TimeoutError:
+        raise TooSlow(f"the signature's pattern takes longer than {_SEARCH_S:g} s on the log") from None
+    return str(match[0]) if match is not None else None
+
+
 def _first_sentence(message: str) -> str:
     """The first line, which identifies an error; later lines are mostly advice and dumps."""
     lines = [line for line in message.strip().splitlines() if line.strip()]
@@ -195,7 +227,9 @@ def _last_exception_line(log: str) -> str | None:
     last = next(iter(reversed(list(_EXCEPTION_LINE.finditer(log)))), None)
     if last is None:
         return None
-    name, message = last.group(1), normalized_message(last.group(2) or "")
-    pattern = re.escape(message).replace("<address>", r"0x[0-9a-fA-F]+").replace("<path>", r"\S+")
-    pattern = pattern.replace("<number>", r"\S+").replace(r"\ ", r"\s+")
+    name, message = last.group(1), normalized_message((last.group(2) or "")[:_CAPTURED])
+    pattern = re.escape(message).replace("<address>", r"0x[0-9a-fA-F]+").replace(r"\ ", r"\s+")
+    # Each placeholder ends where what it stands for ends: two that could share text would take for ever to fail.
+    pattern = pattern.replace("<path>", r"(?:[A-Za-z]:)?[\\/][\w.+@~\\/-]*")
+    pattern = pattern.replace("<number>", r"[-+]?\d+(?:\.\d+)*(?:[eE][-+]?\d+)?")
     return rf"\b{re.escape(name)}\b" + (rf":\s*{pattern}" if pattern else "")

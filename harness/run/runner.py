@@ -176,7 +176,7 @@ def _needs(place: Sandbox, job: Job, argv: list[str], env: Mapping[str, str]) ->
     writable = (job.pycache_prefix,) if job.pycache_prefix is not None else ()
     return Needs(
         scratch=place.root,
-        work=place.work,
+        work=place.work / job.repro.inside,
         python=job.python,
         readable=(*job.readable, job.invoked_from.absolute(), *editable_projects(packages), *map(Path, files)),
         writable=(*job.writable, *writable),
