@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
 
+from harness.atomic import is_out_of_space
 from harness.environment.bytecode import BytecodeStore, Sources
 from harness.environment.disk import Room
 from harness.environment.environment_record import EnvironmentRecord
@@ -24,7 +25,8 @@ from harness.environment.file_locks import Hold, acquire, locked
 from harness.environment.manifest import Manifest
 from harness.environment.need import Foresight, Need, size_in_lock
 from harness.environment.place import MARK, Place
-from harness.environment.uv import Uv, is_out_of_space, spoken_by_uv
+from harness.environment.pylock import is_source
+from harness.environment.uv import Uv, spoken_by_uv
 from harness.environment.wheel_store import WheelStore
 from harness.errors import NoSpace
 from harness.events import Note
@@ -248,10 +250,17 @@ class Builder:
     def _install_into(self, folder: Path, lock: Lock, requirements: Path) -> list[str | Path]:
         options = ["--no-deps", "--link-mode", "copy"]
         if not self.from_source:
-            options += ["--only-binary", ":all:"]
+            options += ["--only-binary", ":all:", *_from_source(lock)]
         if all(pin.sha256 for pin in lock.pins):
             options.append("--require-hashes")
         return ["pip", "install", *options, "--python", folder / "bin" / "python", "--requirements", requirements]
+
+
+def _from_source(lock: Lock) -> Iterator[str]:
+    """Options for what the lock has as source only: whoever resolved it was allowed to."""
+    for pin in lock.pins:
+        if is_source(pin.wheel):
+            yield from ("--no-binary", pin.name)
 
 
 def _not_newer(lock: Lock) -> Iterator[str]:
