@@ -16,6 +16,7 @@ from rich.text import Text
 from harness import __version__
 from harness.errors import HarnessError, HarnessFault, Interrupted
 from harness.redact import hide_secrets, known_secrets
+from harness.run.hidden_environment import hide_environment
 from harness.terminal.console import Console
 
 if TYPE_CHECKING:
@@ -122,4 +123,5 @@ def cli() -> None:
 
 def main() -> None:
     """Entry point of the `harness` command."""
+    hide_environment()
     sys.exit(cli(prog_name="harness"))
