@@ -66,7 +66,9 @@ class Repro:
     `digest` identifies its content; `subjects` maps project names to bounds, the default first; `timeout`
     is in seconds of wall clock, `memory` in bytes (None: the machine's limit); `gpu_memory` is how many bytes a
     GPU must have free before a run starts there (None: a modest amount). `reported` says where the bug showed in
-    the report that the repro began from.
+    the report that the repro began from. `project` is a folder of which each run gets a fresh copy to work in, "" for
+    none, in which it begins at the folder `inside`; `search_path` are folders that Python finds modules in, those
+    without a leading slash below that copy.
     """
 
     name: str
@@ -86,6 +88,9 @@ class Repro:
     params: dict[str, Any] = field(factory=dict)
     summary: str = ""
     reported: str = ""
+    project: str = ""
+    inside: str = ""
+    search_path: tuple[str, ...] = ()
 
     def with_params(self, params: dict[str, Any]) -> Repro:
         """The repro with these parameters; a parameter `case` brings that case's bounds and signature.
