@@ -45,6 +45,8 @@ _MODULES = {
     "nightly": "nightly",
     "issues": "issues",
     "upstream": "issues",
+    "watch": "watch",
+    "watch-issue": "watch",
     "bundle": "bundle",
     "absorb": "absorb",
     "report": "report",
@@ -63,7 +65,8 @@ class _Group(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in _MODULES:
             return None
-        command: click.Command = getattr(importlib.import_module(f"harness.cli.{_MODULES[cmd_name]}"), cmd_name)
+        module = importlib.import_module(f"harness.cli.{_MODULES[cmd_name]}")
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
