@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
 
 from harness.atomic import write_whole
 from harness.bisect.ask_upgrade import UpgradeQuestion
@@ -28,6 +27,7 @@ from harness.request.project import Projects
 from harness.session import open_session
 from harness.settings import Group, Settings
 from harness.terminal import reporting
+from harness.terminal.console import Console
 
 if TYPE_CHECKING:
     from typing import Any

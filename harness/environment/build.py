@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING
 from attrs import field, frozen
 from filelock import FileLock
 
+from harness.atomic import is_out_of_space
 from harness.environment.bytecode import BytecodeStore
 from harness.environment.disk import Room
 from harness.environment.need import Foresight, Need, size_in_lock
 from harness.environment.place import MARK, Place
 from harness.environment.pylock import is_source
-from harness.environment.uv import Uv, is_out_of_space, spoken_by_uv
+from harness.environment.uv import Uv, spoken_by_uv
 from harness.errors import NoSpace
 from harness.events import Note
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.text import Text
 
 from harness.bisect.answer import Status
 from harness.terminal.answer import again
 from harness.terminal.clock import duration
+from harness.terminal.console import Console
 
 if TYPE_CHECKING:
     from harness.bisect.upgrade_answer import GroupAnswer, PackageCulprit, UpgradeAnswer
