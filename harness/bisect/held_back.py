@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from attrs import define, field, frozen
 
-from harness.culprit.counterfactual import listed
 from harness.events import Judged, LevelBegan, Progress, Reporter, Started
 from harness.model import Change, Judgement, Observation, Repro, Verdict, normalized_name
 from harness.model.culprit import Level
+from harness.model.words import listed
 from harness.probe import Judge, Probe
 from harness.scheduling.loop import Engine
 from harness.search import FewestChanges

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import click
 from attrs import evolve
-from rich.console import Console
 
 from harness.bisect.ask_upgrade import UpgradeQuestion, ask_upgrade
 from harness.bisect.investigate import ask
@@ -19,6 +17,7 @@ from harness.cli.paths import print_reports, short
 from harness.cli.project_options import project_options
 from harness.model import normalized_name
 from harness.model.culprit import Level
+from harness.model.plain_json import to_json
 from harness.report.answer.keeping import keep_and_report
 from harness.request.chosen_command import ChosenProject, chosen_command
 from harness.request.chosen_repro import required_python, typed_words
@@ -28,6 +27,7 @@ from harness.request.question import Question
 from harness.session import open_session
 from harness.settings import Group, Settings
 from harness.terminal import print_answer, reporting
+from harness.terminal.console import Console
 from harness.terminal.upgrade import print_upgrade
 
 
@@ -106,14 +106,14 @@ def bisect(
     if worlds is not None:
         written = write_constraints(upgrade, constraints, session.store.root)
         if as_json:
-            click.echo(json.dumps(upgrade.as_json(), indent=1))
+            click.echo(to_json(upgrade.as_json()))
         else:
             print_upgrade(upgrade, str(settings.results))
             click.echo(f"  constraints: {short(written)}" if written is not None else "", nl=written is not None)
         sys.exit(upgrade.status.exit_code)
     reports = keep_and_report(session.store, plan, answer, settings.pass_env)
     if as_json:
-        click.echo(json.dumps(answer.as_json(), indent=1))
+        click.echo(to_json(answer.as_json()))
     else:
         print_answer(Console(soft_wrap=True), answer, str(settings.results))
         print_reports(reports)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -12,14 +11,13 @@ from typing import TYPE_CHECKING
 
 import click
 from attrs import frozen
-from rich.console import Console
 
 from harness.cli.options import json_option, settings_options
 from harness.cli.paths import short
-from harness.errors import UserMistake
 from harness.events import Note
 from harness.matrix import Target, expanded, read_matrix, tonight
 from harness.matrix.sessions import Sessions, open_sessions, pythons_of
+from harness.model.plain_json import to_json
 from harness.nightly.archive import NightArchive
 from harness.nightly.budget import Budget
 from harness.nightly.night import Nightly
@@ -32,8 +30,10 @@ from harness.nightly.triage import Settling
 from harness.report import Archive, Private, passed_secrets, redacted
 from harness.report.answer.keeping import write_reports
 from harness.report.privacy import private_of
+from harness.request.parsing import day
 from harness.settings import Group, Settings
 from harness.store import Store
+from harness.terminal.console import Console
 from harness.terminal.nights import NightView, estimate, print_night
 from harness.terminal.plain import WarningsOnly
 
@@ -82,7 +82,7 @@ def nightly(
     store = Store.opened(settings.results)
     archive = NightArchive(store)
     matrix, changes = tonight(read_matrix(file))
-    start = _start(date) or archive.start_of(matrix.name, datetime.now(UTC))
+    start = (day(date, "--date") if date else None) or archive.start_of(matrix.name, datetime.now(UTC))
     past = Past.of(archive.before(start), matrix.name)
     console = Console(stderr=True)
     reporter = WarningsOnly(console) if as_json else NightView(console)
@@ -100,7 +100,7 @@ def nightly(
     archive.put(night)
     page = write_page(store, private_of(store, pass_env=settings.pass_env))
     if as_json:
-        click.echo(json.dumps(night_as_json(night, past, settling.known()), indent=1))
+        click.echo(to_json(night_as_json(night, past, settling.known())))
     else:
         reports = {known.title: str(short(store.root / report_of(known))) for known in night.breaks}
         print_night(Console(soft_wrap=True), night, past, reports)
@@ -163,12 +163,3 @@ def _as_of(matrix: Matrix, sessions: Sessions, start: datetime) -> Matrix:
     interpreters = dict.fromkeys(session.interpreter for session in sessions.by_python.values())
     targets = [Target(one.version, frozenset(one.wheel_tags())) for one in interpreters]
     return expanded(matrix, releases_of, targets)
-
-
-def _start(date: str | None) -> datetime | None:
-    if date is None:
-        return None
-    try:
-        return datetime.fromisoformat(date).replace(tzinfo=UTC)
-    except ValueError as error:
-        raise UserMistake(f"--date takes a day such as 2025-06-27, not {date!r}") from error

@@ -17,7 +17,7 @@ from packaging.version import InvalidVersion, Version
 
 from harness.errors import BadRepro
 from harness.model.release import normalized_name
-from harness.model.signature import Signature
+from harness.model.signature import Signature, check_pattern
 from harness.model.size import parse_size
 
 # The regular expression that the specification gives for such a block:
@@ -258,8 +258,8 @@ def _signature(table: Any, where: str) -> Signature | None:
         raise BadRepro(f"{where}: a signature's metric needs above or below, and these need a metric")
     if "output" in given:
         try:
-            re.compile(given["output"])
-        except (re.error, RecursionError, OverflowError) as error:
+            check_pattern(given["output"])
+        except ValueError as error:
             raise BadRepro(f"{where}: the signature's output is not a regular expression: {error}") from error
     return Signature(**given)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from attrs import evolve, field, frozen
 
+from harness.atomic import is_out_of_space
 from harness.errors import HarnessFault, MissingProgram, NoSpace, UserMistake
 from harness.model import Device, Repro
 from harness.run.classify import not_started
@@ -90,7 +90,7 @@ def run_repro(job: Job, *, cancel: threading.Event | None = None) -> Ran:
         with sandbox(job.scratch_root) as place:
             return _run_in(place, job, cancel)
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if is_out_of_space(error):
             raise NoSpace(f"no space left for a run below {job.scratch_root}: {error}") from error
         raise
 
@@ -176,7 +176,7 @@ def _needs(place: Sandbox, job: Job, argv: list[str], env: Mapping[str, str]) ->
     writable = (job.pycache_prefix,) if job.pycache_prefix is not None else ()
     return Needs(
         scratch=place.root,
-        work=place.work,
+        work=place.work / job.repro.inside,
         python=job.python,
         readable=(*job.readable, job.invoked_from.absolute(), *editable_projects(packages), *map(Path, files)),
         writable=(*job.writable, *writable),
