@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import importlib.util
 import json
 import shutil
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve, field, frozen
 
 from harness import __version__
+from harness.atomic import is_out_of_space
 from harness.bundle.installed import Installed
 from harness.bundle.order import SCHEMA, Order, PackedWheel, ordered_key
 from harness.bundle.wheels import Unfetchable, Wheels
@@ -89,7 +89,7 @@ class Packer:
             else:
                 shutil.rmtree(output)
         except OSError as error:
-            why = "no space left" if error.errno in (errno.ENOSPC, errno.EDQUOT) else error.strerror or str(error)
+            why = "no space left" if is_out_of_space(error) else error.strerror or str(error)
             raise NoSpace(f"can't write to {output}: {why}", hint="--output names another folder") from error
         return packed
 

@@ -6,17 +6,12 @@ import importlib
 import itertools
 import os
 import sys
-import tempfile
-import traceback
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
-from rich.text import Text
 
 from harness import __version__
 from harness.errors import HarnessError, HarnessFault, Interrupted
-from harness.redact import hide_secrets, known_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,21 +31,22 @@ Exit codes:
 """
 
 
-# Each command's module below this package; it is imported only where the command is meant.
-_MODULES = {
-    "bisect": "bisect",
-    "history": "history",
-    "probe": "probe",
-    "matrix": "matrix",
-    "nightly": "nightly",
-    "issues": "issues",
-    "upstream": "issues",
-    "bundle": "bundle",
-    "absorb": "absorb",
-    "report": "report",
-    "results": "results",
-    "doctor": "housekeeping",
-    "clean": "housekeeping",
+# Each command's module below this package and its line in the list of commands. A module is imported only where its
+# command is meant: all of them take seconds, and `harness --help` needs none.
+_COMMANDS = {
+    "bisect": ("bisect", "Find the release that broke a repro."),
+    "history": ("history", "Show every window of releases in which a repro was broken."),
+    "probe": ("probe", "Run a repro once and say what happened."),
+    "matrix": ("matrix", "Run the cells of a matrix, and show them as a table and a page."),
+    "nightly": ("nightly", "Run a matrix as of tonight, and say what changed since last night."),
+    "issues": ("issues", "Keep one issue for each break in this repository."),
+    "upstream": ("issues", "Print an issue for the culprit's maintainers."),
+    "bundle": ("bundle", "Pack probes for a machine without network."),
+    "absorb": ("absorb", "Take back what was observed with a bundle."),
+    "report": ("report", "Write the report of an answer."),
+    "results": ("results", "Show every observation that is kept, a row each."),
+    "doctor": ("housekeeping", "Check what the harness needs: Python, uv, the package index, disk, GPU."),
+    "clean": ("housekeeping", "Free disk space."),
 }
 
 
@@ -58,15 +54,22 @@ class _Group(click.Group):
     """A group that imports a command when it is meant, and turns our errors into one sentence and an exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's own signature
-        return list(_MODULES)
+        return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in _MODULES:
+        if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = getattr(importlib.import_module(f"harness.cli.{_MODULES[cmd_name]}"), cmd_name)
+        module, _ = _COMMANDS[cmd_name]
+        command: click.Command = getattr(importlib.import_module(f"harness.cli.{module}"), cmd_name)
         return command
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
+
     def invoke(self, ctx: click.Context) -> Any:
+        from harness.redact import hide_secrets, known_secrets
+
         known = known_secrets(os.environ, _let_through(ctx.args))
         try:
             return super().invoke(ctx)
@@ -94,6 +97,11 @@ def _let_through(arguments: Sequence[str]) -> list[str]:
 
 
 def _kept_traceback(known: Mapping[str, str]) -> str:
+    import tempfile
+    import traceback
+
+    from harness.redact import hide_secrets
+
     with tempfile.NamedTemporaryFile(
         "w", prefix="harness-fault-", suffix=".txt", delete=False, encoding="utf-8", errors="backslashreplace"
     ) as file:
@@ -103,6 +111,11 @@ def _kept_traceback(known: Mapping[str, str]) -> str:
 
 def tell(error: HarnessError, known: Mapping[str, str] | None = None) -> None:
     """Print an error and its hint on stderr, without the secrets that are `known` or show by their form."""
+    from rich.text import Text
+
+    from harness.redact import hide_secrets
+    from harness.terminal.console import Console
+
     console = Console(stderr=True)
     kind = "stopped" if isinstance(error, Interrupted) else "error"
     text = error.message if kind == "error" else error.message.removeprefix("stopped; ")

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     from harness.environment import Builder, Resolver, Workspace
     from harness.run.devices import Gpu
+    from harness.run.isolation import Isolation
     from harness.store import Store
 
 
@@ -54,7 +55,7 @@ class Prober:
 
     `gpus` are those that runs on CUDA may be given, all of one kind; `gpu_wait` is how many seconds a run waits for
     memory on one; `invoked_from` is where relative paths of a command start; `reporter` gets what a user should know
-    while it goes on.
+    while it goes on; runs happen in the sandbox of `isolation`, and `rights` says what the user allows them beyond it.
     """
 
     store: Store
@@ -67,6 +68,8 @@ class Prober:
     invoked_from: Path = field(factory=Path.cwd)
     gpu_wait: float = DEFAULT_WAIT_S
     reporter: Reporter = SILENT
+    isolation: Isolation | None = None
+    rights: str = ""
     _programs: set[str] = field(factory=set, init=False, eq=False, repr=False)
 
     def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
@@ -201,6 +204,10 @@ class Prober:
             capability=self.capability,
             invoked_from=self.invoked_from,
             trace=probe.trace,
+            isolation=self.isolation,
+            readable=(self.workspace.root,),
+            # Bytecode of the standard library, which trees of bytecode link to.
+            writable=tuple(self.workspace.bytecode.glob("*/stdlib-*")),
         )
         try:
             ran = run_repro(job, cancel=cancel)
@@ -239,7 +246,7 @@ class Prober:
 
     def key(self, probe: Probe, lock: Lock) -> str:
         """The address in the store of what a probe with this lock comes to here."""
-        return probe_key(probe, lock, gpus=self.gpus, capability=self.capability)
+        return probe_key(probe, lock, gpus=self.gpus, capability=self.capability, rights=self.rights)
 
     def _unrun(
         self,
