@@ -82,6 +82,24 @@ unexpected header (actual: 0x6d74683c, expected: 0x4034b50)
 PRIVATE = "https://user:hunter2@host/x hf_abcdefghijklmnopqrstuv token=abc123def456 /home/me/x"
 
 
+LOCK_TOML = b"""lock-version = "1.0"
+version = 1
+[[packages]]
+name = "p"
+version = "1.0"
+marker = "python_version >= '3.9'"
+[[package]]
+name = "p"
+version = "1.0"
+source = { registry = "https://host/simple" }
+dependencies = [{ name = "q", marker = "sys_platform == 'linux'" }]
+[package.metadata]
+requires-dist = [{ name = "q" }]
+"""
+CONDA = b"name: x\ndependencies:\n  - python=3.11\n  - numpy=1.26\n  - pip:\n    - p==1.0\n"
+FREEZE = b"p==1.0 --hash=sha256:ff\n-e git+https://host/q@abc#egg=q\nr @ file:///x ; python_version > '3'\n"
+
+
 def _json(value: object) -> bytes:
     return json.dumps(value).encode()
 
@@ -114,6 +132,7 @@ SEEDS: dict[str, tuple[bytes, ...]] = {
     "metrics": (b'{"loss": 1.5, "worst": Infinity, "n": 3}',),
     "bundle": (_order(), _json({"schema": 1, "probes": ["ab12"]})),
     "installed": (b"p==1.0\nq @ file:///x\n", _json([{"name": "p", "version": "1.0"}])),
+    "lock_file": (LOCK_TOML, CONDA, FREEZE),
     "wheel_record": (b"p.py,sha256=x,12\np-1.0.dist-info/RECORD,,\n",),
     "installers_words": (WORDS.encode(),),
     "secrets": (PRIVATE.encode(),),

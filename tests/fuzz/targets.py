@@ -20,12 +20,13 @@ from harness.environment import Index, PipSettings
 from harness.environment.index_page import parse_page
 from harness.environment.need import Foresight
 from harness.environment.passing import doubted_projects, is_lasting, raise_surroundings
-from harness.errors import HarnessError
+from harness.errors import HarnessError, UserMistake
 from harness.matrix import read_matrix
 from harness.model import Device, Lock, Pin
 from harness.model.repro import parse_repro
 from harness.model.size import parse_size
 from harness.redact import hide_secrets, redact
+from harness.request.lockfiles import read_pins
 from harness.run.child_report import Unreadable, read_report
 from harness.run.result import read_metrics
 from harness.store import Store, observation_key
@@ -142,6 +143,13 @@ def installed(data: bytes) -> None:
     read_installed(_file("installed.txt", data))
 
 
+def lock_file(data: bytes) -> None:
+    """A lock file, in each form that its name can say."""
+    for name in ("pylock.toml", "uv.lock", "poetry.lock", "pdm.lock", "environment.yml", "requirements.txt"):
+        with contextlib.suppress(UserMistake):
+            read_pins(_file(f"locks/{name}", data), "3.11.7")
+
+
 def wheel_record(data: bytes) -> None:
     """The list of files of an unpacked wheel."""
     _file("shelf/pypi/p/1.0-py3-none-any/p-1.0.dist-info/RECORD", data)
@@ -184,6 +192,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
         metrics,
         bundle,
         installed,
+        lock_file,
         wheel_record,
         installers_words,
         secrets,
