@@ -41,6 +41,8 @@ _COMMANDS = {
     "nightly": ("nightly", "Run a matrix as of tonight, and say what changed since last night."),
     "issues": ("issues", "Keep one issue for each break in this repository."),
     "upstream": ("issues", "Print an issue for the culprit's maintainers."),
+    "watch": ("watch", "Run a project's tests with the newest packages, and find what broke them."),
+    "watch-issue": ("watch", "Keep one issue in this repository on what the watch found."),
     "bundle": ("bundle", "Pack probes for a machine without network."),
     "absorb": ("absorb", "Take back what was observed with a bundle."),
     "report": ("report", "Write the report of an answer."),
@@ -60,7 +62,8 @@ class _Group(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         module, _ = _COMMANDS[cmd_name]
-        command: click.Command = getattr(importlib.import_module(f"harness.cli.{module}"), cmd_name)
+        function = cmd_name.replace("-", "_")
+        command: click.Command = getattr(importlib.import_module(f"harness.cli.{module}"), function)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
@@ -135,4 +138,7 @@ def cli() -> None:
 
 def main() -> None:
     """Entry point of the `harness` command."""
+    from harness.run.hidden_environment import hide_environment
+
+    hide_environment()
     sys.exit(cli(prog_name="harness"))
