@@ -154,7 +154,7 @@ def wheel_record(data: bytes) -> None:
     """The list of files of an unpacked wheel."""
     _file("shelf/pypi/p/1.0-py3-none-any/p-1.0.dist-info/RECORD", data)
     lock = Lock("3.11.7", "linux", [Pin("p", "1.0", "p-1.0-py3-none-any.whl"), Pin("p", "2.0")])
-    Foresight(_folder() / "shelf").need(lock, _folder())
+    Foresight(_folder() / "shelf").need(lock)
 
 
 def installers_words(data: bytes) -> None:
