@@ -14,7 +14,6 @@ from attrs import frozen
 
 from harness.cli.options import json_option, settings_options
 from harness.cli.paths import short
-from harness.errors import UserMistake
 from harness.events import Note
 from harness.matrix import Target, expanded, read_matrix, tonight
 from harness.matrix.sessions import Sessions, open_sessions, pythons_of
@@ -31,6 +30,7 @@ from harness.nightly.triage import Settling
 from harness.report import Archive, Private, passed_secrets, redacted
 from harness.report.answer.keeping import write_reports
 from harness.report.privacy import private_of
+from harness.request.parsing import day
 from harness.settings import Group, Settings
 from harness.store import Store
 from harness.terminal.console import Console
@@ -82,7 +82,7 @@ def nightly(
     store = Store.opened(settings.results)
     archive = NightArchive(store)
     matrix, changes = tonight(read_matrix(file))
-    start = _start(date) or archive.start_of(matrix.name, datetime.now(UTC))
+    start = (day(date, "--date") if date else None) or archive.start_of(matrix.name, datetime.now(UTC))
     past = Past.of(archive.before(start), matrix.name)
     console = Console(stderr=True)
     reporter = WarningsOnly(console) if as_json else NightView(console)
@@ -163,12 +163,3 @@ def _as_of(matrix: Matrix, sessions: Sessions, start: datetime) -> Matrix:
     interpreters = dict.fromkeys(session.interpreter for session in sessions.by_python.values())
     targets = [Target(one.version, frozenset(one.wheel_tags())) for one in interpreters]
     return expanded(matrix, releases_of, targets)
-
-
-def _start(date: str | None) -> datetime | None:
-    if date is None:
-        return None
-    try:
-        return datetime.fromisoformat(date).replace(tzinfo=UTC)
-    except ValueError as error:
-        raise UserMistake(f"--date takes a day such as 2025-06-27, not {date!r}") from error

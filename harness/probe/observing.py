@@ -36,7 +36,7 @@ def unresolvable_key(probe: Probe) -> str:
     return f"{probe.combination.resolution_key}-{probe.repro.digest[:6]}"
 
 
-def observation_of(
+def observation_of(  # noqa: PLR0913 - the parts of one record
     probe: Probe,
     lock: Lock,
     ran: Ran,

@@ -23,7 +23,7 @@ def hide_environment() -> None:
     with contextlib.suppress(OSError, ValueError, IndexError):
         shown = Path("/proc/self/environ").read_bytes()
         # The name of the program, in parentheses, may hold spaces.
-        fields = ["", "", *Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()]
+        fields = [b"", b"", *Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()]
         start, end = int(fields[_ENV_START]), int(fields[_ENV_END])
         if not shown or end - start != len(shown) or ctypes.string_at(start, len(shown)) != shown:
             return
