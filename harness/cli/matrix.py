@@ -17,9 +17,8 @@ from harness.cli.paths import short
 from harness.errors import Interrupted, UserMistake
 from harness.matrix import Cell, read_matrix
 from harness.matrix.choice import Choice, choose
-from harness.matrix.expansion import expanded_by_index
-from harness.matrix.running import CellRun, Cells
-from harness.matrix.sessions import Sessions, open_sessions, pythons_of
+from harness.matrix.running import CellRun, CellRunner
+from harness.matrix.sessions import Sessions, expanded_by_index, open_sessions, pythons_of
 from harness.matrix.standing import Standing, known_runs, standings
 from harness.model import Verdict
 from harness.model.plain_json import to_json
@@ -126,7 +125,7 @@ def _run(sessions: Sessions, choice: Choice, reporter: Reporter) -> _Ran:
     cells = tuple(filter(sessions.can_run, choice.cells))
     try:
         with sessions.lanes(cells) as lanes:
-            return _Ran(Cells(cells, sessions.probes, sessions.probers, lanes, reporter, sessions.store).run())
+            return _Ran(CellRunner(cells, sessions.probes, sessions.probers, lanes, reporter, sessions.store).run())
     except Interrupted as error:
         return _Ran(stopped=error)
 
@@ -177,7 +176,7 @@ def _day(as_of: str | None, *, show: bool) -> datetime | None:
         if show:
             raise UserMistake("--show has no answer as of today, which is a new question each time", hint="give a date")
         return datetime.now(UTC).replace(second=0, microsecond=0)
-    return day(as_of, "--as-of")
+    return day(as_of, "--as-of", "a date such as 2025-06-27, or today")
 
 
 def _typed() -> str:

@@ -88,7 +88,7 @@ class CellProbes:
 
 
 @frozen
-class Cells:
+class CellRunner:
     """Cells to run, with the means to run them; `store` has what their runs printed."""
 
     cells: tuple[Cell, ...]

@@ -36,7 +36,7 @@ from harness.probe.observing import (
     unresolvable_key,
 )
 from harness.run.devices import kind_of, unavailable
-from harness.run.inside.emulation.cards import DEFAULT_CAPABILITY
+from harness.run.inside.emulation.device_profiles import DEFAULT_CAPABILITY
 from harness.run.lease import DEFAULT_NEED, DEFAULT_WAIT_S, GpuPool, NoGpu
 from harness.run.programs import program_of
 from harness.run.runner import Job, run_repro

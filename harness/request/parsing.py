@@ -41,9 +41,9 @@ def as_of(text: str | None) -> AsOf:
         raise UserMistake(f"--as-of {error}") from error
 
 
-def day(text: str, option: str) -> datetime:
-    """The moment of a date that an option was given, in UTC. Raises `UserMistake`."""
+def day(text: str, option: str, takes: str = "a date such as 2025-06-27") -> datetime:
+    """The moment of a date that an option was given, in UTC; `takes` says what it takes. Raises `UserMistake`."""
     try:
         return moment_of(text)
     except ValueError as error:
-        raise UserMistake(f"{option} takes a date such as 2025-06-27, not {text!r}") from error
+        raise UserMistake(f"{option} takes {takes}, not {text!r}") from error
