@@ -3,10 +3,12 @@
 from harness.model.combination import Combination, Device
 from harness.model.lock import Change, Lock, Pin
 from harness.model.mixture import Mixture
-from harness.model.observation import Observation, Outcome, RaisedException, StackFrame
+from harness.model.observation import Observation, Outcome
+from harness.model.raised import RaisedException, StackFrame
 from harness.model.release import Release, normalized_name
 from harness.model.repro import Bounds, Repro
 from harness.model.signature import Signature, capture_signature
+from harness.model.tests import TestOutcome, TestResult
 from harness.model.verdict import Judgement, Verdict, judge
 
 __all__ = [
@@ -25,6 +27,8 @@ __all__ = [
     "Repro",
     "Signature",
     "StackFrame",
+    "TestOutcome",
+    "TestResult",
     "Verdict",
     "capture_signature",
     "judge",

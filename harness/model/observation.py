@@ -9,6 +9,8 @@ from attrs import field, frozen
 
 from harness.model.combination import Device
 from harness.model.lock import Lock
+from harness.model.raised import RaisedException
+from harness.model.tests import TestResult
 
 
 class Outcome(enum.StrEnum):
@@ -34,41 +36,6 @@ class Outcome(enum.StrEnum):
 
 
 @frozen
-class StackFrame:
-    """One frame of a traceback, outermost first in a sequence.
-
-    `file` is relative to site-packages for installed code (`package` then names its distribution or
-    top-level module), else the bare file name of the repro or an absolute path.
-    """
-
-    file: str
-    line: int
-    function: str
-    package: str = ""
-    text: str = ""
-
-
-@frozen
-class RaisedException:
-    """An exception as the child saw it.
-
-    `type` is the qualified name ("builtins.RuntimeError"); `bases` those of its ancestors; `cause` is the
-    exception it was explicitly raised from.
-    """
-
-    type: str
-    message: str
-    bases: tuple[str, ...] = ()
-    frames: tuple[StackFrame, ...] = ()
-    cause: RaisedException | None = None
-
-    @property
-    def name(self) -> str:
-        """The type without its module."""
-        return self.type.rpartition(".")[2]
-
-
-@frozen
 class Observation:
     """One run of one repro in one environment.
 
@@ -77,7 +44,8 @@ class Observation:
     holds what is known of the device (name, driver, memory, ...); `drift` tells in what the lock departs
     from what was asked to be held; `log` is a path relative to the results folder; `mixture` says which files
     of the environment are not those of its lock, if any. `called`, where calls were traced, maps installed files to
-    their functions and each of these to the rank of its last call.
+    their functions and each of these to the rank of its last call. `tests` has the result of each test of a run of
+    pytest or unittest, and is empty for a script.
     """
 
     key: str
@@ -104,3 +72,4 @@ class Observation:
     log: str = ""
     mixture: str = ""
     called: dict[str, dict[str, int]] = field(factory=dict)
+    tests: tuple[TestResult, ...] = ()

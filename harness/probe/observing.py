@@ -67,6 +67,7 @@ def observation_of(
         log=log,
         mixture=probe.mixture.label if probe.mixture else "",
         called=dict(ran.called),
+        tests=ran.tests,
     )
 
 
