@@ -29,13 +29,13 @@ class ImportGraph:
 
     def install(self) -> None:
         """Begin to record."""
-        sys.meta_path.insert(0, self)  # type: ignore[arg-type]
-        builtins.__import__ = self._noted_import
+        sys.meta_path.insert(0, self)
+        builtins.__import__ = self._noted_import  # type: ignore[assignment]
 
     def remove(self) -> None:
         """Leave the interpreter as it was."""
         if self in sys.meta_path:
-            sys.meta_path.remove(self)  # type: ignore[arg-type]
+            sys.meta_path.remove(self)
         if builtins.__import__ == self._noted_import:
             builtins.__import__ = self._import
 
