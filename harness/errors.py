@@ -7,7 +7,8 @@ What a probed release does wrong is never an exception but an `Outcome`. Only `h
     |   |-- UnknownProject       2   the index has no such project
     |   |-- UnknownRelease       2   the project has no such release, or none that can be tried
     |   |-- BadRepro             2   the repro can't be read, or lacks its metadata
-    |   `-- BadMatrix            2   the matrix file can't be read
+    |   |-- BadMatrix            2   the matrix file can't be read
+    |   `-- BadRepository        2   a clone can't be read, or lacks a commit
     |-- NoNetwork                5   the package index can't be reached
     |   `-- IndexFault           5   what answers there refuses, fails, or is no package index
     |-- NoSpace                  6   the disk is full, or the store can't be written
@@ -66,6 +67,10 @@ class BadRepro(UserMistake):
 
 class BadMatrix(UserMistake):
     """A matrix file can't be read, or names what does not exist."""
+
+
+class BadRepository(UserMistake):
+    """A git repository can't be read, or lacks the commit that is asked for."""
 
 
 class NoNetwork(HarnessError):

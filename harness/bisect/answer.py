@@ -123,6 +123,8 @@ def _culprit(culprit: Culprit | None) -> list[dict[str, Any]] | None:
             "runs": finding.runs,
             "unresolved": finding.unresolved,
             "notes": list(finding.notes),
+            "commits": [commit.as_json() for commit in finding.commits],
+            "replay": finding.replay,
         }
         for finding in culprit.findings
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import shutil
@@ -13,12 +12,12 @@ from attrs import field, frozen
 from harness.bundle.installed import same_version
 from harness.bundle.order import SCHEMA, Order, as_requirements, read_order
 from harness.errors import HarnessFault, NoSpace, UserMistake
-from harness.model import Lock, Observation, Pin, judge, normalized_name
-from harness.probe import observation_of, probe_key, question_of
+from harness.model import Lock, Observation, Pin, normalized_name
+from harness.probe import Judge, observation_of, probe_key, question_of
 from harness.run.devices import parse_gpus, unavailable, visible
+from harness.run.logs import read_tail
 from harness.run.process import Limits, ended_from
 from harness.run.result import LeftBehind, Ran, result_of
-from harness.run.runner import tail_of
 from harness.store import StoredResolution
 
 if TYPE_CHECKING:
@@ -167,14 +166,13 @@ def _take(back: _Back, store: Store) -> Taken:
         resolution = StoredResolution(lock=order.lock, drift=order.drift)
         store.put_resolution(combination.resolution_key, resolution, question_of(combination))
     signature = probe.repro.signature
-    judgement = judge(observation, signature, store.log(observation)) if signature is not None else None
+    judgement = Judge(signature, store)(observation) if signature is not None else None
     return Taken(order.label, observation, judgement, known)
 
 
 def _ran(back: _Back) -> Ran:
     limits = Limits(back.order.wall_s, back.record["memory"])
-    with gzip.open(back.folder / "log.gz") as log:
-        tail = tail_of(log)
+    tail = read_tail(back.folder / "log.gz")
     left = LeftBehind(ended_from(back.record["ended"]), tail, back.folder / "report.json", back.folder / "metrics.json")
     return result_of(left, device=back.order.device, limits=limits)
 

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+from attrs import evolve
+
+from harness.culprit.commit import find_commit
 from harness.culprit.counterfactual import Ground
 from harness.culprit.file import find_files
 from harness.culprit.package import find_package
 from harness.culprit.region import find_regions
 from harness.culprit.release import narrow_release
-from harness.culprit.release_search import BisectWatcher
 from harness.culprit.sides import Sides
 from harness.model.culprit import Culprit, Level
 
 
-def find_culprit(ground: Ground, sides: Sides, until: Level, watcher: BisectWatcher) -> Culprit | None:
+def find_culprit(ground: Ground, sides: Sides, until: Level) -> Culprit | None:
     """The culprit between two sides, as closely as `until`; None for the release alone."""
     if until is Level.RELEASE:
         return None
     package, narrowed = find_package(ground, sides)
     if package.is_shown_one_way:
-        package, narrowed = narrow_release(ground, narrowed, package, watcher)
+        package, narrowed = narrow_release(ground, narrowed, package)
     findings = [package]
     if until.depth >= Level.FILE.depth and package.is_shown_one_way:
         files = find_files(ground, narrowed, package)
         if files is not None:
             findings.append(files)
-            if until is Level.REGION and files.is_shown_one_way:
+            if until.depth >= Level.REGION.depth and files.is_shown_one_way:
                 regions = find_regions(ground, narrowed, files)
                 findings += [regions] if regions is not None else []
+    if until is Level.COMMIT and findings[-1].is_shown_one_way:
+        cache = ground.prober.builder.workspace.clones
+        commit = find_commit(ground, narrowed, findings[-1], ground.plan.question.git, cache)
+        if isinstance(commit, str):
+            findings[-1] = evolve(findings[-1], notes=(*findings[-1].notes, f"no commit is named: {commit}"))
+        else:
+            findings.append(commit)
     return Culprit(tuple(findings))

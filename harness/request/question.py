@@ -16,7 +16,8 @@ class Question:
 
     `good` and `bad` are versions; `with_` and `hold` requirements; `as_of` is "era", "none" or an ISO date;
     `python` a version or a path; `device` "auto", "cpu", "cuda" or "emulated"; `from_source` names projects that
-    may be built from source; `typed` are the words that name the repro, quoted for a shell.
+    may be built from source; `git` names the subject's repository, for the commit level;
+    `typed` are the words that name the repro, quoted for a shell.
     """
 
     subject: str
@@ -33,3 +34,4 @@ class Question:
     confirm: int = 0
     from_source: tuple[str, ...] = ()
     typed: tuple[str, ...] = ()
+    git: str = ""

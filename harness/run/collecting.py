@@ -15,6 +15,7 @@ from attrs import evolve, field, frozen
 
 from harness.model import Outcome, RaisedException, StackFrame, TestOutcome, TestResult
 from harness.model.tests import TESTS_LIMIT, WHOLE_RUN, bounded
+from harness.model.text import one_line, plain
 from harness.run.commands import TestTool, collecting, recognised
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ _PYTEST_ENDS = {
     4: "pytest could not start",
     5: "no tests were found",
 }
+_NO_TESTS = (0, 5)
 _UNITTEST_ENDS = {5: "no tests were found"}
 
 
@@ -75,7 +77,7 @@ class Collection:
         died = _last_words(ran, record)
         tests = record.tests
         if died is not None:
-            tests += tuple(TestResult(test, TestOutcome.ERROR, died) for test in record.running)
+            tests += tuple(TestResult(test, TestOutcome.ERROR, died) for test in record.running or (WHOLE_RUN,))
         return evolve(
             ran,
             tests=bounded(tests),
@@ -105,10 +107,10 @@ def read_record(path: Path) -> Record:
     for line in lines:
         told = _object(line)
         if isinstance(told.get("start"), str) and len(running) < TESTS_LIMIT:
-            running[told["start"]] = None
+            running[plain(told["start"])] = None
         elif isinstance(told.get("test"), str) and len(results) < TESTS_LIMIT:
             result = _result(told)
-            running.pop(told["test"], None)
+            running.pop(plain(told["test"]), None)
             if result is not None:
                 results[result.id] = result
         elif told.get("end") is True:
@@ -143,7 +145,7 @@ def _result(told: Mapping[str, Any]) -> TestResult | None:
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
     is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    return TestResult(str(told["test"]), outcome, exception, float(seconds) if is_number and seconds else 0.0)
+    return TestResult(plain(told["test"]), outcome, exception, float(seconds) if is_number and seconds else 0.0)
 
 
 def _exception(told: Any, depth: int = 0) -> RaisedException | None:
@@ -151,16 +153,16 @@ def _exception(told: Any, depth: int = 0) -> RaisedException | None:
     if told is None or depth == _CHAIN_LIMIT:
         return None
     return RaisedException(
-        type=str(told["type"]),
-        message=str(told["message"]),
-        bases=tuple(map(str, told["bases"])),
+        type=plain(str(told["type"])),
+        message=plain(str(told["message"])),
+        bases=tuple(plain(str(base)) for base in told["bases"]),
         frames=tuple(
             StackFrame(
-                str(frame["file"]),
+                plain(str(frame["file"])),
                 int(frame["line"]),
-                str(frame["function"]),
-                str(frame["file"]).split("/")[0] if frame.get("installed") else "",
-                str(frame["text"]),
+                plain(str(frame["function"])),
+                plain(str(frame["file"]).split("/")[0]) if frame.get("installed") else "",
+                plain(str(frame["text"])),
             )
             for frame in told["frames"]
         ),
@@ -172,7 +174,7 @@ def _loaded(told: Any) -> dict[str, tuple[str, ...]]:
     if not isinstance(told, dict):
         return {}
     return {
-        name: tuple(file for file in files if isinstance(file, str))
+        plain(name): tuple(plain(file) for file in files if isinstance(file, str))
         for name, files in told.items()
         if isinstance(name, str) and isinstance(files, list)
     }
@@ -193,16 +195,20 @@ def _with_packages(raised: RaisedException | None, owners: Mapping[str, str]) ->
 
 
 def _last_words(ran: Ran, record: Record) -> RaisedException | None:
-    """The failure of the tests in which the process died, None where it did not die in one, or not of its own."""
-    if record.ended or not record.running:
+    """The failure of the tests in which the process died, or of the whole run where none tells why it failed."""
+    in_test = bool(record.running) and not record.ended
+    if not in_test and any(test.outcome.is_failure for test in record.tests):
         return None
+    where = " in this test" if in_test else ""
     match ran.outcome:
         case Outcome.CRASHED:
             return RaisedException("Crashed", ran.detail)
         case Outcome.TIMED_OUT:
-            return RaisedException("TimedOut", "the run timed out in this test")
-        case Outcome.EXITED:
-            return RaisedException("Exited", f"the process ended in this test with exit code {ran.exit_code}")
+            return RaisedException("TimedOut", f"the run timed out{where}")
+        case Outcome.EXITED if in_test:
+            return RaisedException("Exited", f"the process ended{where} with exit code {ran.exit_code}")
+        case Outcome.EXITED if ran.exit_code not in _NO_TESTS:
+            return RaisedException("Exited", _last_line(ran.tail) or ran.detail)
         case _:
             return None
 
@@ -218,7 +224,7 @@ def _detail(tool: TestTool, ran: Ran, tests: tuple[TestResult, ...], record: Rec
     end = ends.get(ran.exit_code or 0)
     whole = next((test.exception for test in tests if test.id == WHOLE_RUN), None)
     if whole is not None and not told:
-        told = f"{whole.name}: {_one_line(whole.message)}"
+        told = f"{whole.name}: {one_line(whole.message, 200)}"
     if running:
         return f"{ran.detail}{running}"
     if end is not None:
@@ -226,10 +232,12 @@ def _detail(tool: TestTool, ran: Ran, tests: tuple[TestResult, ...], record: Rec
     return told or ran.detail
 
 
+def _last_line(text: str) -> str:
+    """The last line that says something: what a usage error of pytest ends with."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line for line in lines if "error" in line.lower()]
+    return (errors or lines or [""])[-1]
+
+
 def _named(tests: Sequence[str]) -> str:
     return tests[0] + (f" and {len(tests) - 1} more" if len(tests) > 1 else "")
-
-
-def _one_line(text: str, width: int = 200) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= width else line[: width - 1] + "…"

@@ -251,6 +251,9 @@ def test_the_ways_in_which_pytest_ends_are_told_apart(project):
     assert len({ran.detail for ran in ended.values()}) == len(ended)
     assert all(ran.outcome is Outcome.EXITED for ran in ended.values())
     assert ended["internal"].tests[0].exception.message == "a plugin fails"
+    assert outcomes(ended["usage"]) == {WHOLE_RUN: "error"}
+    assert "--no-such-option" in ended["usage"].tests[0].exception.message
+    assert outcomes(ended["none"]) == {}
 
 
 @pytest.mark.parametrize("tool", ["pytest", "unittest"])
