@@ -21,6 +21,8 @@ from harness.run.sandbox import Sandbox, process_environment, sandbox
 if TYPE_CHECKING:
     import threading
 
+    from harness.run.forking import Zygote
+
 INSIDE = Path(__file__).with_name("inside")
 _TAIL = 64 * 1024
 
@@ -33,7 +35,8 @@ class Job:
     the repro's own; `log_path` gets the whole log, compressed by gzip; `scratch_root` is a folder for what
     the run writes; `pass_env` names variables of the harness's environment that are let through;
     `capability` is the compute capability to emulate; `invoked_from` is the folder that the paths of a
-    command are relative to; `trace` records which installed functions are called, at some cost in speed.
+    command are relative to; `trace` records which installed functions are called, at some cost in speed;
+    with `zygote` the run is forked from that process.
     """
 
     python: Path
@@ -49,6 +52,7 @@ class Job:
     capability: str = "8.6"
     invoked_from: Path = field(factory=Path.cwd)
     trace: bool = False
+    zygote: Zygote | None = None
 
     @property
     def limits(self) -> Limits:
@@ -110,6 +114,7 @@ def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event |
             output=place.log,
             cancel=cancel,
             remove_if_orphaned=place.root,
+            start=job.zygote.guard if job.zygote is not None else None,
         )
     except (FileNotFoundError, PermissionError) as error:
         if not job.repro.argv:

@@ -62,6 +62,18 @@ def _prepare(order: dict[str, Any], child: Any) -> dict[str, Any]:
     }
 
 
+def _guard(path: str) -> Any:
+    """The guard's module; its own neighbours are no modules of the script's."""
+    folder = os.path.dirname(path)
+    neighbours = ("bounded_log", "process_tree", "staged")
+    for name in neighbours:
+        _loaded_from(name, os.path.join(folder, f"{name}.py"))
+    guard = _loaded_from("_harness_guard", path)
+    for name in neighbours:
+        del sys.modules[name]
+    return guard
+
+
 def _threads() -> list[str]:
     """Threads of Python that an import started: a fork would lack them, with whatever lock they hold."""
     import threading
@@ -94,6 +106,11 @@ def _received(control: socket.socket) -> list[int] | None:
 
 def _enter(child: Any, argv: list[str], env: dict[str, str]) -> None:
     """Be what `argv` - an interpreter, the child driver, its job - would start, and end as an interpreter does."""
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # as an interpreter sets them when it starts
+        signal.signal(number, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(env)
     sys.argv[:] = argv[1:]
@@ -116,6 +133,8 @@ def _enter(child: Any, argv: list[str], env: dict[str, str]) -> None:
 def _serve(control: socket.socket, guard: Any, child: Any) -> None:
     class ForkingGuard(guard.Guard):  # type: ignore[misc]
         def _execute(self, argv: list[str], env: dict[str, str]) -> None:
+            for end in (self._tell, self._wake, self._printed, self._print_end, signal.set_wakeup_fd(-1)):
+                os.close(end)
             control.close()
             _enter(child, argv, env)
 
@@ -147,7 +166,7 @@ def main(path: str) -> None:
     sys.path[0] = order["script_folder"]
     here = os.path.dirname(os.path.abspath(__file__))
     child = _loaded_from("_harness_child_driver", os.path.join(here, "child.py"))
-    guard = _loaded_from("_harness_guard", order["guard"])
+    guard = _guard(order["guard"])
     sys.addaudithook(child._note_use)  # noqa: SLF001
     told = _prepare(order, child)
     control.sendall(json.dumps(told).encode() + b"\n")
