@@ -67,7 +67,12 @@ def bundle(
         raise UserMistake("a bundle holds wheels; what has to be built (--build) can't go into one")
     chosen = chosen_repro(repro, None, None, params)
     workshop = open_workshop(
-        results_folder, python=python, pass_env=pass_env, capability=capability, torch_backend=torch_backend
+        results_folder,
+        python=python,
+        pass_env=pass_env,
+        capability=capability,
+        torch_backend=torch_backend,
+        requires_python=chosen.requires_python,
     )
     node = read_installed(installed) if installed else Installed()
     node.check(workshop.interpreter)

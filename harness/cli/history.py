@@ -106,6 +106,7 @@ def history(
             torch_backend=torch_backend,
             gpu_wait=gpu_wait,
             max_disk=max_disk,
+            requires_python=question.repro.requires_python,
             reporter=reporter,
         )
         place = click.get_current_context().with_resource(open_place(workshop, lanes, scheduler, reporter))

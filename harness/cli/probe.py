@@ -73,6 +73,7 @@ def probe(
     in_place = bool(python and "/" in python)
     if in_place and environment:
         raise UserMistake("--python PATH runs in an environment as it is; --environment builds one: give one of them")
+    chosen = chosen_repro(repro, run, None, params) if not again else None
     console = Console(stderr=True)
     workshop = open_workshop(
         results_folder,
@@ -84,12 +85,12 @@ def probe(
         environment=environment,
         gpu_wait=gpu_wait,
         max_disk=max_disk,
+        requires_python=chosen.requires_python if chosen else None,
         reporter=WarningsOnly(console) if as_json else PlainView(console),
     )
-    if again:
-        prepared = _prepared_again(workshop, again, repro, run)
+    if chosen is None:
+        prepared = _prepared_again(workshop, str(again), repro, run)
     else:
-        chosen = chosen_repro(repro, run, None, params)
         where, _ = choose_device(device, chosen.device, workshop.gpus)
         asked = Probe(
             chosen,

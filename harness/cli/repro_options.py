@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.environment.index import check_project_name
 from harness.errors import UserMistake
 from harness.matrix.running import era_of
 from harness.model.repro import Repro, command_repro
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 def chosen_repro(repro: str | None, run: str | None, subject: str | None, params: tuple[str, ...]) -> Repro:
     """The repro that the options name, with its parameters. Raises `UserMistake` and `BadRepro`."""
+    if subject is not None:
+        check_project_name(subject)
     if repro and run:
         raise UserMistake("--repro and --run exclude each other; give one")
     if run:
@@ -65,7 +68,7 @@ def _parameter(text: str) -> tuple[str, Any]:
         raise UserMistake(f"--param takes NAME=VALUE, not {text!r}")
     try:
         return name, json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return name, value
 
 

@@ -32,11 +32,21 @@ from harness.store import Store
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+
+class _Folder(click.Path):
+    """A folder that has a name: click reads an empty text as the working directory."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("an empty text names no folder", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 results_option = click.option(
     "--results",
     "results_folder",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=lambda: os.environ.get("HARNESS_RESULTS", "results"),
+    type=_Folder(path_type=Path, file_okay=False),
+    default=lambda: os.environ.get("HARNESS_RESULTS") or "results",
     show_default="results, or HARNESS_RESULTS",
     help="Folder of the records; what is in it is not run again.",
 )
@@ -65,8 +75,10 @@ def open_workshop(
     gpu_wait: float = DEFAULT_WAIT_S,
     max_disk: int | None = None,
     reporter: Reporter = SILENT,
+    requires_python: str | None = None,
 ) -> Workshop:
-    """Wire the parts; `environment` is a folder of the user's to build in, `reporter` gets notes meanwhile.
+    """Wire the parts; `environment` is a folder of the user's to build in, `reporter` gets notes meanwhile;
+    `requires_python` is what a repro says of its interpreter.
 
     Raises `UserMistake` where there is no such Python, or the folder holds something else.
     """
@@ -75,7 +87,7 @@ def open_workshop(
     workspace = Workspace.default()
     settings = read_pip_settings()
     uv = Uv(settings, extra_environment={"UV_TORCH_BACKEND": torch_backend} if torch_backend else {})
-    interpreter = find_interpreter(python, uv)
+    interpreter = find_interpreter(python, uv, needs=requires_python)
     index = Index(settings, workspace.index)
     store = Store(results_folder.absolute())
     gpus = find_gpus(os.environ)

@@ -21,6 +21,7 @@ from harness.environment import (
     foreign_lock,
 )
 from harness.environment.cleaning import discard
+from harness.environment.interpreter import meets
 from harness.events import SILENT, Reporter
 from harness.model import Device, Lock, Observation, Outcome
 from harness.probe.asked import Prepared, Probe
@@ -83,13 +84,16 @@ class Prober:
         kept = self.store.get_resolution(probe.combination.resolution_key)
         if kept is None:
             return None
-        return self.store.get(self.key(probe, kept.lock) if kept.lock else unresolvable_key(probe))
+        return self._kept(probe, self.key(probe, kept.lock) if kept.lock else unresolvable_key(probe))
 
     def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
         """Lock and environment of a probe, or the observation that answers it without a run."""
+        begun = time.monotonic()
+        if (why := _wrong_python(probe)) is not None:
+            refused = self._unrun(probe, unresolvable_key(probe), Outcome.UNRESOLVABLE, why, None, begun, keep=False)
+            return Prepared(probe, refused.key, observation=refused)
         if probe.lock is not None:
             return self.prepare_lock(probe, probe.lock, cancel=cancel)
-        begun = time.monotonic()
         resolution = self.resolve(probe, cancel=cancel)
         if resolution.lock is None:
             key = unresolvable_key(probe)
@@ -135,7 +139,7 @@ class Prober:
     def look_up(self, probe: Probe, lock: Lock, *, drift: tuple[str, ...] = (), begun: float) -> Prepared:
         """A probe whose lock is known, with its answer if that takes no environment; nothing is built."""
         key = self.key(probe, lock)
-        if (kept := self.store.get(key)) is not None:
+        if (kept := self._kept(probe, key)) is not None:
             return Prepared(probe, key, observation=kept, cached=True)
         if (why := unavailable(probe.combination.device, self.gpus)) is not None:
             missing = self._unrun(probe, key, Outcome.NO_DEVICE, why, lock, begun, keep=False)
@@ -144,7 +148,7 @@ class Prober:
 
     def prepare_in(self, python: str, probe: Probe) -> Prepared:
         """A probe in an environment that already exists, as it is."""
-        interpreter = find_interpreter(python, self.builder.uv)
+        interpreter = find_interpreter(python, self.builder.uv, needs=probe.repro.requires_python)
         lock = foreign_lock(interpreter)
         return Prepared(probe, self.key(probe, lock), environment=Environment(interpreter.path, lock))
 
@@ -213,6 +217,17 @@ class Prober:
         self.store.put(observation)
         return observation
 
+    def _kept(self, probe: Probe, key: str) -> Observation | None:
+        """What the store has, unless its log is needed to judge it and can't be read any more: then it is run again."""
+        kept = self.store.get(key)
+        if kept is None or not kept.outcome.ran or not kept.log:
+            return kept
+        signature = probe.repro.signature
+        if signature is not None and signature.output is None:
+            return kept
+        is_missed = signature is not None or self.store.log_path(key).exists()
+        return kept if self.store.has_log(kept) or not is_missed else None
+
     def key(self, probe: Probe, lock: Lock) -> str:
         """The address in the store of what a probe with this lock comes to here."""
         return probe_key(probe, lock, gpus=self.gpus, capability=self.capability)
@@ -233,3 +248,9 @@ class Prober:
         if keep:
             self.store.put(observation)
         return observation
+
+
+def _wrong_python(probe: Probe) -> str | None:
+    """Why the repro can't run with the interpreter of its combination, None where it can."""
+    needs, python = probe.repro.requires_python, probe.combination.python
+    return None if meets(needs, python) else f"the repro requires Python {needs}, this is {python}"
