@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from attrs import evolve, field, frozen
 
+from harness.atomic import write_whole
 from harness.errors import HarnessFault, NoSpace
 from harness.model import Device, Repro
+from harness.run.child_report import read_imports
 from harness.run.classify import not_started
 from harness.run.collecting import collection_of
 from harness.run.launch import keep_log, script_command, told_variables
@@ -36,7 +39,7 @@ class Job:
     the run writes; `pass_env` names variables of the harness's environment that are let through;
     `capability` is the compute capability to emulate; `invoked_from` is the folder that the paths of a
     command are relative to; `trace` records which installed functions are called, at some cost in speed;
-    with `zygote` the run is forked from that process.
+    with `zygote` the run is forked from that process; `imports` is where a traced run keeps which module imported which.
     """
 
     python: Path
@@ -53,6 +56,7 @@ class Job:
     invoked_from: Path = field(factory=Path.cwd)
     trace: bool = False
     zygote: Zygote | None = None
+    imports: Path | None = None
 
     @property
     def limits(self) -> Limits:
@@ -83,7 +87,17 @@ def _run_in(place: Sandbox, job: Job, cancel: threading.Event | None) -> Ran:
     with place.log.open("x+b") as log:
         ran = _run_with(log, place, job, cancel)
         keep_log(log, job.log_path)
+        if job.imports is not None:
+            _keep_imports(place.imports, job.imports)
     return ran
+
+
+def _keep_imports(written: Path, target: Path) -> None:
+    """Copy the import graph of a traced run, where it wrote one that can be read."""
+    graph = read_imports(written)
+    if graph is not None:
+        modules, imports = graph
+        write_whole(target, json.dumps({"modules": modules, "imports": imports}))
 
 
 def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event | None) -> Ran:

@@ -1,6 +1,6 @@
 """What may be imported ahead of a probe."""
 
-from harness.culprit.preload import preloadable
+from harness.probe.preload import preloadable
 
 FILES = {
     "torch": "torch/__init__.py",
