@@ -25,8 +25,9 @@ from harness.model import Device, Mixture, Observation, Outcome
 from harness.probe.asked import Prepared
 from harness.probe.observing import observation_of
 from harness.probe.preload import preloadable
-from harness.run.child_report import read_imports
+from harness.run.devices import hidden, passed_variables
 from harness.run.forking import Zygote, ZygoteFailed
+from harness.run.isolation import Needs
 from harness.run.launch import told_variables
 from harness.run.runner import INSIDE, Job, run_repro
 from harness.run.sandbox import process_environment, sandbox
@@ -58,7 +59,6 @@ class ForkingProber:
 
     inner: Prober
     lock_id: str
-    zygote: Zygote
     job: Job
     packages: Path
     pycache: Path
@@ -87,7 +87,7 @@ class ForkingProber:
         return self.inner.known(probe)
 
     def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
-        """What answers a probe, or that it is to be forked; all that can't be forked is prepared for a fresh process."""
+        """What answers a probe, or that it is to be forked; what can't be forked is prepared for a fresh process."""
         lock = probe.lock
         if lock is None or not self._can_fork(probe, lock):
             return self.inner.prepare(probe, cancel=cancel)
@@ -176,7 +176,7 @@ def forking(prober: Prober, probe: Probe, candidates: Iterable[str]) -> Iterator
     lock = probe.lock
     if lock is None or probe.repro.argv or probe.combination.device is Device.CUDA:
         raise CannotFork("only scripts that run on the CPU are forked")
-    graph = _import_graph(prober, probe)
+    graph = prober.imports(probe, lock)
     built = prober.builder.build(lock)
     if graph is None or not isinstance(built, Environment) or built.folder is None:
         raise CannotFork("what the repro imports is not known")
@@ -188,54 +188,66 @@ def forking(prober: Prober, probe: Probe, candidates: Iterable[str]) -> Iterator
         place = stack.enter_context(
             occupied(prober.builder, built, mixture=Mixture(files=originals, label="to fork from"))
         )
-        folder = stack.enter_context(sandbox(place.scratch))
         packages = site_packages(place.environment.folder or built.folder)
-        env = process_environment(
-            folder,
-            ours=os.environ,
-            python=place.environment.python,
-            pass_env=prober.pass_env,
-            pycache_prefix=place.pycache,
-            extra=told_variables(probe.repro.params, probe.combination.device.value),
-        )
-        emulated = probe.combination.device is Device.EMULATED
-        try:
-            zygote = Zygote.start(
-                place.environment.python,
-                modules,
-                env=env,
-                scratch_root=place.scratch,
-                emulation={"package": str(INSIDE / "emulation"), "capability": prober.capability} if emulated else None,
-                timeout=probe.repro.timeout,
-            )
-        except ZygoteFailed as error:
-            raise CannotFork(str(error)) from error
-        stack.callback(zygote.close)
+        scratch = place.scratch / "forks"
+        scratch.mkdir()
         job = Job(
             python=place.environment.python,
             repro=probe.repro,
             device=probe.combination.device,
             log_path=Path(),
-            scratch_root=place.scratch,
+            scratch_root=scratch,
             pycache_prefix=place.pycache,
             pass_env=prober.pass_env,
             capability=prober.capability,
             invoked_from=prober.invoked_from,
-            zygote=zygote,
+            isolation=prober.isolation,
+            readable=(prober.workspace.root,),
         )
+        zygote = stack.enter_context(_zygote(job, modules))
         compiled = place.pycache / packages.relative_to(packages.anchor) if place.pycache is not None else packages
-        yield ForkingProber(prober, lock.id, zygote, job, packages, compiled, originals)
+        yield ForkingProber(prober, lock.id, evolve(job, zygote=zygote), packages, compiled, originals)
 
 
-def _import_graph(prober: Prober, probe: Probe) -> tuple[dict[str, str], dict[str, list[str]]] | None:
-    """Which module imported which in a traced run of a probe; the run is made where none is kept."""
-    traced = evolve(probe, trace=True)
-    if probe.lock is None:
-        return None
-    path = prober.imports_of(prober.key(traced, probe.lock))
-    if not path.is_file():
-        prober.execute(prober.prepare_lock(traced, probe.lock, fresh=True))
-    return read_imports(path)
+@contextlib.contextmanager
+def _zygote(job: Job, modules: tuple[str, ...]) -> Iterator[Zygote]:
+    """The process to fork from, in a sandbox as a run's. Raises `CannotFork`."""
+    with sandbox(job.scratch_root) as folder:
+        env = process_environment(
+            folder,
+            ours=os.environ,
+            python=job.python,
+            pass_env=(*job.pass_env, *passed_variables()),
+            pycache_prefix=job.pycache_prefix,
+            extra={
+                **told_variables(job.repro.params, job.device.value),
+                **(hidden() if job.device is Device.CPU else {}),
+            },
+        )
+        needs = Needs(
+            scratch=job.scratch_root,
+            work=folder.work,
+            python=job.python,
+            readable=(*job.readable, job.invoked_from.absolute(), INSIDE.parent),
+            writable=(job.pycache_prefix,) if job.pycache_prefix is not None else (),
+        )
+        emulation = {"package": str(INSIDE / "emulation"), "capability": job.capability}
+        try:
+            zygote = Zygote.start(
+                job.python,
+                modules,
+                env=env,
+                scratch_root=job.scratch_root,
+                emulation=emulation if job.device is Device.EMULATED else None,
+                sandbox=job.isolation.around(needs) if job.isolation is not None else (),
+                timeout=job.repro.timeout,
+            )
+        except ZygoteFailed as error:
+            raise CannotFork(str(error)) from error
+        try:
+            yield zygote
+        finally:
+            zygote.close()
 
 
 def _is_unsettled(observation: Observation) -> bool:

@@ -120,6 +120,18 @@ class GuardProcess(Protocol):
         ...
 
 
+@frozen
+class Start:
+    """How a guard and its command are started.
+
+    `sandbox` is the command that makes a sandbox and starts in it what follows (see `isolation`); `forked` gives a
+    guard that is a fork and not a new process.
+    """
+
+    sandbox: Sequence[str] = ()
+    forked: Callable[[], GuardProcess] | None = None
+
+
 def run_guarded(
     argv: Sequence[str | Path],
     *,
@@ -129,17 +141,13 @@ def run_guarded(
     output: Path,
     cancel: threading.Event | None = None,
     remove_if_orphaned: Path | None = None,
-    sandbox: Sequence[str] = (),
-    start: Callable[[], GuardProcess] | None = None,
+    start: Start = Start(),
 ) -> Ended:
     """Run a command to its end, within limits, with what it prints appended to `output` (see `BoundedLog`).
 
     Every process that it started has ended on return. `remove_if_orphaned` is a folder that the guard
-    removes if the harness dies meanwhile; `start` gives a guard that is forked and not a new
-    process; `sandbox` is the command that makes a sandbox and starts in it what follows (see `isolation`).
-
-    Raises `OSError` where the command can't be started or the log not be written, `NoSandbox` where
-    the sandbox can't be made, `Cancelled` once `cancel` is set, `HarnessFault` where the guard itself fails.
+    removes if the harness dies meanwhile. Raises `OSError` where the command can't be started or the log not be
+    written, `NoSandbox` where the sandbox can't be made, `Cancelled` once `cancel` is set, `HarnessFault` where the guard itself fails.
     """
     command = [str(argument) for argument in argv]
     order = guard_order(
@@ -151,10 +159,10 @@ def run_guarded(
         output=output,
         remove_if_orphaned=remove_if_orphaned,
         output_limit=limits.output,
-        sandbox=sandbox,
+        sandbox=start.sandbox,
     )
     begun = time.monotonic()
-    guard = (start or _new_guard)()
+    guard = (start.forked or _new_guard)()
     try:
         said = _converse(guard, order, cancel, time.monotonic() + limits.wall_s + _SILENT_S)
     finally:
