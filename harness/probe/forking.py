@@ -25,7 +25,7 @@ from harness.model import Device, Mixture, Observation, Outcome
 from harness.probe.asked import Prepared
 from harness.probe.observing import observation_of
 from harness.probe.preload import preloadable
-from harness.run.devices import hidden, passed_variables
+from harness.run.devices.registry import hidden, passed_variables
 from harness.run.forking import Zygote, ZygoteFailed
 from harness.run.isolation import Needs
 from harness.run.launch import told_variables

@@ -147,7 +147,8 @@ def run_guarded(
 
     Every process that it started has ended on return. `remove_if_orphaned` is a folder that the guard
     removes if the harness dies meanwhile. Raises `OSError` where the command can't be started or the log not be
-    written, `NoSandbox` where the sandbox can't be made, `Cancelled` once `cancel` is set, `HarnessFault` where the guard itself fails.
+    written, `NoSandbox` where the sandbox can't be made, `Cancelled` once `cancel` is set, `HarnessFault` where the
+    guard itself fails.
     """
     command = [str(argument) for argument in argv]
     order = guard_order(
