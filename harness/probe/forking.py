@@ -29,7 +29,7 @@ from harness.run.devices.registry import hidden, passed_variables
 from harness.run.forking import Zygote, ZygoteFailed
 from harness.run.isolation import Needs
 from harness.run.launch import told_variables
-from harness.run.runner import INSIDE, Job, run_repro
+from harness.run.runner import INSIDE, Job, run_repro, search_path
 from harness.run.sandbox import process_environment, sandbox
 
 if TYPE_CHECKING:
@@ -221,6 +221,7 @@ def _zygote(job: Job, modules: tuple[str, ...]) -> Iterator[Zygote]:
             pycache_prefix=job.pycache_prefix,
             extra={
                 **told_variables(job.repro.params, job.device.value),
+                **search_path(folder, job.repro),
                 **(hidden() if job.device is Device.CPU else {}),
             },
         )

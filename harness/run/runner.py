@@ -144,7 +144,7 @@ def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event |
         extra={
             **told_variables(job.repro.params, job.device.value),
             "HARNESS_ROOT": str(root),
-            **_search_path(place, job.repro),
+            **search_path(place, job.repro),
             **(hidden() if job.device is Device.CPU else {}),
             **job.extra_env,
         },
@@ -229,7 +229,7 @@ def script_name(repro: Repro) -> str:
     return Path(repro.path).name or f"{repro.name}.py"
 
 
-def _search_path(place: Sandbox, repro: Repro) -> dict[str, str]:
+def search_path(place: Sandbox, repro: Repro) -> dict[str, str]:
     if not repro.search_path:
         return {}
     return {"PYTHONPATH": os.pathsep.join(str(place.work / folder) for folder in repro.search_path)}
