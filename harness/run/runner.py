@@ -230,6 +230,7 @@ def script_name(repro: Repro) -> str:
 
 
 def search_path(place: Sandbox, repro: Repro) -> dict[str, str]:
+    """The environment variable that lets a repro import from the folders of its project."""
     if not repro.search_path:
         return {}
     return {"PYTHONPATH": os.pathsep.join(str(place.work / folder) for folder in repro.search_path)}
