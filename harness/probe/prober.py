@@ -37,7 +37,7 @@ from harness.probe.observing import (
 )
 from harness.run.child_report import read_imports
 from harness.run.devices import kind_of, unavailable
-from harness.run.inside.emulation.cards import DEFAULT_CAPABILITY
+from harness.run.inside.emulation.device_profiles import DEFAULT_CAPABILITY
 from harness.run.lease import DEFAULT_NEED, DEFAULT_WAIT_S, GpuPool, NoGpu
 from harness.run.programs import program_of
 from harness.run.runner import Job, run_repro
@@ -227,9 +227,8 @@ class Prober:
             setup_s=prepared.setup_s,
             started=started.isoformat(timespec="seconds"),
             log=self.store.log_path(prepared.key).relative_to(self.store.root).as_posix(),
-            altered=altered.files,
         )
-        return self.store.put(observation)
+        return self.store.put(evolve(observation, altered=altered.files))
 
     def _run_once(
         self,

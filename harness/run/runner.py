@@ -17,7 +17,7 @@ from harness.run.child_report import read_imports
 from harness.run.classify import not_started
 from harness.run.collecting import collection_of
 from harness.run.devices.registry import hidden, passed_variables
-from harness.run.inside.emulation.cards import DEFAULT_CAPABILITY
+from harness.run.inside.emulation.device_profiles import DEFAULT_CAPABILITY
 from harness.run.isolation import Isolation, Needs
 from harness.run.launch import keep_log, script_command, told_variables
 from harness.run.mistakes import mistake_in
