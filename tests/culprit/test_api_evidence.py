@@ -47,6 +47,7 @@ def __getattr__(name):
         return 4
 """,
     "shop/gone.py": "number = 1\n",
+    "shop/tests/__init__.py": "",
     "shop/tests/helpers.py": "def helper(count): ...\n",
 }
 NEW = {
@@ -71,6 +72,7 @@ class Till(Counter):
     "shop/legacy.py": OLD["shop/legacy.py"].replace('"lazy"', '"other"'),
     "shop/new/gone.py": "number = 1\n",
     "shop/new/__init__.py": "",
+    "shop/tests/__init__.py": "",
     "shop/tests/helpers.py": "def helper(): ...\n",
 }
 OLD["shop/__init__.py"] += "def buy_all(): ...\n"
