@@ -6,6 +6,7 @@ What a probed release does wrong is never an exception but an `Outcome`. Only `h
     |-- UserMistake              2   the command or a file it names is wrong
     |   |-- UnknownProject       2   the index has no such project
     |   |-- UnknownRelease       2   the project has no such release, or none that can be tried
+    |   |-- MissingProgram       2   the environment lacks the program of a command
     |   |-- BadRepro             2   the repro can't be read, or lacks its metadata
     |   |-- BadMatrix            2   the matrix file can't be read
     |   `-- BadRepository        2   a clone can't be read, or lacks a commit
@@ -59,6 +60,14 @@ class UnknownRelease(UserMistake):
         super().__init__(f"{project} {version}: {why}", hint=hint)
         self.project = project
         self.version = version
+
+
+class MissingProgram(UserMistake):
+    """The program that a command starts is not in the environment, or would be one of the user's own Python."""
+
+    def __init__(self, message: str, program: str = "") -> None:
+        super().__init__(message)
+        self.program = program
 
 
 class BadRepro(UserMistake):

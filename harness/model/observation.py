@@ -27,6 +27,7 @@ class Outcome(enum.StrEnum):
     TOO_MUCH_OUTPUT = "too-much-output"
     UNRESOLVABLE = "unresolvable"
     UNINSTALLABLE = "uninstallable"
+    NO_PROGRAM = "no-program"  # the environment lacks the program that a command starts
     NO_DEVICE = "no-device"
     DEVICE_FAILED = "device-failed"  # driver mismatch, no kernel image, device lost or busy
     EMULATION_GAP = "emulation-gap"
@@ -34,7 +35,7 @@ class Outcome(enum.StrEnum):
     @property
     def ran(self) -> bool:
         """Whether the repro was started at all."""
-        return self not in (Outcome.UNRESOLVABLE, Outcome.UNINSTALLABLE, Outcome.NO_DEVICE)
+        return self not in (Outcome.UNRESOLVABLE, Outcome.UNINSTALLABLE, Outcome.NO_DEVICE, Outcome.NO_PROGRAM)
 
 
 @frozen
@@ -47,7 +48,8 @@ class Observation:
     from what was asked to be held; `log` is a path relative to the results folder; `mixture` says which files
     of the environment are not those of its lock, if any. `called`, where calls were traced, maps installed files to
     their functions and each of these to the rank of its last call. `tests` has the result of each test of a run of
-    pytest or unittest, and is empty for a script.
+    pytest or unittest, and is empty for a script. `mistake` says why a failure is one of how a command was written,
+    and not of what it was meant to try.
     """
 
     key: str
@@ -75,3 +77,4 @@ class Observation:
     mixture: str = ""
     called: dict[str, dict[str, int]] = field(factory=dict)
     tests: tuple[TestResult, ...] = ()
+    mistake: str = ""

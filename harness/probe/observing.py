@@ -68,6 +68,7 @@ def observation_of(
         mixture=probe.mixture.label if probe.mixture else "",
         called=dict(ran.called),
         tests=ran.tests,
+        mistake=ran.mistake,
     )
 
 

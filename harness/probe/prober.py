@@ -22,6 +22,7 @@ from harness.environment import (
 )
 from harness.environment.cleaning import discard
 from harness.environment.interpreter import meets
+from harness.errors import MissingProgram
 from harness.events import SILENT, Reporter
 from harness.model import Device, Lock, Observation, Outcome
 from harness.probe.asked import Prepared, Probe
@@ -33,7 +34,9 @@ from harness.probe.observing import (
     unresolvable_key,
 )
 from harness.run.devices import unavailable
+from harness.run.inside.emulation.cards import DEFAULT_CAPABILITY
 from harness.run.lease import DEFAULT_NEED, DEFAULT_WAIT_S, GpuPool, NoGpu
+from harness.run.programs import program_of
 from harness.run.runner import Job, run_repro
 from harness.store import StoredResolution, is_kept
 
@@ -60,10 +63,11 @@ class Prober:
     workspace: Workspace
     gpus: tuple[Gpu, ...] = ()
     pass_env: tuple[str, ...] = ()
-    capability: str = "8.6"
+    capability: str = DEFAULT_CAPABILITY
     invoked_from: Path = field(factory=Path.cwd)
     gpu_wait: float = DEFAULT_WAIT_S
     reporter: Reporter = SILENT
+    _programs: set[str] = field(factory=set, init=False, eq=False, repr=False)
 
     def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
         """The lock of a probe, from the store if this was asked before."""
@@ -185,22 +189,28 @@ class Prober:
         probe = prepared.probe
         log = self.store.log_path(prepared.key)
         started = datetime.now(UTC)
-        ran = run_repro(
-            Job(
-                python=environment.python,
-                repro=probe.repro,
-                device=probe.combination.device,
-                log_path=log,
-                scratch_root=self.workspace.scratch,
-                pycache_prefix=environment.pycache,
-                pass_env=self.pass_env,
-                extra_env=gpu.variables if gpu is not None else {},
-                capability=self.capability,
-                invoked_from=self.invoked_from,
-                trace=probe.trace,
-            ),
-            cancel=cancel,
+        job = Job(
+            python=environment.python,
+            repro=probe.repro,
+            device=probe.combination.device,
+            log_path=log,
+            scratch_root=self.workspace.scratch,
+            pycache_prefix=environment.pycache,
+            pass_env=self.pass_env,
+            extra_env=gpu.variables if gpu is not None else {},
+            capability=self.capability,
+            invoked_from=self.invoked_from,
+            trace=probe.trace,
         )
+        try:
+            ran = run_repro(job, cancel=cancel)
+        except MissingProgram as missing:
+            # One that other environments of this search had: a release without it can't be judged.
+            if missing.program not in self._programs:
+                raise
+            words, failed = missing.message, Outcome.NO_PROGRAM
+            return self._unrun(probe, prepared.key, failed, words, environment.lock, time.monotonic(), keep=False)
+        self._programs.add(program_of(probe.repro.argv))
         self.builder.after_run(environment)
         if environment.is_mixture and environment.folder is not None:
             discard(environment.folder, self.workspace)

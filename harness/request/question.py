@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
 if TYPE_CHECKING:
     from harness.model import Repro
+    from harness.settings import Settings
 
 
 @frozen
@@ -35,3 +36,18 @@ class Question:
     from_source: tuple[str, ...] = ()
     typed: tuple[str, ...] = ()
     git: str = ""
+
+    @classmethod
+    def under(cls, settings: Settings, subject: str, repro: Repro, **more: Any) -> Question:
+        """A question with what the settings say of it; `more` are further fields."""
+        return cls(
+            subject,
+            repro,
+            with_=settings.with_,
+            hold=settings.hold,
+            as_of=settings.as_of,
+            python=settings.python,
+            device=settings.device,
+            from_source=settings.from_source,
+            **more,
+        )
