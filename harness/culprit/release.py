@@ -57,7 +57,9 @@ def narrow_release(ground: Ground, sides: Sides, package: Finding) -> tuple[Find
         return package, sides
     is_upgrade = lower == change.before
     oldest, newest = (sides.before, sides.after) if is_upgrade else (sides.after, sides.before)
-    question = evolve(plan.question, subject=change.name, find_fix=oldest.verdict is Verdict.BAD, confirm=0)
+    question = evolve(
+        plan.question, subject=change.name, find_fix=oldest.verdict is Verdict.BAD, confirm=0, flaky=False
+    )
     ends = {oldest.verdict: 0, newest.verdict: len(releases) - 1}
     narrower = evolve(
         plan,
@@ -81,6 +83,7 @@ def narrow_release(ground: Ground, sides: Sides, package: Finding) -> tuple[Find
     )
     searched = ReleaseSearch(in_place, ground.prober, ground.lanes, ground.reporter).run()
     ground.tally.searched = searched
+    ground.tally.seen.update(observation.key for observation in searched.record.observations.values())
     ground.tally.ran_now += searched.record.ran
     if len(searched.sides) != 2 or any(side.lock is None for side in searched.sides):
         note = f"not narrowed to one release of {change.name}: {', '.join(searched.suspects) or 'no change was seen'}"
@@ -94,9 +97,13 @@ def narrow_release(ground: Ground, sides: Sides, package: Finding) -> tuple[Find
     finding = evolve(
         package,
         packages=before.lock.diff(after.lock),
-        proofs=(
-            narrowed.before.as_proof(f"everything else held, {change.name} {before.lock.version_of(change.name)}"),
-            narrowed.after.as_proof(f"everything else held, {change.name} {after.lock.version_of(change.name)}"),
+        proofs=tuple(
+            ground.proof(
+                f"everything else held, {change.name} {side.lock.version_of(change.name)}",
+                ground.mixed(side, None),
+                side.verdict,
+            )
+            for side in (narrowed.before, narrowed.after)
         ),
         runs=package.runs + searched.record.ran,
         notes=(*package.notes, *unsure),

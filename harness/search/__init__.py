@@ -4,20 +4,26 @@ from harness.search.bisection import Bisection
 from harness.search.bisection_result import BisectionResult, BisectionStatus, MovedEnd, Trial
 from harness.search.delta import DeltaDebugging, DeltaResult
 from harness.search.grid import Grid
+from harness.search.noisy import NoisySearch
+from harness.search.posterior import Counts
 from harness.search.protocol import Search
 from harness.search.states import PositionState
+from harness.search.sure import SureBisection
 from harness.search.windows import Window, WindowScan, WindowsResult
 
 __all__ = [
     "Bisection",
     "BisectionResult",
     "BisectionStatus",
+    "Counts",
     "DeltaDebugging",
     "DeltaResult",
     "Grid",
     "MovedEnd",
+    "NoisySearch",
     "PositionState",
     "Search",
+    "SureBisection",
     "Trial",
     "Window",
     "WindowScan",

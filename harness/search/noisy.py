@@ -139,7 +139,7 @@ class NoisySearch:
 
     @property
     def states(self) -> tuple[PositionState, ...]:
-        """What is known of every position, for a picture: bad if it ever failed; excluded ones are far from the change."""
+        """What is known of every position, for a picture: bad if it ever failed, excluded if far from the change."""
         matter = set(self._credible())
         states = []
         for position in range(self._count):
@@ -261,7 +261,7 @@ class NoisySearch:
             first = next((i for i in reversed(range(self._length)) if i not in untestable), None)
             return [float(i == first) for i in range(self._length)]
         there = sum(cuts)
-        if there > 0.2 and max(cuts) < self._confidence * there:  # noqa: PLR2004
+        if there > 0.2 and max(cuts) < self._confidence * there:
             bits = informs([w / there for w in cuts], 0.0, posterior)
         else:
             bits = informs(cuts, none, posterior)
@@ -275,7 +275,7 @@ class NoisySearch:
     def _new(self, running: Sequence[Trial], n: int) -> list[Trial]:
         """The n runs that together tell most: each is chosen over how those before it may end."""
         posterior = self._posterior
-        branches = [(1.0, posterior.cuts, posterior.none)]
+        branches: list[Branch] = [(1.0, posterior.cuts, posterior.none)]
         for trial in running:
             branches = _split(branches, self._index(trial.position), posterior)
         chosen: list[Trial] = []

@@ -54,7 +54,7 @@ class SureBisection:
         seconds: Callable[[int], float] = lambda _: 1.0,
     ) -> None:
         self._plain = Bisection(count, good=good, bad=bad, find_fix=find_fix, confirm=confirm or 0)
-        self._new_noisy = lambda: NoisySearch(
+        self._in_noise = NoisySearch(
             count, good=good, bad=bad, find_fix=find_fix, confidence=confidence, most=MOST, seconds=seconds
         )
         self._confirm = confirm
@@ -67,7 +67,7 @@ class SureBisection:
         )
         self._told: dict[Trial, Verdict] = {}
         self._support: dict[tuple[int, int], tuple[int, int]] = {}
-        self._noisy: NoisySearch | None = self._new_noisy() if flaky else None
+        self._noisy: NoisySearch | None = self._in_noise if flaky else None
 
     def ask(self, n: int = 1) -> tuple[Trial, ...]:
         """Up to n trials worth running now; what was asked before and still matters comes first."""
@@ -88,7 +88,7 @@ class SureBisection:
         self._plain.tell(candidate, verdict)
         record(self._told, candidate, verdict)
         if self._confirm != 0 and self._disagrees():
-            self._noisy = self._new_noisy()
+            self._noisy = self._in_noise
             for trial, told in self._told.items():
                 self._noisy.tell(trial, told)
 
