@@ -67,12 +67,16 @@ def investigate(plan: Plan, prober: Probing, lanes: Lanes, index: Index, reporte
 
 
 def _tell(searched: Searched, sides: Sides, culprit: Culprit | None) -> None:
-    """Count the proofs as runs of the two sides: one in a side's own lock, with no file exchanged, is such a run."""
+    """Count the proofs as runs of the two sides: one in a side's own lock, with no file exchanged, is such a run.
+
+    The others count only where all came out as expected: a proof that failed may be a sign of a flaky bug.
+    """
     positions = dict(
         zip((sides.before.lock.id, sides.after.lock.id), searched.search.result.boundary or (), strict=False)
     )
     held = {Verdict.GOOD: 0, Verdict.BAD: 0}
     told: set[str] = set()
+    is_flawless = True
     for proof in (proof for finding in culprit.findings for proof in finding.proofs) if culprit else ():
         seen = proof.observation
         if seen is None or seen.lock is None or seen.key in told:
@@ -82,7 +86,10 @@ def _tell(searched: Searched, sides: Sides, culprit: Culprit | None) -> None:
             searched.search.tell(Trial(positions[seen.lock.id], seen.attempt), proof.verdict)
         elif proof.holds:
             held[proof.verdict] += 1
-    searched.search.support(held[Verdict.GOOD], held[Verdict.BAD])
+        else:
+            is_flawless = False
+    if is_flawless:
+        searched.search.support(held[Verdict.GOOD], held[Verdict.BAD])
 
 
 def _sides(answer: Answer) -> Sides | None:

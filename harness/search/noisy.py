@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from attrs import frozen
+
 from harness.model.verdict import Verdict
 from harness.search.bisection_result import BisectionResult, BisectionStatus, Trial
 from harness.search.posterior import Counts, Posterior, informs
@@ -27,6 +29,15 @@ _BRANCHES = 8
 
 def _one_second(position: int) -> float:  # noqa: ARG001 - where nothing is known of them, all take as long
     return 1.0
+
+
+@frozen
+class _Knowledge:
+    """Runs by position; the positions skipped more often than judged, where another run is a waste; the posterior."""
+
+    counts: Mapping[int, Counts]
+    untestable: frozenset[int]
+    posterior: Posterior
 
 
 class NoisySearch:
@@ -57,7 +68,7 @@ class NoisySearch:
         self._told: dict[Trial, Verdict] = {}
         self._asked: tuple[Trial, ...] = ()
         self._length = abs(self._bad - self._good) + 1
-        self._known: tuple[int, Posterior] | None = None
+        self._known: _Knowledge | None = None
 
     def tell(self, candidate: Trial, verdict: Verdict) -> None:
         """Record a verdict. Raises ValueError for an unknown position or a second, different verdict of one run."""
@@ -157,33 +168,39 @@ class NoisySearch:
         return self._good - position if self._find_fix else position - self._good
 
     @property
-    def _counts(self) -> dict[int, Counts]:
-        counts: dict[int, Counts] = {}
-        for trial, verdict in self._told.items():
-            index = self._index(trial.position)
-            if verdict is not Verdict.SKIP and 0 <= index < self._length:
-                before = counts.get(index, Counts())
-                counts[index] = Counts(before.bad + (verdict is Verdict.BAD), before.runs + 1)
-        return counts
+    def _counts(self) -> Mapping[int, Counts]:
+        return self._knowledge.counts
 
     @property
     def _runs(self) -> int:
         return len(self._told)
 
     @property
-    def _untestable(self) -> set[int]:
-        """Skipped more often than judged: there, running again is a waste."""
-        balance: dict[int, int] = {}
-        for trial, verdict in self._told.items():
-            index = self._index(trial.position)
-            balance[index] = balance.get(index, 0) + (1 if verdict is Verdict.SKIP else -1)
-        return {index for index, value in balance.items() if value > 0 and 0 <= index < self._length}
+    def _untestable(self) -> frozenset[int]:
+        return self._knowledge.untestable
 
     @property
     def _posterior(self) -> Posterior:
-        if self._known is None or self._known[0] != len(self._told):
-            self._known = len(self._told), Posterior.of(self._length, self._counts)
-        return self._known[1]
+        return self._knowledge.posterior
+
+    @property
+    def _knowledge(self) -> _Knowledge:
+        """All that follows from what was told, computed once for each verdict."""
+        if self._known is None:
+            counts: dict[int, Counts] = {}
+            balance: dict[int, int] = {}
+            for trial, verdict in self._told.items():
+                index = self._index(trial.position)
+                if not 0 <= index < self._length:
+                    continue
+                skipped = verdict is Verdict.SKIP
+                balance[index] = balance.get(index, 0) + (1 if skipped else -1)
+                if not skipped:
+                    before = counts.get(index, Counts())
+                    counts[index] = Counts(before.bad + (verdict is Verdict.BAD), before.runs + 1)
+            untestable = frozenset(index for index, value in balance.items() if value > 0)
+            self._known = _Knowledge(counts, untestable, Posterior.of(self._length, counts))
+        return self._known
 
     def _groups(self) -> list[range]:
         """Boundaries that no run can tell apart, since all between them was skipped."""
@@ -321,7 +338,7 @@ def _split(branches: Sequence[Branch], index: int, rates: Posterior) -> list[Bra
     return sorted(split, key=lambda branch: -branch[0])[:_BRANCHES]
 
 
-def _doubt(index: int, untestable: set[int], counts: Mapping[int, Counts]) -> float:
+def _doubt(index: int, untestable: frozenset[int], counts: Mapping[int, Counts]) -> float:
     """The chance that a position can be judged: less beside what was skipped, unless it was judged before."""
     if index in counts or not untestable:
         return 1.0
