@@ -82,6 +82,13 @@ def bench(session: nox.Session) -> None:
     session.run("python", "benchmarks/bisect_speed.py", *session.posargs)
 
 
+@nox.session(default=False)
+def fuzz(session: nox.Session) -> None:
+    """Ten minutes of atheris on all that reads strangers' text; `-- --minutes 3 repro` is shorter, and one reader."""
+    session.install("-e", ".[fuzz]")
+    session.run("python", "tests/fuzz/coverage_guided.py", *session.posargs)
+
+
 @nox.session
 def bench_cluster(session: nox.Session) -> None:
     """Four Dask workers against one on repros that sleep; what follows -- goes to the script (try --help)."""

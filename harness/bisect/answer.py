@@ -41,9 +41,9 @@ class Answer:
     right, as far as the runs tell; `good_side` and `bad_side` count the runs on both sides of the change. `sentence`
     says the answer, `advice` what to type next. `left_out` maps releases of the range that were not tried to their
     reasons; `lock_changes` is the difference of the locks at the two sides; `drift` what could not be held, by
-    release; `sides` the observations just
-    before and just after the change; `culprit` what of it made the difference, where that was searched. `probes`
-    are the releases that were run now and not answered by the store, `culprit_probes` the runs of the culprit's search.
+    release; `altered` the files of its environment that a run changed, by release; `sides` the observations just
+    before and just after the change; `culprit` what of it made the difference, where that was searched. `probes` are
+    the releases that were run now and not answered by the store, `culprit_probes` the runs of the culprit's search.
     """
 
     subject: str
@@ -64,6 +64,7 @@ class Answer:
     left_out: dict[str, str] = field(factory=dict)
     lock_changes: tuple[Change, ...] = ()
     drift: dict[str, tuple[str, ...]] = field(factory=dict)
+    altered: dict[str, tuple[str, ...]] = field(factory=dict)
     sides: tuple[Observation, ...] = ()
     culprit: Culprit | None = None
     probes: int = 0
@@ -111,6 +112,7 @@ class Answer:
             "lock_changes": [cattrs.unstructure(change) for change in self.lock_changes],
             "culprit": _culprit(self.culprit),
             "drift": {release: list(told) for release, told in self.drift.items()},
+            "altered": {release: list(files) for release, files in self.altered.items()},
         }
 
 

@@ -57,6 +57,11 @@ def answer_of(searched: Searched) -> Answer:
             for trial, observation in record.observations.items()
             if observation.drift
         },
+        altered={
+            name[trial.position]: observation.altered
+            for trial, observation in record.observations.items()
+            if observation.altered
+        },
         sides=sides,
         confidence=result.confidence,
         good_side=result.good_side,

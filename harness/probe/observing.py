@@ -36,7 +36,7 @@ def unresolvable_key(probe: Probe) -> str:
     return f"{probe.combination.resolution_key}-{probe.repro.digest[:6]}"
 
 
-def observation_of(
+def observation_of(  # noqa: PLR0913 - the parts of one record
     probe: Probe,
     lock: Lock,
     ran: Ran,
@@ -46,8 +46,12 @@ def observation_of(
     setup_s: float,
     started: str,
     log: str,
+    altered: tuple[str, ...] = (),
 ) -> Observation:
-    """The record of a run: `lock` is what was installed, `started` an ISO 8601 time, `log` relative to the results."""
+    """The record of a run: `lock` is what was installed, `started` an ISO 8601 time, `log` relative to the results.
+
+    `altered` are the files of the environment that the run changed.
+    """
     return Observation(
         key=key,
         outcome=ran.outcome,
@@ -75,6 +79,7 @@ def observation_of(
         called=dict(ran.called),
         tests=ran.tests,
         mistake=ran.mistake,
+        altered=altered,
     )
 
 

@@ -17,6 +17,7 @@ from attrs import frozen
 
 from harness.model import RaisedException, StackFrame
 from harness.model.text import plain
+from harness.model.words import listed
 from harness.run.launch import METRICS_LIMIT
 
 if TYPE_CHECKING:
@@ -113,15 +114,10 @@ def read_metrics(path: Path) -> tuple[dict[str, float], str]:
         elif len(metrics) < METRICS_COUNT:
             metrics[shown] = number
     dropped = len(written) - len(odd) - len(metrics)
-    complaint = f"; metrics that are not numbers: {_listed(odd)}" if odd else ""
+    complaint = f"; metrics that are not numbers: {listed(odd, 6)}" if odd else ""
     if dropped > 0:
         complaint += f"; of its metrics the first {len(metrics)} are kept, {dropped} were dropped"
     return metrics, complaint
-
-
-def _listed(names: list[str], most: int = 5) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
 
 
 def content_of(path: Path, limit: int) -> bytes | None:

@@ -3,6 +3,7 @@
 from harness.search.bisection import Bisection
 from harness.search.bisection_result import BisectionResult, BisectionStatus, MovedEnd, Trial
 from harness.search.delta import DeltaDebugging, DeltaResult
+from harness.search.fewest import FewestChanges, FewestResult
 from harness.search.grid import Grid
 from harness.search.noisy import NoisySearch
 from harness.search.posterior import Counts
@@ -18,6 +19,8 @@ __all__ = [
     "Counts",
     "DeltaDebugging",
     "DeltaResult",
+    "FewestChanges",
+    "FewestResult",
     "Grid",
     "MovedEnd",
     "NoisySearch",
