@@ -34,7 +34,7 @@ _MOST_AGAIN = 16  # repetitions of one question, so that it ends whatever is tol
 class SureBisection:
     """Search over positions 0 (oldest) to count - 1 (newest); its candidates are `Trial`s.
 
-    `good`, `bad`, `find_fix` are those of `Bisection`. `confirm`: None repeats until it is `confidence` sure; a number
+    `good`, `bad`, `find_fix` are those of `Bisection`. `confirm`: None repeats until it is 0.99 sure; a number
     repeats each side just so often (0: one run of each is enough, and the answer says how sure that is). `flaky`
     begins as a noisy search. `patient` leaves the repetitions to who goes on from here: what that shows is told by
     `support` and by `tell`, and `insist` asks for what is still missing. `seconds` is that of `NoisySearch`.
@@ -50,15 +50,11 @@ class SureBisection:
         confirm: int | None = None,
         flaky: bool = False,
         patient: bool = False,
-        confidence: float = CONFIDENCE,
         seconds: Callable[[int], float] = lambda _: 1.0,
     ) -> None:
         self._plain = Bisection(count, good=good, bad=bad, find_fix=find_fix, confirm=confirm or 0)
-        self._in_noise = NoisySearch(
-            count, good=good, bad=bad, find_fix=find_fix, confidence=confidence, most=MOST, seconds=seconds
-        )
+        self._in_noise = NoisySearch(count, good=good, bad=bad, find_fix=find_fix, most=MOST, seconds=seconds)
         self._confirm = confirm
-        self._confidence = confidence
         self._find_fix = find_fix
         self._patient = patient
         self._ends = (
@@ -170,7 +166,7 @@ class SureBisection:
         good, bad = self._boundary(result)
         more = {good: 0, bad: 0}
         limit = _MOST_AGAIN - self._repeated(good) - self._repeated(bad)
-        while sum(more.values()) < limit and self._sureness(result, more) < self._confidence:
+        while sum(more.values()) < limit and self._sureness(result, more) < CONFIDENCE:
             side = max((good, bad), key=lambda p: self._sureness(result, {**more, p: more[p] + 1}))
             more[side] += 1
         return (
