@@ -226,9 +226,8 @@ class Prober:
             setup_s=prepared.setup_s,
             started=started.isoformat(timespec="seconds"),
             log=self.store.log_path(prepared.key).relative_to(self.store.root).as_posix(),
-            altered=altered.files,
         )
-        return self.store.put(observation)
+        return self.store.put(evolve(observation, altered=altered.files))
 
     def _run_once(
         self,

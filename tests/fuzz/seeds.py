@@ -7,7 +7,7 @@ import json
 
 from attrs import evolve
 
-from harness.bundle.order import Order, PackedWheel
+from harness.bundle.packed_probe import PackedProbe, PackedWheel
 from harness.model import Device, Lock, Observation, Outcome, Pin, RaisedException, StackFrame
 
 LOCK = Lock("3.11.7", "linux-x86_64", [Pin("p", "1.0", "p-1.0-py3-none-any.whl", "f" * 64, 12)])
@@ -17,7 +17,7 @@ RAISED = RaisedException(
 OBSERVATION = Observation(
     "ab12", Outcome.RAISED, "step", "d", Device.CPU, "ValueError: x", RAISED, 1, {"loss": 1.5}, {"a": 1}, LOCK
 )
-ORDER = Order(
+PACKED = PackedProbe(
     "ab12", "p 1.0", "x.py", Device.CPU, "8.6", 60.0, LOCK, (PackedWheel("p", "1.0", "p.whl", "f" * 64),), {}, {}
 )
 RUN = {"key": "ab12", "script": "0", "requirements": "0", "files": {}, "gpus": "", "visible_gpus": None}
@@ -113,7 +113,7 @@ def _record(observation: Observation) -> bytes:
 def _order() -> bytes:
     import cattrs
 
-    return _json({**cattrs.unstructure(ORDER), **RUN})
+    return _json({**cattrs.unstructure(PACKED), **RUN})
 
 
 SEEDS: dict[str, tuple[bytes, ...]] = {

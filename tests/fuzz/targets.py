@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.bundle import absorb, read_installed
-from harness.bundle.order import read_order
+from harness.bundle.packed_probe import read_packed
 from harness.environment import Index, PipSettings
 from harness.environment.index_page import parse_page
 from harness.environment.need import Foresight
@@ -133,7 +133,7 @@ def bundle(data: bytes) -> None:
     _file(f"bundle/observed/{KEY}/run.json", data)
     absorb(_folder() / "bundle", store)
     with contextlib.suppress(HarnessError):
-        read_order(_folder() / "bundle" / "probes" / KEY)
+        read_packed(_folder() / "bundle" / "probes" / KEY)
     _file("bundle/bundle.json", data)
     absorb(_folder() / "bundle", store)
 
