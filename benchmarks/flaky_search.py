@@ -1,4 +1,4 @@
-"""Searches over flaky histories, on the same simulated ones: this, git-bayesect, plain bisection, plain with 8 runs each.
+"""Searches for a flaky bug on the same simulated histories: this, git-bayesect, plain bisection.
 
 Each history has one release from which on the bug shows at a higher rate, or none. All searches see the same dice for
 the same attempt at the same release. git-bayesect stops at 0.95, its default; it always has an answer.
@@ -75,7 +75,7 @@ def bayesect(count: int, fails: Fails) -> Said:
         release = count - 1 - search.select()
         search.record(count - 1 - release, fails(release, attempts[release]))
         attempts[release] += 1
-        if search.distribution.max() >= 0.95:  # noqa: PLR2004
+        if search.distribution.max() >= 0.95:
             return Said(count - 1 - int(search.distribution.argmax()), runs)
     return Said(None, 400)
 
@@ -94,10 +94,10 @@ def compare(before: float, after: float, releases: int, repetitions: int, seed: 
     for name, search in searches.items():
         right = wrong = runs = 0
         for number in range(repetitions):
-            change = Random(f"{seed} {number}").randrange(1, releases) if before != after else releases
+            change = Random(f"{seed} {number}").randrange(1, releases) if before != after else releases  # noqa: S311
 
             def fails(release: int, attempt: int, number: int = number, change: int = change) -> bool:
-                dice = Random(f"{seed} {number} {release} {attempt}")
+                dice = Random(f"{seed} {number} {release} {attempt}")  # noqa: S311
                 return dice.random() < (after if release >= change else before)
 
             said = search(releases, fails)
