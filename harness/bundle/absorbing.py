@@ -17,7 +17,8 @@ from harness.bundle.order import SCHEMA, UNREADABLE, Order, as_requirements, ins
 from harness.errors import HarnessFault, NoSpace, UserMistake
 from harness.model import Lock, Observation, Pin, normalized_name
 from harness.probe import Judge, observation_of, probe_key, question_of
-from harness.run.devices import parse_gpus, unavailable, visible
+from harness.run.devices import unavailable, visible
+from harness.run.devices.cuda import parse_gpus
 from harness.run.logs import read_tail
 from harness.run.process import Limits, ended_from
 from harness.run.result import LeftBehind, Ran, result_of
@@ -153,7 +154,7 @@ def _take(back: _Back, store: Store) -> Taken:
     order, probe = back.order, back.probe
     try:
         if unavailable(order.device, back.gpus) is not None:
-            raise _Refused("it was run where no GPU was to be seen")
+            raise _Refused("it was run where no GPU was found")
         ran, lock = _ran(back), _lock_there(back)
         started, setup_s = str(back.record["started"]), float(back.record["setup_s"])
     except (*UNREADABLE, zlib.error, HarnessFault) as error:
@@ -177,7 +178,7 @@ def _take(back: _Back, store: Store) -> Taken:
             started=started,
             log=log.relative_to(store.root).as_posix(),
         )
-        store.put(observation)
+        observation = store.put(observation)
     combination = probe.combination
     if store.get_resolution(combination.resolution_key) is None:
         # The same question asked here is to find the same lock, and by it this answer.

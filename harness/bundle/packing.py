@@ -19,7 +19,7 @@ from harness.errors import HarnessFault, NoSpace, UserMistake
 from harness.events import SILENT, Note, Reporter
 from harness.model import Device
 from harness.probe import next_attempt
-from harness.run.devices import gpu_queries
+from harness.run.devices.cuda import gpu_queries
 from harness.run.launch import told_variables
 from harness.run.runner import script_name
 
@@ -159,8 +159,8 @@ class Packer:
             params=repro.params,
             pass_env=self.prober.pass_env,
             gpu_queries=tuple(map(tuple, gpu_queries())) if combination.device is Device.CUDA else (),
-            requirements=combination.requirements,
-            holds=combination.holds,
+            requirements=self.prober.store.without_secrets(combination.requirements),
+            holds=self.prober.store.without_secrets(combination.holds),
             as_of=combination.as_of.isoformat() if combination.as_of else None,
             attempt=probe.attempt,
             drift=resolution.drift,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import itertools
+import os
 import sys
 import tempfile
 import traceback
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -14,7 +16,12 @@ from rich.text import Text
 
 from harness import __version__
 from harness.errors import HarnessError, HarnessFault, Interrupted
+from harness.redact import hide_secrets, known_secrets
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_PASS_ENV = "--pass-env"  # noqa: S105 - the name of an option
 _EXIT_CODES = """\b
 Exit codes:
     0  an answer was found (for probe: good)
@@ -60,37 +67,49 @@ class _Group(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
+        known = known_secrets(os.environ, _let_through(ctx.args))
         try:
             return super().invoke(ctx)
         except HarnessError as error:
-            tell(error)
+            tell(error, known)
             ctx.exit(error.exit_code)
         except KeyboardInterrupt:
             tell(Interrupted("stopped", hint="the same command goes on where it stopped"))
             ctx.exit(Interrupted.exit_code)
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
+        except click.ClickException as error:
+            vars(error)["message"] = hide_secrets(error.message, known)  # what was typed is in it
+            raise
+        except (click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:  # noqa: BLE001 - the one place where what nobody foresaw ends
-            tell(HarnessFault(f"{type(error).__name__}: {error}", hint=f"details are in {_kept_traceback()}"))
+            fault = HarnessFault(f"{type(error).__name__}: {error}", hint=f"details are in {_kept_traceback(known)}")
+            tell(fault, known)
             ctx.exit(HarnessFault.exit_code)
 
 
-def _kept_traceback() -> str:
+def _let_through(arguments: Sequence[str]) -> list[str]:
+    """The variables that a command line lets runs see: their values are not for messages either."""
+    separate = [name for option, name in itertools.pairwise(arguments) if option == _PASS_ENV]
+    return [*separate, *(word.partition("=")[2] for word in arguments if word.startswith(f"{_PASS_ENV}="))]
+
+
+def _kept_traceback(known: Mapping[str, str]) -> str:
     with tempfile.NamedTemporaryFile(
-        "w", prefix="harness-fault-", suffix=".txt", delete=False, encoding="utf-8"
+        "w", prefix="harness-fault-", suffix=".txt", delete=False, encoding="utf-8", errors="backslashreplace"
     ) as file:
-        traceback.print_exc(file=file)
+        file.write(hide_secrets(traceback.format_exc(), known))
     return file.name
 
 
-def tell(error: HarnessError) -> None:
-    """Print an error and its hint on stderr."""
+def tell(error: HarnessError, known: Mapping[str, str] | None = None) -> None:
+    """Print an error and its hint on stderr, without the secrets that are `known` or show by their form."""
     console = Console(stderr=True)
     kind = "stopped" if isinstance(error, Interrupted) else "error"
     text = error.message if kind == "error" else error.message.removeprefix("stopped; ")
+    text = hide_secrets(text, known)
     console.print(Text.assemble((f"{kind}: ", "bold red" if kind == "error" else "bold yellow"), text), soft_wrap=True)
     if error.hint:
-        console.print(Text(f"  {error.hint}"), soft_wrap=True)
+        console.print(Text(f"  {hide_secrets(error.hint, known)}"), soft_wrap=True)
     if isinstance(error, HarnessFault):
         console.print(Text("  this is a mistake of the harness; please report it with the command that you typed"))
 

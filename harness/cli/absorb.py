@@ -27,6 +27,6 @@ def absorb(folder: Path, settings: Settings) -> None:
     \b
     harness absorb carry
     """
-    absorbed = take_back(folder, Store(settings.results.absolute()))
+    absorbed = take_back(folder, Store.opened(settings.results))
     print_absorbed(Console(soft_wrap=True), absorbed)
     sys.exit(2 if absorbed.refused else 3 if absorbed.missing else 0)

@@ -40,7 +40,7 @@ def issues(repository: str | None, dry_run: bool, settings: Settings) -> None:
     harness issues --dry-run
     harness issues --repository OWNER/NAME
     """
-    store = Store(settings.results.absolute())
+    store = Store.opened(settings.results)
     breaks = redacted(Past.of(NightArchive(store).all(), "").breaks, private_of(store))
     gh = Gh(own_repository(repository, os.environ, Path.cwd()))
     wanted = actions(breaks.values(), {name: _report(store, name) for name in breaks}, gh.issues())
@@ -73,7 +73,7 @@ def upstream(report: str | None, style: str, settings: Settings) -> None:
     harness upstream
     harness upstream 8d38 --format json
     """
-    store = Store(settings.results.absolute())
+    store = Store.opened(settings.results)
     kept = Archive(store).get(report)
     issue = upstream_issue(kept, repositories_of(kept), render_issue(content_of(store, kept)))
     command = issue.command("body.md")

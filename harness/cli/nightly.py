@@ -79,7 +79,7 @@ def nightly(
     harness nightly matrices/nightly.toml --budget 60
     harness nightly matrices/nightly.toml --date 2025-06-27
     """
-    store = Store(settings.results.absolute())
+    store = Store.opened(settings.results)
     archive = NightArchive(store)
     matrix, changes = tonight(read_matrix(file))
     start = _start(date) or archive.start_of(matrix.name, datetime.now(UTC))

@@ -33,7 +33,7 @@ def results(style: str, output: Path | None, settings: Settings) -> None:
     harness results
     harness results --format csv --output runs.csv
     """
-    frame = Store(settings.results.absolute()).frame()
+    frame = Store.opened(settings.results).frame()
     if frame.empty:
         raise UserMistake(f"no observations in {settings.results}", hint="harness bisect and harness probe make them")
     try:

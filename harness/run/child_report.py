@@ -60,7 +60,7 @@ _ENDS = frozenset({"completed", "exit", "raised", "forked"})
 
 def read_report(path: Path) -> ChildReport | None:
     """The child driver's report; None if it wrote none. Raises `Unreadable` where it is no report."""
-    data = _content(path, REPORT_LIMIT)
+    data = content_of(path, REPORT_LIMIT)
     if data is None:
         return None
     told = _parsed(data)
@@ -69,7 +69,7 @@ def read_report(path: Path) -> ChildReport | None:
     machine: dict[str, Any] = {name: _simple(value) for name, value in _items(told.get("machine"))}
     if problems := list(_texts(told.get("problems"))):
         machine["problems"] = problems
-    exception = _exception(told.get("exception"), 0)
+    exception = exception_of(told.get("exception"), 0)
     if told["end"] == "raised" and exception is None:
         raise Unreadable("tells of an exception that it does not describe")
     return ChildReport(
@@ -95,7 +95,7 @@ def read_metrics(path: Path) -> tuple[dict[str, float], str]:
     NaN and infinities count as numbers, true and false as 1 and 0. The first thousand are kept.
     """
     try:
-        data = _content(path, METRICS_LIMIT)
+        data = content_of(path, METRICS_LIMIT)
         if data is None:
             return {}, ""
         written = _parsed(data)
@@ -124,7 +124,7 @@ def _listed(names: list[str], most: int = 5) -> str:
     return ", ".join(names[:most]) + more
 
 
-def _content(path: Path, limit: int) -> bytes | None:
+def content_of(path: Path, limit: int) -> bytes | None:
     """The bytes of a regular file, None if there is none. Raises `Unreadable`; never waits and never follows a link."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
@@ -188,7 +188,8 @@ def _simple(value: Any) -> str | int | float | bool | None:
     return _text(value) if isinstance(value, str) else value if isinstance(value, int | float) else None
 
 
-def _exception(told: Any, depth: int) -> RaisedException | None:
+def exception_of(told: Any, depth: int = 0) -> RaisedException | None:
+    """An exception as a child described it, None where it described none."""
     match told:
         case {"type": str(kind), "message": str(message)} if depth <= _CAUSES:
             return RaisedException(
@@ -196,7 +197,7 @@ def _exception(told: Any, depth: int) -> RaisedException | None:
                 message=_text(message),
                 bases=tuple(_texts(told.get("bases"))),
                 frames=tuple(_frames(told.get("frames"))),
-                cause=_exception(told.get("cause"), depth + 1),
+                cause=exception_of(told.get("cause"), depth + 1),
             )
     return None
 

@@ -9,23 +9,36 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from attrs import evolve, field, frozen
 
-from harness.errors import HarnessFault, MissingProgram, NoSpace
+from harness.errors import HarnessFault, MissingProgram, NoSpace, UserMistake
 from harness.model import Device, Repro
 from harness.run.classify import not_started
 from harness.run.collecting import collection_of
+from harness.run.devices.registry import hidden, passed_variables
 from harness.run.inside.emulation.cards import DEFAULT_CAPABILITY
+from harness.run.isolation import Isolation, Needs
 from harness.run.launch import keep_log, script_command, told_variables
 from harness.run.mistakes import mistake_in
-from harness.run.process import Limits, run_guarded
+from harness.run.process import Limits, NoSandbox, run_guarded
 from harness.run.programs import missing_program, program_of, write_stubs
 from harness.run.result import LeftBehind, Ran, result_of
 from harness.run.sandbox import Sandbox, process_environment, sandbox, user_path
+from harness.run.sandbox_view import editable_projects
 
 if TYPE_CHECKING:
     import threading
+    from collections.abc import Mapping
 
 INSIDE = Path(__file__).with_name("inside")
 _TAIL = 64 * 1024
+_PATHS_IN = (
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "CUDA_HOME",
+    "CUDA_PATH",
+    "HF_HUB_CACHE",
+)
 
 
 @frozen
@@ -36,7 +49,8 @@ class Job:
     the repro's own; `log_path` gets the whole log, compressed by gzip; `scratch_root` is a folder for what
     the run writes; `pass_env` names variables of the harness's environment that are let through;
     `capability` is the compute capability to emulate; `invoked_from` is the folder that the paths of a
-    command are relative to; `trace` records which installed functions are called, at some cost in speed.
+    command are relative to; `trace` records which installed functions are called, at some cost in speed; in the
+    sandbox of `isolation` (None: in none) it can also read what is `readable` and write what is `writable`.
     """
 
     python: Path
@@ -52,6 +66,9 @@ class Job:
     capability: str = DEFAULT_CAPABILITY
     invoked_from: Path = field(factory=Path.cwd)
     trace: bool = False
+    isolation: Isolation | None = None
+    readable: tuple[Path, ...] = ()
+    writable: tuple[Path, ...] = ()
 
     @property
     def limits(self) -> Limits:
@@ -96,12 +113,13 @@ def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event |
         place,
         ours=os.environ,
         python=job.python,
-        pass_env=job.pass_env,
+        pass_env=(*job.pass_env, *passed_variables()),
         pycache_prefix=job.pycache_prefix,
         stubs=True,
         extra={
             **told_variables(job.repro.params, job.device.value),
             "HARNESS_ROOT": str(job.invoked_from.absolute()),
+            **(hidden() if job.device is Device.CPU else {}),
             **job.extra_env,
         },
     )
@@ -117,7 +135,10 @@ def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event |
             output=place.log,
             cancel=cancel,
             remove_if_orphaned=place.root,
+            sandbox=job.isolation.command(_needs(place, job, argv, env)) if job.isolation is not None else (),
         )
+    except NoSandbox as words:
+        raise UserMistake(f"the sandbox of a run failed: {words}", hint="--sandbox off runs it without") from None
     except (FileNotFoundError, PermissionError) as error:
         if not job.repro.argv:
             raise HarnessFault(f"the interpreter {job.python} can't be started: {error.strerror}") from error
@@ -130,7 +151,30 @@ def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event |
         ran = tests.added_to(ran)
     if mistake := mistake_in(ran, job.repro.argv, job.invoked_from):
         ran = evolve(ran, mistake=mistake, detail=f"{ran.detail}; {mistake}")
+    ran.machine["sandbox"] = job.isolation.label if job.isolation is not None else "none"
     return ran
+
+
+def _needs(place: Sandbox, job: Job, argv: list[str], env: Mapping[str, str]) -> Needs:
+    """What a run has to see of the file system beyond what belongs to everybody."""
+    files = [env[name] for name in _PATHS_IN if env.get(name, "").startswith("/")]
+    files += [folder for folder in env.get("LD_LIBRARY_PATH", "").split(os.pathsep) if folder.startswith("/")]
+    files += [value for value in job.repro.params.values() if isinstance(value, str) and value.startswith("/")]
+    files += [found for word in argv if (found := _path_in(word)).startswith("/")]
+    packages = job.python.parent.parent.glob("lib*/python*/site-packages")
+    writable = (job.pycache_prefix,) if job.pycache_prefix is not None else ()
+    return Needs(
+        scratch=place.root,
+        work=place.work,
+        python=job.python,
+        readable=(*job.readable, job.invoked_from.absolute(), *editable_projects(packages), *map(Path, files)),
+        writable=(*job.writable, *writable),
+    )
+
+
+def _path_in(word: str) -> str:
+    """The path that a word of a command names: `--rootdir=/x`, `/x/test_y.py::test_z`."""
+    return (word.partition("=")[2] if word.startswith("-") else word).partition("::")[0]
 
 
 def _script(place: Sandbox, job: Job) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gzip
 import json
 import os
 import shutil
@@ -171,7 +172,7 @@ def test_without_a_gpu_a_probe_for_one_is_not_run(parts, tmp_path, run_once):
     ended = run_there(tmp_path / "carry", PATH="/usr/bin:/bin")
     if "could not be run" not in ended.stdout and shutil.which("nvidia-smi", path="/usr/bin:/bin"):
         pytest.skip("there is a GPU here")
-    assert (ended.code, "no NVIDIA GPU is to be seen here" in ended.stdout) == (3, True)
+    assert (ended.code, "no NVIDIA GPU found" in ended.stdout) == (3, True)
 
 
 def test_an_observation_of_a_gpu_is_kept_under_that_gpus_name(parts, tmp_path, run_once):
@@ -188,9 +189,7 @@ def test_an_observation_of_a_gpu_is_kept_under_that_gpus_name(parts, tmp_path, r
     assert taken.judgement.verdict is Verdict.GOOD
     hidden = tmp_path / "carry" / "observed" / packed.orders[0].key / "run.json"
     hidden.write_text(json.dumps({**json.loads(hidden.read_text()), "visible_gpus": ""}))
-    assert absorb(tmp_path / "carry", parts.store).refused == (
-        ("brittle 1.2", "it was run where no GPU was to be seen"),
-    )
+    assert absorb(tmp_path / "carry", parts.store).refused == (("brittle 1.2", "it was run where no GPU was found"),)
 
 
 ALONE = """
@@ -212,3 +211,18 @@ def test_the_repro_sees_its_parameters_and_neither_secrets_nor_the_network(parts
     run_there(tmp_path / "carry", A_TOKEN="secret", LANG="cut-off" if cut_off() else "C")
     (taken,) = absorb(tmp_path / "carry", parts.store).taken
     assert taken.judgement.verdict is Verdict.GOOD, taken.judgement.reason
+
+
+def test_the_value_of_a_variable_that_it_lets_a_run_see_stays_there(run_once, parts, tmp_path):
+    leak = 'import os\nprint(os.environ["MY_LICENSE"])\nraise RuntimeError(os.environ["MY_LICENSE"])\n'
+    let_through = evolve(parts, prober=evolve(parts.prober, pass_env=("MY_LICENSE",)))
+    carry = tmp_path / "carry"
+    pack(let_through, carry, asked(parts, "1.2", body=leak), like=run_once)
+    assert run_there(carry, MY_LICENSE='c0ffee "quoted"').code == 0
+    for path in (carry / "observed").rglob("*"):
+        if path.is_file():
+            content = path.read_bytes()
+            assert b"c0ffee" not in (gzip.decompress(content) if path.suffix == ".gz" else content), path
+    (taken,) = absorb(carry, parts.store).taken
+    assert taken.observation.exception.message == "<secret>"
+    assert "<secret>" in parts.store.log(taken.observation)
