@@ -11,12 +11,12 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
 from rich.text import Text
 
 from harness import __version__
 from harness.errors import HarnessError, HarnessFault, Interrupted
 from harness.redact import hide_secrets, known_secrets
+from harness.terminal.console import Console
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

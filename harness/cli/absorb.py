@@ -6,13 +6,13 @@ import sys
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from harness.bundle import absorb as take_back
 from harness.cli.options import settings_options
 from harness.settings import Settings
 from harness.store import Store
 from harness.terminal.bundle import print_absorbed
+from harness.terminal.console import Console
 
 
 @click.command()

@@ -13,6 +13,7 @@ from attrs import asdict, evolve, frozen
 
 from harness.model.observation import Observation, Outcome
 from harness.model.raised import RaisedException
+from harness.model.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,9 +22,27 @@ if TYPE_CHECKING:
 _PATH = re.compile(r"(?:[A-Za-z]:)?(?:[\\/][\w.+@~-]+){2,}[\\/]?")
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+\b")
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)*(?:[eE][-+]?\d+)?\b")
+_SEARCH_S = 5.0
+_SHOWN = 160
+_CAPTURED = 500  # characters of a message; who compares more compares values
 _EXCEPTION_LINE = re.compile(
     r"^(?:E\s+)?((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Warning))(?::\s*(.*))?$", re.M
 )
+
+
+class TooSlow(Exception):
+    """A pattern needs more time on a log than anybody would wait."""
+
+
+def check_pattern(pattern: str) -> None:
+    """Raise `ValueError` where a text is not a regular expression."""
+    import regex  # type: ignore[import-untyped,import-not-found,unused-ignore]
+
+    for compile_with in (re.compile, regex.compile):
+        try:
+            compile_with(pattern)
+        except (re.error, regex.error, RecursionError, OverflowError) as error:
+            raise ValueError(str(error)) from error
 
 
 def normalized_message(message: str) -> str:
@@ -58,7 +77,10 @@ class Signature:
     captured: bool = False
 
     def match(self, observation: Observation, log: str = "") -> str | None:
-        """Why the observation shows the bug; "" if it does not; None if that can't be told."""
+        """Why the observation shows the bug; "" if it does not; None if that can't be told.
+
+        Raises `TooSlow` where its pattern takes too long on the log.
+        """
         found: list[str] = []
         if self.hang:
             if observation.outcome is not Outcome.TIMED_OUT:
@@ -76,7 +98,7 @@ class Signature:
             raised = self._matching_exception(observation)
             if raised is None:
                 return ""
-            found.append(f"{raised.name}: {_shortened(raised.message)}" if raised.message else raised.name)
+            found.append(f"{raised.name}: {one_line(raised.message, _SHOWN)}" if raised.message else raised.name)
         if self.metric is not None:
             value = observation.metrics.get(self.metric)
             if value is None:
@@ -85,10 +107,10 @@ class Signature:
                 return ""
             found.append(f"{self.metric} = {value:g}, {self._bounds()}")
         if self.output is not None:
-            line = re.search(self.output, log, re.MULTILINE)
+            line = _found(self.output, log)
             if line is None:
                 return ""
-            found.append(f"printed {_shortened(line.group(0))!r}")
+            found.append(f"printed {one_line(line, _SHOWN)!r}")
         return "; ".join(found)
 
     def describe_good(self, observation: Observation) -> str:
@@ -171,6 +193,18 @@ def given_parts(signature: Signature | None) -> dict[str, Any] | None:
     return {name: value for name, value in asdict(signature).items() if value not in (None, False)}
 
 
+def _found(pattern: str, log: str) -> str | None:
+    """The first match in a log, or None. Raises `TooSlow`."""
+    # The standard library's engine can't be stopped, and some patterns take it longer than the age of the universe.
+    import regex  # type: ignore[import-untyped,import-not-found,unused-ignore]
+
+    try:
+        match = regex.search(pattern, log, regex.MULTILINE, timeout=_SEARCH_S)
+    except TimeoutError:
+        raise TooSlow(f"the signature's pattern takes longer than {_SEARCH_S:g} s on the log") from None
+    return str(match[0]) if match is not None else None
+
+
 def _chain(raised: RaisedException | None) -> Iterator[RaisedException]:
     while raised is not None:
         yield raised
@@ -188,12 +222,9 @@ def _last_exception_line(log: str) -> str | None:
     last = next(iter(reversed(list(_EXCEPTION_LINE.finditer(log)))), None)
     if last is None:
         return None
-    name, message = last.group(1), normalized_message(last.group(2) or "")
-    pattern = re.escape(message).replace("<address>", r"0x[0-9a-fA-F]+").replace("<path>", r"\S+")
-    pattern = pattern.replace("<number>", r"\S+").replace(r"\ ", r"\s+")
+    name, message = last.group(1), normalized_message((last.group(2) or "")[:_CAPTURED])
+    pattern = re.escape(message).replace("<address>", r"0x[0-9a-fA-F]+").replace(r"\ ", r"\s+")
+    # Each placeholder ends where what it stands for ends: two that could share text would take for ever to fail.
+    pattern = pattern.replace("<path>", r"(?:[A-Za-z]:)?[\\/][\w.+@~\\/-]*")
+    pattern = pattern.replace("<number>", r"[-+]?\d+(?:\.\d+)*(?:[eE][-+]?\d+)?")
     return rf"\b{re.escape(name)}\b" + (rf":\s*{pattern}" if pattern else "")
-
-
-def _shortened(text: str, width: int = 160) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= width else line[: width - 1] + "…"

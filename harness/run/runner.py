@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -21,7 +22,7 @@ from harness.run.mistakes import mistake_in
 from harness.run.process import Limits, NoSandbox, run_guarded
 from harness.run.programs import missing_program, program_of, write_stubs
 from harness.run.result import LeftBehind, Ran, result_of
-from harness.run.sandbox import Sandbox, process_environment, sandbox, user_path
+from harness.run.sandbox import Sandbox, process_environment, remove_tree, sandbox, user_path
 from harness.run.sandbox_view import editable_projects
 
 if TYPE_CHECKING:
@@ -95,15 +96,22 @@ def run_repro(job: Job, *, cancel: threading.Event | None = None) -> Ran:
 
 
 def _run_in(place: Sandbox, job: Job, cancel: threading.Event | None) -> Ran:
+    if job.repro.project:
+        shutil.copytree(job.repro.project, place.work, symlinks=True, dirs_exist_ok=True)
     # Held open, so that nothing is lost if the script removes the whole sandbox.
     with place.log.open("x+b") as log:
         ran = _run_with(log, place, job, cancel)
         keep_log(log, job.log_path)
+    if job.pycache_prefix is not None:
+        # Of modules in the working folder: no later run has the same folder.
+        remove_tree(Path(f"{job.pycache_prefix}{place.root}"))
     return ran
 
 
 def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event | None) -> Ran:
-    if why := missing_program(job.repro.argv, job.python, user_path(os.environ), job.invoked_from):
+    root = place.work / job.repro.inside if job.repro.project else job.invoked_from.absolute()
+    beside = [place.work / folder for folder in job.repro.search_path]
+    if why := missing_program(job.repro.argv, job.python, user_path(os.environ), root, beside):
         raise MissingProgram(why, program_of(job.repro.argv))
     write_stubs(place.stubs, job.python, user_path(os.environ))
     tests = collection_of(job.repro.argv, place.report.parent)
@@ -118,11 +126,13 @@ def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event |
         stubs=True,
         extra={
             **told_variables(job.repro.params, job.device.value),
-            "HARNESS_ROOT": str(job.invoked_from.absolute()),
+            "HARNESS_ROOT": str(root),
+            **_search_path(place, job.repro),
             **(hidden() if job.device is Device.CPU else {}),
             **job.extra_env,
         },
     )
+    env["PATH"] = os.pathsep.join([*_programs(job.repro), env["PATH"]])
     argv = _command(job) if job.repro.argv else _script(place, job)
     if tests is not None:
         argv = tests.start(argv, env)
@@ -130,7 +140,7 @@ def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event |
         ended = run_guarded(
             argv,
             env=env,
-            cwd=place.work,
+            cwd=place.work / job.repro.inside,
             limits=job.limits,
             output=place.log,
             cancel=cancel,
@@ -149,7 +159,7 @@ def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event |
     ran = result_of(left, device=job.device, limits=job.limits)
     if tests is not None:
         ran = tests.added_to(ran)
-    if mistake := mistake_in(ran, job.repro.argv, job.invoked_from):
+    if mistake := mistake_in(ran, job.repro.argv, root):
         ran = evolve(ran, mistake=mistake, detail=f"{ran.detail}; {mistake}")
     ran.machine["sandbox"] = job.isolation.label if job.isolation is not None else "none"
     return ran
@@ -160,12 +170,13 @@ def _needs(place: Sandbox, job: Job, argv: list[str], env: Mapping[str, str]) ->
     files = [env[name] for name in _PATHS_IN if env.get(name, "").startswith("/")]
     files += [folder for folder in env.get("LD_LIBRARY_PATH", "").split(os.pathsep) if folder.startswith("/")]
     files += [value for value in job.repro.params.values() if isinstance(value, str) and value.startswith("/")]
+    files += [folder for folder in job.repro.search_path if folder.startswith("/")]
     files += [found for word in argv if (found := _path_in(word)).startswith("/")]
     packages = job.python.parent.parent.glob("lib*/python*/site-packages")
     writable = (job.pycache_prefix,) if job.pycache_prefix is not None else ()
     return Needs(
         scratch=place.root,
-        work=place.work,
+        work=place.work / job.repro.inside,
         python=job.python,
         readable=(*job.readable, job.invoked_from.absolute(), *editable_projects(packages), *map(Path, files)),
         writable=(*job.writable, *writable),
@@ -194,8 +205,24 @@ def script_name(repro: Repro) -> str:
     return Path(repro.path).name or f"{repro.name}.py"
 
 
+def _search_path(place: Sandbox, repro: Repro) -> dict[str, str]:
+    if not repro.search_path:
+        return {}
+    return {"PYTHONPATH": os.pathsep.join(str(place.work / folder) for folder in repro.search_path)}
+
+
+def _programs(repro: Repro) -> list[str]:
+    """Folders with the programs of what was built for the repro."""
+    return [str(programs) for folder in repro.search_path if (programs := Path(folder, "bin")).is_absolute()]
+
+
 def _command(job: Job) -> list[str]:
-    """The command with existing relative paths made absolute, as it runs in a folder of its own."""
+    """The command with existing relative paths made absolute, as it runs in a folder of its own.
+
+    In a copy of a project it stays as it was typed there.
+    """
+    if job.repro.project:
+        return list(job.repro.argv)
     program, *arguments = job.repro.argv
     if os.sep in program:
         program = _absolute(program, job.invoked_from)

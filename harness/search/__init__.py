@@ -3,6 +3,7 @@
 from harness.search.bisection import Bisection
 from harness.search.bisection_result import BisectionResult, BisectionStatus, MovedEnd, Trial
 from harness.search.delta import DeltaDebugging, DeltaResult
+from harness.search.fewest import FewestChanges, FewestResult
 from harness.search.grid import Grid
 from harness.search.protocol import Search
 from harness.search.states import PositionState
@@ -14,6 +15,8 @@ __all__ = [
     "BisectionStatus",
     "DeltaDebugging",
     "DeltaResult",
+    "FewestChanges",
+    "FewestResult",
     "Grid",
     "MovedEnd",
     "PositionState",

@@ -13,9 +13,8 @@ from harness.terminal.picture import counted
 from harness.terminal.plain import PlainView
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from harness.nightly.record import Night, Past
+    from harness.terminal.console import Console
 
 _STYLE = {
     "newly broken": "bold red",

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import probes
 import pytest
+from attrs import evolve
 
 from harness.errors import UserMistake
 from harness.events import SILENT, Warned
@@ -172,6 +173,15 @@ def test_a_command_started_from_the_home_itself_sees_the_files_that_it_names_and
     (home / "script.py").write_text(f"import os; print(sorted(os.listdir({str(home)!r})))")
     ran = run(tmp_path, argv=("python", "script.py"), invoked_from=home)
     assert ran.tail == "['script.py']\n"
+
+
+def test_a_command_starts_in_its_folder_of_the_project(tmp_path, home):
+    inner = home / "project" / "inner"
+    inner.mkdir(parents=True)
+    (inner / "data").write_text("x")
+    asked = probes.job(tmp_path, argv=("python", "-c", "import os; print(os.listdir())"), isolation=SANDBOX)
+    asked = evolve(asked, repro=evolve(asked.repro, project=str(home / "project"), inside="inner"))
+    assert run_repro(asked).tail == "['data']\n"
 
 
 def test_an_environment_below_the_home_runs_and_is_read_only(tmp_path, home):
