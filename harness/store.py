@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import cattrs
 from attrs import evolve, field, fields, frozen
 
-from harness.atomic import write_whole
+from harness.atomic import is_out_of_space, write_whole
 from harness.environment.passing import is_lasting
-from harness.environment.uv import is_out_of_space
 from harness.errors import NoSpace
 from harness.model import Device, Lock, Observation, Outcome, Repro
 from harness.redact import hide_secrets, in_every_text, known_secrets

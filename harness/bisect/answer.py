@@ -38,9 +38,10 @@ class Answer:
     `last_good`/`first_bad` are filled for a regression, `last_bad`/`first_good` for a fix. `suspects` are the
     releases that may have brought the change, one if it is certain. `sentence` says the answer, `advice` what to
     type next. `left_out` maps releases of the range that were not tried to their reasons; `lock_changes` is the
-    difference of the locks at the two sides; `drift` what could not be held, by release; `sides` the observations just
-    before and just after the change; `culprit` what of it made the difference, where that was searched. `probes`
-    are the releases that were run now and not answered by the store, `culprit_probes` the runs of the culprit's search.
+    difference of the locks at the two sides; `drift` what could not be held, by release; `altered` the files of its
+    environment that a run changed, by release; `sides` the observations just before and just after the change;
+    `culprit` what of it made the difference, where that was searched. `probes` are the releases that were run now and
+    not answered by the store, `culprit_probes` the runs of the culprit's search.
     """
 
     subject: str
@@ -61,6 +62,7 @@ class Answer:
     left_out: dict[str, str] = field(factory=dict)
     lock_changes: tuple[Change, ...] = ()
     drift: dict[str, tuple[str, ...]] = field(factory=dict)
+    altered: dict[str, tuple[str, ...]] = field(factory=dict)
     sides: tuple[Observation, ...] = ()
     culprit: Culprit | None = None
     probes: int = 0
@@ -99,6 +101,7 @@ class Answer:
             "lock_changes": [cattrs.unstructure(change) for change in self.lock_changes],
             "culprit": _culprit(self.culprit),
             "drift": {release: list(told) for release, told in self.drift.items()},
+            "altered": {release: list(files) for release, files in self.altered.items()},
         }
 
 

@@ -56,6 +56,11 @@ def answer_of(searched: Searched) -> Answer:
             for trial, observation in record.observations.items()
             if observation.drift
         },
+        altered={
+            name[trial.position]: observation.altered
+            for trial, observation in record.observations.items()
+            if observation.altered
+        },
         sides=sides,
         probes=record.ran,
         wall_s=searched.wall_s,

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from attrs import define, field, frozen
 
-from harness.culprit.counterfactual import listed
 from harness.events import Judged, LevelBegan, Progress, Reporter, Started
 from harness.model import Change, Judgement, Observation, Repro, Verdict, normalized_name
 from harness.model.culprit import Level
+from harness.model.words import listed
 from harness.probe import Judge, Probe
 from harness.scheduling.loop import Engine
 from harness.search import FewestChanges
@@ -185,6 +185,16 @@ def ranked(
         )
 
     return tuple(sorted(changes, key=rank))
+
+
+def named_in(exceptions: Sequence[RaisedException], order: Sequence[str]) -> tuple[str, ...]:
+    """Of some packages those that exceptions name, and then those whose files they passed through, innermost first."""
+    words = _projects(" ".join(f"{raised.type} {raised.message}" for raised in exceptions))
+    frames = [
+        normalized_name(frame.package) for raised in exceptions for frame in reversed(raised.frames) if frame.package
+    ]
+    named = [name for name in order if name in words]
+    return tuple(dict.fromkeys([*named, *(name for name in frames if name in order)]))
 
 
 def _projects(text: str) -> frozenset[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.bisect.answer import Status
+from harness.model.text import one_line
+from harness.model.words import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from harness.bisect.upgrade_answer import GroupAnswer, PackageCulprit, UpgradeAnswer
 
 
@@ -25,7 +25,7 @@ def sentence_of(answer: UpgradeAnswer) -> str:
         case Status.NOT_A_REGRESSION if answer.good is not None:
             return (
                 f"Nothing that fails with {answer.bad.text} passes with {answer.good.text}: "
-                f"{_few(answer.failing_at_both) or answer.command} fails at both ends."
+                f"{listed(answer.failing_at_both) or answer.command} fails at both ends."
             )
         case Status.FOUND:
             return _found(answer)
@@ -76,21 +76,7 @@ def _culprit(culprit: PackageCulprit, others: list[PackageCulprit]) -> str:
         names = {other.package: other.boundary.first_bad or "" for other in others}
         along = [f"{name} {names.get(name, '')}".strip() for name in culprit.together_with]
         text += f" together with {' and '.join(along)}"
-    notes = [evidence.text for evidence in culprit.evidence[:1]]
+    notes = [evidence.short for evidence in culprit.evidence[:1]]
     if boundary.since is not None:
-        notes.append(f"with today's message since {boundary.since}; before: {_short(boundary.message)}")
+        notes.append(f"with today's message since {boundary.since}; before: {one_line(boundary.message, 120)}")
     return f"{text} ({'; '.join(notes)})" if notes else text
-
-
-def _short(text: str, width: int = 120) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= width else line[: width - 1] + "…"
-
-
-def _few(names: Iterable[str], most: int = 3) -> str:
-    listed = list(names)
-    return (
-        ", ".join(listed)
-        if len(listed) <= most
-        else f"{', '.join(listed[: most - 1])} and {len(listed) - most + 1} more"
-    )

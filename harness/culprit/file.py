@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from attrs import evolve, frozen
 
-from harness.culprit.counterfactual import Ground, listed, places
+from harness.culprit.counterfactual import Ground, places
 from harness.culprit.exchange import Exchange
 from harness.culprit.likelihood import ranked_files
 from harness.culprit.mentions import lacked
@@ -21,6 +21,7 @@ from harness.culprit.sides import Sides
 from harness.culprit.texts import Texts
 from harness.model import Verdict
 from harness.model.culprit import Finding, Level, Proof
+from harness.model.words import listed
 
 _REST = "files that the run did not use"
 _MOST = 16

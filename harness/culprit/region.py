@@ -9,13 +9,14 @@ from __future__ import annotations
 from attrs import evolve
 
 from harness.culprit.advance import advanced_alone
-from harness.culprit.counterfactual import Ground, listed, places, versions
+from harness.culprit.counterfactual import Ground, places, versions
 from harness.culprit.exchange import both_contents
 from harness.culprit.likelihood import quoted_in_message, ranked_groups
 from harness.culprit.reduction import Candidate, Reduced
 from harness.culprit.sides import Sides
 from harness.culprit.texts import COSMETIC, Texts
 from harness.model.culprit import Finding, Level
+from harness.model.words import listed
 from harness.probe import Probe
 
 _MOST_INSIDE = 12

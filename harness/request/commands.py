@@ -59,7 +59,7 @@ class Command:
     project: Project | None = None
 
 
-def read_command(
+def read_command(  # noqa: PLR0913 - the options of a command line that say where it runs
     run: str,
     beside: Beside,
     projects: Projects,

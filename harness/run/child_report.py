@@ -17,6 +17,7 @@ from attrs import frozen
 
 from harness.model import RaisedException, StackFrame
 from harness.model.text import plain
+from harness.model.words import listed
 from harness.run.launch import METRICS_LIMIT
 
 if TYPE_CHECKING:
@@ -89,6 +90,20 @@ def read_report(path: Path) -> ChildReport | None:
     )
 
 
+def read_imports(path: Path) -> tuple[dict[str, str], dict[str, list[str]]] | None:
+    """The modules of a traced run with their files, in the order of loading, and which of them each imported."""
+    try:
+        data = content_of(path, REPORT_LIMIT)
+        told = _parsed(data) if data is not None else None
+    except Unreadable:
+        return None
+    if not isinstance(told, dict):
+        return None
+    modules = {name: file for name, file in _items(told.get("modules")) if isinstance(file, str)}
+    imports = {name: list(_texts(found)) for name, found in _items(told.get("imports"))}
+    return modules, imports
+
+
 def read_metrics(path: Path) -> tuple[dict[str, float], str]:
     """The numbers that a repro wrote, and a complaint about what could not be read ("" if nothing).
 
@@ -113,15 +128,10 @@ def read_metrics(path: Path) -> tuple[dict[str, float], str]:
         elif len(metrics) < METRICS_COUNT:
             metrics[shown] = number
     dropped = len(written) - len(odd) - len(metrics)
-    complaint = f"; metrics that are not numbers: {_listed(odd)}" if odd else ""
+    complaint = f"; metrics that are not numbers: {listed(odd, 6)}" if odd else ""
     if dropped > 0:
         complaint += f"; of its metrics the first {len(metrics)} are kept, {dropped} were dropped"
     return metrics, complaint
-
-
-def _listed(names: list[str], most: int = 5) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
 
 
 def content_of(path: Path, limit: int) -> bytes | None:

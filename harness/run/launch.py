@@ -41,6 +41,7 @@ def script_command(
         "report": str(place.report),
         "emulation": emulation if capability is not None else None,
         "trace": trace,
+        "imports": str(place.imports) if trace else None,
     }
     place.job.write_text(json.dumps(job), encoding="utf-8")
     return [str(python), str(inside / "child.py"), str(place.job)]
@@ -53,7 +54,7 @@ def told_variables(params: Mapping[str, Any], device: str) -> dict[str, str]:
     return {**told, "CUDA_VISIBLE_DEVICES": ""} if device == "cpu" else told
 
 
-def guard_order(
+def guard_order(  # noqa: PLR0913 - each is a key of the order
     argv: Sequence[str],
     *,
     env: Mapping[str, str],

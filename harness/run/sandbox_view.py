@@ -67,16 +67,7 @@ class View:
 
     def mounts(self, scratch: Path | None) -> Iterator[str]:
         """The arguments of bubblewrap, the outer folders first."""
-        yield from ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
-        for pattern in _GPUS:
-            for device in sorted(Path("/dev").glob(pattern)):
-                yield from ("--dev-bind", str(device), str(device))
-        for name in _SECRET_FILES:
-            if os.path.isfile(name):  # noqa: PTH113
-                yield from ("--ro-bind", "/dev/null", name)
-        for name in _SECRET_FOLDERS:
-            if os.path.isdir(name):  # noqa: PTH112
-                yield from ("--tmpfs", name)
+        yield from _of_every_run()
         steps = [(path, 0, list(self._emptied(path, scratch))) for path in self._hidden]
         for path, write in self._binds.items():
             steps.append((path, 1, ["--bind" if write else "--ro-bind", str(path), str(path)]))
@@ -136,3 +127,17 @@ def editable_projects(packages: Iterable[Path]) -> Iterator[Path]:
                 continue
             if url.scheme == "file":
                 yield Path(unquote(url.path))
+
+
+def _of_every_run() -> Iterator[str]:
+    """The whole system read-only, its GPUs, and nothing of what is secret on every machine."""
+    yield from ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
+    for pattern in _GPUS:
+        for device in sorted(Path("/dev").glob(pattern)):
+            yield from ("--dev-bind", str(device), str(device))
+    for name in _SECRET_FILES:
+        if os.path.isfile(name):  # noqa: PTH113
+            yield from ("--ro-bind", "/dev/null", name)
+    for name in _SECRET_FOLDERS:
+        if os.path.isdir(name):  # noqa: PTH112
+            yield from ("--tmpfs", name)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from harness.model.words import counted
 from harness.terminal.answer import print_observation
-from harness.terminal.picture import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

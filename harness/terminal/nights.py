@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from harness.events import Asked, Event, Judged, LevelBegan, Note, Progress, SearchBegan, Warned
+from harness.model.words import counted
 from harness.nightly.telling import news_of, one_line
 from harness.terminal.clock import duration
-from harness.terminal.picture import counted
 from harness.terminal.plain import PlainView
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from harness.report.answer.content import (
     LevelRow,
     ProofRow,
     ReportContent,
-    Side,
+    ReportSide,
     StepRow,
     VersionRow,
 )
@@ -232,7 +232,7 @@ def _trace(kept: KeptAnswer, observation: Observation) -> str:
     return plain(trimmed_traceback(observation.exception, names, f"{kept.repro.name}.py"))
 
 
-def _sides(kept: KeptAnswer, logs: Mapping[str, str]) -> tuple[Side, ...]:
+def _sides(kept: KeptAnswer, logs: Mapping[str, str]) -> tuple[ReportSide, ...]:
     answer = kept.answer
     if len(answer.sides) != 2:
         return ()
@@ -243,7 +243,7 @@ def _sides(kept: KeptAnswer, logs: Mapping[str, str]) -> tuple[Side, ...]:
         lock = observation.lock
         lock_file = f"requirements-{verdict.value}.txt"
         found.append(
-            Side(
+            ReportSide(
                 verdict=verdict.value,
                 title=f"{answer.subject} {_release_of(answer, observation)} ({verdict.value})",
                 reason=reasons.get(observation.key, observation.detail),
@@ -266,7 +266,7 @@ def _sides(kept: KeptAnswer, logs: Mapping[str, str]) -> tuple[Side, ...]:
     return tuple(found)
 
 
-def _side_record(side: Side) -> dict[str, Any]:
+def _side_record(side: ReportSide) -> dict[str, Any]:
     record: dict[str, Any] = cattrs.unstructure(side)
     return {name: record[name] for name in record if name not in ("lock_file", "exact_command", "log", "title")}
 

@@ -53,7 +53,7 @@ class LevelRow:
 
 
 @frozen
-class Cell:
+class RangeCell:
     """One release in the picture of the range; `state` is good, bad, skip, untried, excluded or left-out; of a
     history also between-good or between-bad. `href` is where its log is in the page.
     """
@@ -78,7 +78,7 @@ class StepRow:
 
 
 @frozen
-class Side:
+class ReportSide:
     """One side of the change.
 
     `command` shows it with uv and the repro alone; `lock` has requirement lines with hashes, and `exact_command`
@@ -126,13 +126,13 @@ class ReportContent:
     levels: tuple[LevelRow, ...] = ()
     traceback_title: str = ""
     traceback: str = ""
-    cells: tuple[Cell, ...] = ()
+    cells: tuple[RangeCell, ...] = ()
     picture: str = ""
     steps: tuple[StepRow, ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
     lock_changes: tuple[str, ...] = ()
     drift: tuple[str, ...] = ()
-    sides: tuple[Side, ...] = ()
+    sides: tuple[ReportSide, ...] = ()
     how_to: tuple[str, ...] = ()
     repro_name: str = ""
     repro_file: str = ""
