@@ -16,7 +16,7 @@ from harness.search.noisy import CONFIDENCE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from harness.model.culprit import Culprit, Region
+    from harness.model.culprit import Culprit, Finding, Region
     from harness.planning.plan import Plan
     from harness.search import BisectionResult
 
@@ -145,13 +145,14 @@ def culprit_sentence(answer: Answer, culprit: Culprit) -> str:
     finest = culprit.finest
     packages = _few(f"{c.name} {c.after or '(removed)'}" for c in culprit.packages)
     verb = "fix" if answer.status is Status.FIXED else "cause"
-    elsewhere = not any(change.name == answer.subject for change in culprit.packages)
     where = ""
     if finest.regions:
         at = _few(_place(region, finest.files) for region in finest.regions)
         where = f", in {finest.files[0]}, at {at}" if len(finest.files) == 1 else f", at {at}"
     elif finest.files:
         where = f", in {_few(finest.files)}"
+    if finest.commits:
+        return f"{_commit_sentence(finest, verb, packages, where)}{_met(answer, culprit)}"
     if finest.is_proved:
         sure = "reverting that alone undoes it, adding that alone brings it"
         if finest.needs or finest.needed_files:
@@ -164,8 +165,23 @@ def culprit_sentence(answer: Answer, culprit: Culprit) -> str:
         sure = f"shown one way only ({shown.sentence}: {shown.verdict.value})"
     else:
         lead, sure = f"The suspect is {packages}", "not proved"
-    met = f" Users meet it with {answer.subject} {answer.first_bad or answer.first_good}." if elsewhere else ""
-    return f"{lead}{where}: {sure}.{met}"
+    return f"{lead}{where}: {sure}.{_met(answer, culprit)}"
+
+
+def _met(answer: Answer, culprit: Culprit) -> str:
+    """Where users meet a culprit that is not what they named."""
+    if any(change.name == answer.subject for change in culprit.packages):
+        return ""
+    return f" Users meet it with {answer.subject} {answer.first_bad or answer.first_good}."
+
+
+def _commit_sentence(finding: Finding, verb: str, packages: str, where: str) -> str:
+    """Which commit it is, and what its parent and it came to."""
+    named = _few(commit.described for commit in finding.commits)
+    if finding.is_proved:
+        parent, itself = (proof.verdict.value for proof in finding.proofs)
+        return f"The {verb} is commit {named} of {packages}{where}: its parent is {parent}, it is {itself}."
+    return f"The suspect is commit {named} of {packages}{where}: not proved."
 
 
 def _place(region: Region, files: tuple[str, ...]) -> str:
