@@ -24,6 +24,7 @@ _STATUS = {
     BisectionStatus.NOT_FIXED: Status.NOT_FIXED,
     BisectionStatus.INCONCLUSIVE: Status.INCONCLUSIVE,
     BisectionStatus.FLAKY: Status.INCONCLUSIVE,
+    BisectionStatus.OPEN: Status.INCONCLUSIVE,  # left to the levels below, which could not go on
 }
 
 
@@ -62,6 +63,9 @@ def answer_of(searched: Searched) -> Answer:
             if observation.altered
         },
         sides=sides,
+        confidence=result.confidence,
+        good_side=result.good_side,
+        bad_side=result.bad_side,
         probes=record.ran,
         wall_s=searched.wall_s,
     )

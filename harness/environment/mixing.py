@@ -33,7 +33,7 @@ def build_mixture(base: Path, mixture: Mixture, folder: Path) -> None:
     inside = folder / packages.relative_to(base)
     _copy(packages, inside, {PurePosixPath(path).parts[0] for path in mixture.files})
     for path, content in mixture.files.items():
-        _exchange(inside, path, content)
+        exchange(inside, path, content)
 
 
 def _copy(source: Path, target: Path, exchanged: set[str]) -> None:
@@ -48,7 +48,7 @@ def _copy(source: Path, target: Path, exchanged: set[str]) -> None:
             shutil.copy2(entry, target / entry.name)
 
 
-def _exchange(inside: Path, path: str, content: bytes | None) -> None:
+def exchange(inside: Path, path: str, content: bytes | None) -> None:
     """Put a file in place of another, or remove it."""
     place = inside / path
     place.unlink(missing_ok=True)

@@ -70,6 +70,11 @@ class Workspace:
         return self._folder("clones")
 
     @property
+    def imports(self) -> Path:
+        """Which module imported which in traced runs."""
+        return self._folder("imports")
+
+    @property
     def scratch(self) -> Path:
         """Working folders of running probes, one for each; see `harness.environment.occupation`."""
         return self._folder("scratch")

@@ -36,7 +36,7 @@ def unresolvable_key(probe: Probe) -> str:
     return f"{probe.combination.resolution_key}-{probe.repro.digest[:6]}"
 
 
-def observation_of(  # noqa: PLR0913 - the parts of one record
+def observation_of(
     probe: Probe,
     lock: Lock,
     ran: Ran,
@@ -46,12 +46,8 @@ def observation_of(  # noqa: PLR0913 - the parts of one record
     setup_s: float,
     started: str,
     log: str,
-    altered: tuple[str, ...] = (),
 ) -> Observation:
-    """The record of a run: `lock` is what was installed, `started` an ISO 8601 time, `log` relative to the results.
-
-    `altered` are the files of the environment that the run changed.
-    """
+    """The record of a run: `lock` is what was installed, `started` an ISO 8601 time, `log` relative to the results."""
     return Observation(
         key=key,
         outcome=ran.outcome,
@@ -79,7 +75,6 @@ def observation_of(  # noqa: PLR0913 - the parts of one record
         called=dict(ran.called),
         tests=ran.tests,
         mistake=ran.mistake,
-        altered=altered,
     )
 
 

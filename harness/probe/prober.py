@@ -35,6 +35,7 @@ from harness.probe.observing import (
     question_of,
     unresolvable_key,
 )
+from harness.run.child_report import read_imports
 from harness.run.devices import kind_of, unavailable
 from harness.run.inside.emulation.device_profiles import DEFAULT_CAPABILITY
 from harness.run.lease import DEFAULT_NEED, DEFAULT_WAIT_S, GpuPool, NoGpu
@@ -226,9 +227,8 @@ class Prober:
             setup_s=prepared.setup_s,
             started=started.isoformat(timespec="seconds"),
             log=self.store.log_path(prepared.key).relative_to(self.store.root).as_posix(),
-            altered=altered.files,
         )
-        return self.store.put(observation)
+        return self.store.put(evolve(observation, altered=altered.files))
 
     def _run_once(
         self,
@@ -254,6 +254,7 @@ class Prober:
                 capability=self.capability,
                 invoked_from=self.invoked_from,
                 trace=probe.trace,
+                imports=self._imports_file(prepared.key) if probe.trace else None,
                 isolation=self.isolation,
                 readable=(self.workspace.root,),
             )
@@ -270,6 +271,22 @@ class Prober:
             return kept
         is_missed = signature is not None or self.store.log_path(key).exists()
         return kept if self.store.has_log(kept) or not is_missed else None
+
+    def imports(
+        self, probe: Probe, lock: Lock, *, cancel: threading.Event | None = None
+    ) -> tuple[dict[str, str], dict[str, list[str]]] | None:
+        """The modules that a probe loads with their files, and which imported which; traced where that is not kept."""
+        traced = evolve(probe, trace=True)
+        key = self.key(traced, lock)
+        file = self._imports_file(key)
+        if not file.is_file():
+            built = self.builder.build(lock, look=False, cancel=cancel)
+            if isinstance(built, Environment):
+                self._run(Prepared(traced, key, environment=built), built, None, cancel)
+        return read_imports(file)
+
+    def _imports_file(self, key: str) -> Path:
+        return self.workspace.imports / f"{key}.json"
 
     def key(self, probe: Probe, lock: Lock) -> str:
         """The address in the store of what a probe with this lock comes to here."""

@@ -41,6 +41,7 @@ def script_command(
         "report": str(place.report),
         "emulation": emulation if capability is not None else None,
         "trace": trace,
+        "imports": str(place.imports) if trace else None,
     }
     place.job.write_text(json.dumps(job), encoding="utf-8")
     return [str(python), str(inside / "child.py"), str(place.job)]

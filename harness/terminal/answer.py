@@ -76,6 +76,12 @@ def _print_culprit(console: Console, culprit: Culprit) -> None:
             console.print(Text.assemble((f"  {mark:<9} ", style), f"{proof.sentence}: {proof.verdict.value}"))
         for note in finding.notes:
             console.print(Text(f"            {note}", style="dim"))
+    for commit in culprit.finest.commits:
+        console.print(Text.assemble(("  commit    ", "bold"), f"{commit.sha}"))
+        request = f"  pull request #{commit.pull_request} {commit.pull_request_link}" if commit.pull_request else ""
+        for line in (f"{commit.subject}", f"{commit.author}, {commit.date}{request}".rstrip(), commit.link):
+            if line:
+                console.print(f"            {line}", markup=False, highlight=False, soft_wrap=True)
     for region in culprit.finest.regions:
         console.print(Text(f"  {region.file}, {region.function or 'module level'}", style="bold"))
         for line in region.diff.splitlines():
