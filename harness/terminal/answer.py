@@ -56,6 +56,8 @@ def print_answer(console: Console, answer: Answer, results: str) -> None:
             style="dim",
         )
     )
+    if answer.constraint:
+        console.print(Text.assemble("Until then: ", (answer.constraint, "bold")), soft_wrap=True)
     if answer.advice:
         console.print(Text(answer.advice), soft_wrap=True)
 
@@ -76,6 +78,12 @@ def _print_culprit(console: Console, culprit: Culprit) -> None:
             console.print(Text.assemble((f"  {mark:<9} ", style), f"{proof.sentence}: {proof.verdict.value}"))
         for note in finding.notes:
             console.print(Text(f"            {note}", style="dim"))
+    for commit in culprit.finest.commits:
+        console.print(Text.assemble(("  commit    ", "bold"), f"{commit.sha}"))
+        request = f"  pull request #{commit.pull_request} {commit.pull_request_link}" if commit.pull_request else ""
+        for line in (f"{commit.subject}", f"{commit.author}, {commit.date}{request}".rstrip(), commit.link):
+            if line:
+                console.print(f"            {line}", markup=False, highlight=False, soft_wrap=True)
     for region in culprit.finest.regions:
         console.print(Text(f"  {region.file}, {region.function or 'module level'}", style="bold"))
         for line in region.diff.splitlines():
