@@ -57,8 +57,7 @@ def asked_between(
     if good.tests and given is None:
         found = newly_failing(good, bad, good_again=good_again, bad_again=bad_again)
         askings = tuple(
-            Asking(group.tests, group.signature, stand_of_group(group), _raised_by(bad, group))
-            for group in found.groups
+            Asking(group.tests, group.signature, stand_of_group(group), raised_by(bad, group)) for group in found.groups
         )
         return Asked(askings, found.failing_at_both, found.flaky, found.passing_at_good)
     signature = given or Judge(None, store).captured(bad)
@@ -69,7 +68,7 @@ def asked_between(
     return Asked((Asking((), signature, stand, exceptions),))
 
 
-def _raised_by(bad: Observation, group: Group) -> tuple[RaisedException, ...]:
+def raised_by(bad: Observation, group: Group) -> tuple[RaisedException, ...]:
     """What the group raised at the bad end, with what that came from."""
     raised = seen_by(bad, group).exception
     found: list[RaisedException] = []
