@@ -7,6 +7,7 @@ from harness.model.observation import Observation, Outcome, RaisedException, Sta
 from harness.model.release import Release, normalized_name
 from harness.model.repro import Bounds, Repro
 from harness.model.signature import Signature, capture_signature
+from harness.model.trace import Returned, Trace
 from harness.model.verdict import Judgement, Verdict, judge
 
 __all__ = [
@@ -23,8 +24,10 @@ __all__ = [
     "RaisedException",
     "Release",
     "Repro",
+    "Returned",
     "Signature",
     "StackFrame",
+    "Trace",
     "Verdict",
     "capture_signature",
     "judge",

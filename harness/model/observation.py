@@ -9,6 +9,7 @@ from attrs import field, frozen
 
 from harness.model.combination import Device
 from harness.model.lock import Lock
+from harness.model.trace import Trace
 
 
 class Outcome(enum.StrEnum):
@@ -76,8 +77,7 @@ class Observation:
     ISO 8601 time in UTC; `loaded` maps each distribution to the files of it that were used; `machine`
     holds what is known of the device (name, driver, memory, ...); `drift` tells in what the lock departs
     from what was asked to be held; `log` is a path relative to the results folder; `mixture` says which files
-    of the environment are not those of its lock, if any. `called`, where calls were traced, maps installed files to
-    their functions and each of these to the rank of its last call.
+    of the environment are not those of its lock, if any; `trace` what was recorded of a run that was traced.
     """
 
     key: str
@@ -103,4 +103,4 @@ class Observation:
     attempt: int = 0
     log: str = ""
     mixture: str = ""
-    called: dict[str, dict[str, int]] = field(factory=dict)
+    trace: Trace | None = None

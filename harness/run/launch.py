@@ -25,7 +25,14 @@ _SHARE_OF_MEMORY = 0.9
 
 
 def script_command(
-    place: Sandbox, *, python: Path, inside: Path, name: str, source: str, capability: str | None, trace: bool = False
+    place: Sandbox,
+    *,
+    python: Path,
+    inside: Path,
+    name: str,
+    source: str,
+    capability: str | None,
+    trace: frozenset[str] | None = None,
 ) -> list[str]:
     """Lay out a script and the child driver's job; the command that starts it.
 
@@ -39,7 +46,7 @@ def script_command(
         "script": str(script),
         "report": str(place.report),
         "emulation": emulation if capability is not None else None,
-        "trace": trace,
+        "trace": sorted(trace) if trace is not None else None,
     }
     place.job.write_text(json.dumps(job), encoding="utf-8")
     return [str(python), str(inside / "child.py"), str(place.job)]

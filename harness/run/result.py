@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import field, frozen
 
 from harness.errors import HarnessFault
-from harness.model import Outcome, RaisedException, StackFrame
+from harness.model import Outcome, RaisedException, Returned, StackFrame, Trace
 from harness.run.classify import Report, classify
 from harness.run.launch import METRICS_LIMIT
 from harness.run.process import EndReason
@@ -32,8 +32,8 @@ class Ran:
     `installed` has name and version of each distribution, `loaded` the files of each that were used,
     `machine` what is known of the device; `python` is the interpreter's full version. All four are empty
     for a command, and for a script that never came back to the child driver. `duration_s` is in seconds
-    from the start of the interpreter to its end; `peak_memory` in bytes; `tail` the end of the log; `called` maps
-    installed files to functions and the rank of their last call, where that was traced.
+    from the start of the interpreter to its end; `peak_memory` in bytes; `tail` the end of the log; `trace` what
+    was recorded, where that was asked for.
     """
 
     outcome: Outcome
@@ -48,7 +48,7 @@ class Ran:
     machine: dict[str, Any] = field(factory=dict)
     python: str = ""
     tail: str = ""
-    called: dict[str, dict[str, int]] = field(factory=dict)
+    trace: Trace | None = None
 
 
 @frozen
@@ -94,7 +94,7 @@ def result_of(left: LeftBehind, *, device: Device, limits: Limits) -> Ran:
         machine=told.get("machine", {}) | ({"problems": told["problems"]} if "problems" in told else {}),
         python=told.get("python", ""),
         tail=left.tail,
-        called=told.get("called", {}),
+        trace=_trace(told.get("trace")),
     )
 
 
@@ -136,6 +136,16 @@ def _read_report(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise HarnessFault(f"the child driver wrote a report that can't be read: {error}") from error
     return report
+
+
+def _trace(told: Mapping[str, Any] | None) -> Trace | None:
+    if told is None:
+        return None
+    return Trace(
+        called=told["called"],
+        lines={file: tuple(lines) for file, lines in told["lines"].items()},
+        returned=tuple(Returned(*row) for row in told["returned"]),
+    )
 
 
 def _exception(told: Mapping[str, Any] | None) -> RaisedException | None:

@@ -33,7 +33,7 @@ class Job:
     the repro's own; `log_path` gets the whole log, compressed by gzip; `scratch_root` is a folder for what
     the run writes; `pass_env` names variables of the harness's environment that are let through;
     `capability` is the compute capability to emulate; `invoked_from` is the folder that the paths of a
-    command are relative to; `trace` records which installed functions are called, at some cost in speed.
+    command are relative to; `trace` names installed files of which it records what runs, at some cost in speed.
     """
 
     python: Path
@@ -48,7 +48,7 @@ class Job:
     extra_env: dict[str, str] = field(factory=dict)
     capability: str = "8.6"
     invoked_from: Path = field(factory=Path.cwd)
-    trace: bool = False
+    trace: frozenset[str] | None = None
 
     @property
     def limits(self) -> Limits:
