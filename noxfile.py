@@ -53,6 +53,13 @@ def lint(session: nox.Session) -> None:
 
 
 @nox.session
+def docs(session: nox.Session) -> None:
+    """The documentation, in docs/_build/html; a broken link or reference is an error."""
+    session.install("-e", ".[docs]")
+    session.run("sphinx-build", "--fail-on-warning", "--keep-going", "-b", "html", "docs", "docs/_build/html")
+
+
+@nox.session
 def types(session: nox.Session) -> None:
     """Types, strictly."""
     session.install("-e", ".[dev]")
@@ -194,7 +201,7 @@ def _python_file(session: nox.Session) -> Path:
     return session.cache_dir / PYTHON_FILE
 
 
-# The nightly job, a session for each step of .github/workflows/nightly-gpu.yml; docs/nightly.md says how it is set up.
+# The nightly job, a session for each step of .github/workflows/nightly-gpu.yml (see docs/guides/nightly.md).
 BRANCH = "nightly-results"
 SITE = HERE / "site"
 

@@ -9,6 +9,7 @@ What a probed release does wrong is never an exception but an `Outcome`. Only `h
     |   |-- BadRepro             2   the repro can't be read, or lacks its metadata
     |   `-- BadMatrix            2   the matrix file can't be read
     |-- NoNetwork                5   the package index can't be reached
+    |   `-- IndexFault           5   what answers there refuses, fails, or is no package index
     |-- NoSpace                  6   the disk is full, or the store can't be written
     |-- NoWorkers              7   no worker of the cluster can answer, or its scheduler can't be reached
     |-- Interrupted            130   Ctrl-C: a normal end
@@ -71,6 +72,10 @@ class NoNetwork(HarnessError):
     """The package index can't be reached."""
 
     exit_code = 5
+
+
+class IndexFault(NoNetwork):
+    """Something answers in place of the package index, but refuses, fails, or sends no list of releases."""
 
 
 class NoSpace(HarnessError):

@@ -10,6 +10,7 @@ import contextlib
 import gzip
 import hashlib
 import json
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,14 +19,19 @@ import cattrs
 from attrs import evolve, frozen
 
 from harness.atomic import write_whole
+from harness.environment.passing import is_lasting
 from harness.environment.uv import is_out_of_space
 from harness.errors import NoSpace
-from harness.model import Device, Lock, Observation, Repro
+from harness.model import Device, Lock, Observation, Outcome, Repro
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SCHEMA = 1
+
+# All that can be wrong with a record that something else wrote, or half wrote.
+_UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, cattrs.BaseValidationError)
+_INSTALLERS_WORDS = (Outcome.UNRESOLVABLE, Outcome.UNINSTALLABLE)
 
 _converter = cattrs.Converter(omit_if_default=True, forbid_extra_keys=False)
 
@@ -66,11 +72,18 @@ class Store:
     root: Path
 
     def get(self, key: str) -> Observation | None:
-        """The observation of a key, or None. A record that can't be read counts as absent."""
-        return self._read(self._record(key))
+        """The observation of a key, or None.
+
+        A record that can't be read counts as absent, and so does one of an earlier version that holds what may have
+        been a fault of the index.
+        """
+        found = self._read(self._record(key))
+        return found if found is not None and is_kept(found) else None
 
     def put(self, observation: Observation) -> None:
-        """Keep an observation. Raises `NoSpace`."""
+        """Keep an observation, unless it may be about the index of this moment only. Raises `NoSpace`."""
+        if not is_kept(observation):
+            return
         record = {"schema": SCHEMA, **_converter.unstructure(observation)}
         self._write(self._record(observation.key), json.dumps(record, indent=1, sort_keys=True))
 
@@ -88,14 +101,25 @@ class Store:
         """What a resolution key (`Combination.resolution_key`) was answered with, or None."""
         try:
             record = json.loads((self.root / "locks" / f"{key}.json").read_text(encoding="utf-8"))
-            return _converter.structure(record, StoredResolution) if record.get("schema") == SCHEMA else None
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, cattrs.BaseValidationError):
+            found = _converter.structure(record, StoredResolution) if record.get("schema") == SCHEMA else None
+        except _UNREADABLE:
             return None
+        return found if found is not None and (found.lock is not None or is_lasting(found.words)) else None
 
     def put_resolution(self, key: str, resolution: StoredResolution, question: Mapping[str, Any]) -> None:
-        """Keep an answer of the resolver, with the question in words. Raises `NoSpace`."""
+        """Keep an answer of the resolver, with the question in words, unless it may be about this moment only.
+
+        Raises `NoSpace`.
+        """
+        if resolution.lock is None and not is_lasting(resolution.words):
+            return
         record = {"schema": SCHEMA, "question": question, **_converter.unstructure(resolution)}
         self._write(self.root / "locks" / f"{key}.json", json.dumps(record, indent=1))
+
+    def forget_resolution(self, key: str) -> None:
+        """Let the resolver be asked again: what it answered can't be installed."""
+        with self._disk():
+            (self.root / "locks" / f"{key}.json").unlink(missing_ok=True)
 
     def log_path(self, key: str) -> Path:
         """Where the compressed log of an observation lies."""
@@ -111,7 +135,7 @@ class Store:
         try:
             with gzip.open(self.root / observation.log, "rt", encoding="utf-8", errors="replace") as file:
                 return file.read()
-        except (OSError, EOFError):
+        except (OSError, EOFError, zlib.error):
             return ""
 
     def write(self, name: str, text: str) -> Path:
@@ -138,7 +162,7 @@ class Store:
         try:
             record = json.loads(path.read_text(encoding="utf-8"))
             return _converter.structure(record, Observation) if record.get("schema") == SCHEMA else None
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, cattrs.BaseValidationError):
+        except _UNREADABLE:
             return None
 
     def _write(self, path: Path, text: str) -> None:
@@ -152,6 +176,14 @@ class Store:
         except OSError as error:
             why = "no space left" if is_out_of_space(error) else (error.strerror or "an error of the disk")
             raise NoSpace(f"can't write to {self.root}: {why}", hint="--results names another folder") from error
+
+
+def is_kept(observation: Observation) -> bool:
+    """Whether an observation answers its question for good.
+
+    What an installer could not do is only kept where it is about releases that the index lists.
+    """
+    return observation.outcome not in _INSTALLERS_WORDS or is_lasting(observation.detail)
 
 
 def _row(observation: Observation) -> dict[str, Any]:

@@ -48,8 +48,8 @@ def test_what_the_store_alone_knows_of_a_probe(parts, probe):
     assert parts.prober.known(probe("brittle==1.2")) is None
     seen = parts.prober.execute(parts.prober.prepare(probe("brittle==1.2")))
     assert parts.prober.known(probe("brittle==1.2")) == seen
-    missing = parts.prober.prepare(probe("brittle==9.9")).observation
-    assert parts.prober.known(probe("brittle==9.9")) == missing
+    missing = parts.prober.prepare(probe("brittle==1.2,<1")).observation
+    assert parts.prober.known(probe("brittle==1.2,<1")) == missing
 
 
 def test_equal_locks_are_one_question_however_they_were_asked_for(parts, probe):
@@ -57,12 +57,14 @@ def test_equal_locks_are_one_question_however_they_were_asked_for(parts, probe):
     assert parts.prober.prepare(probe("brittle<1.3,>1.1")).cached
 
 
-def test_what_can_not_be_resolved_is_told_and_kept(parts, probe):
-    prepared = parts.prober.prepare(probe("brittle==9.9"))
+def test_what_can_not_be_resolved_is_told_and_kept_where_it_is_about_listed_releases(parts, probe):
+    prepared = parts.prober.prepare(probe("brittle==1.2,<1"))
     assert prepared.observation.outcome is Outcome.UNRESOLVABLE
-    assert prepared.observation.detail.startswith("unresolvable: Because ")
-    assert "brittle==9.9" in prepared.observation.detail
+    assert "which are incompatible" in prepared.observation.detail
     assert parts.store.get(prepared.key) == prepared.observation
+    unlisted = parts.prober.prepare(probe("brittle==9.9"))
+    assert "brittle==9.9" in unlisted.observation.detail
+    assert parts.store.get(unlisted.key) is None
 
 
 def test_a_missing_gpu_is_told_and_not_kept(parts, probe):

@@ -10,7 +10,18 @@ import pytest
 from attrs import evolve
 
 from harness.errors import NoSpace
-from harness.model import Device, Lock, Observation, Outcome, Pin, RaisedException, Repro, StackFrame
+from harness.model import (
+    Device,
+    Lock,
+    Observation,
+    Outcome,
+    Pin,
+    RaisedException,
+    Repro,
+    StackFrame,
+    TestOutcome,
+    TestResult,
+)
 from harness.store import Store, StoredResolution, observation_key
 
 LOCK = Lock("3.11.7", "linux", [Pin("brittle", "1.2", "b.whl", "ff", 12)])
@@ -41,6 +52,10 @@ FULL = Observation(
     started="2025-01-01T00:00:00+00:00",
     attempt=1,
     log="observations/ab/ab12.log.gz",
+    tests=(
+        TestResult("tests/test_a.py::test_b[1-x]", TestOutcome.PASSED, duration_s=0.25),
+        TestResult("tests/test_a.py", TestOutcome.ERROR, RaisedException("builtins.ImportError", "no name 'é'")),
+    ),
 )
 
 
@@ -67,7 +82,10 @@ def test_a_record_that_can_not_be_read_counts_as_absent(tmp_path, text):
     assert store.frame().empty
 
 
-@pytest.mark.parametrize("resolution", [StoredResolution(LOCK, ("x",)), StoredResolution(None, words="no such")])
+@pytest.mark.parametrize(
+    "resolution",
+    [StoredResolution(LOCK, ("x",)), StoredResolution(None, words="a==1 and a==2, which are incompatible")],
+)
 def test_a_resolution_comes_back_as_it_was(tmp_path, resolution):
     store = Store(tmp_path)
     store.put_resolution("key", resolution, {"requirements": ("a",)})

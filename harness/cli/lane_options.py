@@ -92,6 +92,6 @@ _OPTIONS = [
     click.option(
         "--scheduler",
         metavar="ADDRESS",
-        help="Run the probes on the workers of this Dask scheduler that are like this machine (docs/many-machines.md).",
+        help="Run the probes on the workers of this Dask scheduler that are like this machine",
     ),
 ]

@@ -5,19 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import time
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+import cattrs
 from attrs import field, frozen
 from packaging.version import InvalidVersion, Version
 
 from harness.atomic import write_whole
 from harness.environment.pip_settings import PipSettings
 from harness.environment.versions import parsed_version, public_version
-from harness.errors import NoNetwork, UnknownProject
+from harness.errors import NoNetwork, UnknownProject, UserMistake
 from harness.model import Release, normalized_name
 
 if TYPE_CHECKING:
@@ -25,7 +27,34 @@ if TYPE_CHECKING:
 
     from harness.model import Pin
 
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _FRESH_S = 600.0  # as long as uv itself believes an index page
+
+
+@frozen
+class _Row:
+    """A release as it is kept on the disk."""
+
+    project: str
+    version: str
+    uploaded: str | None
+    yanked: str | None
+    requires_python: str | None
+    wheels: tuple[str, ...]
+    has_sdist: bool
+    size: int | None
+
+
+# What else lies in the file must not pass for a release: nothing is turned into text or numbers.
+_converter = cattrs.Converter()
+for _type in (str, int, bool):
+    _converter.register_structure_hook(_type, lambda value, type_: _of_type(value, type_))
+
+
+def _of_type(value: Any, type_: type) -> Any:
+    if type(value) is not type_:
+        raise TypeError(f"{value!r} is no {type_.__name__}")
+    return value
 
 
 @frozen
@@ -44,8 +73,9 @@ class Index:
     def releases(self, project: str) -> tuple[Release, ...]:
         """Every release of a project in version order (PEP 440), whether usable or not.
 
-        Raises `UnknownProject` and `NoNetwork`.
+        Raises `UnknownProject`, `UserMistake` where it is no name of a project, `NoNetwork` and `IndexFault`.
         """
+        check_project_name(project)
         name = normalized_name(project)
         if name not in self._memory:
             files = self._remote(name)
@@ -108,19 +138,25 @@ class Index:
         cached = self.cache / f"{hashlib.sha256('|'.join([*urls, name]).encode()).hexdigest()[:24]}.json"
         if (kept := _read_cache(cached, max_age=_FRESH_S)) is not None:
             return kept
-        from harness.environment.index_page import Unreachable, read_page
+        from harness.environment.index_page import read_page
 
         try:
             found = [release for url in urls for release in read_page(url, name)]
-        except Unreachable as error:
+        except NoNetwork:
             if (kept := _read_cache(cached, max_age=float("inf"))) is not None:
                 return kept
-            raise NoNetwork(
-                f"the package index can't be reached to list the releases of {name}",
-                hint="go on with the same command when the network is back",
-            ) from error
-        _write_cache(cached, found)
+            raise
+        if found:  # that a project is unknown may be a fault of the moment
+            _write_cache(cached, found)
         return found
+
+
+def check_project_name(text: str) -> None:
+    """Raise `UserMistake` where a text can't be the name of a project (packaging specifications, "Names")."""
+    if not _NAME.fullmatch(text):
+        raise UserMistake(
+            f"{text!r} is not the name of a project", hint="write it as in pip install, without a version"
+        )
 
 
 def index_urls(settings: PipSettings, environ: Mapping[str, str]) -> list[str]:
@@ -176,32 +212,34 @@ def _wheels(find_links: Iterable[str]) -> list[Path]:
 def _local_wheels(name: str, find_links: Iterable[str]) -> list[Release]:
     found = []
     for path in _wheels(find_links):
-        project, version = path.name.split("-")[:2]
-        if normalized_name(project) == name and (parsed := parsed_version(version)):
+        project, _, rest = path.name.partition("-")
+        if normalized_name(project) == name and (parsed := parsed_version(rest.partition("-")[0])):
             found.append(Release(name, parsed, wheels=(path.name,), size=path.stat().st_size))
     return found
 
 
 def _read_cache(path: Path, *, max_age: float) -> list[Release] | None:
+    """The releases that were kept, None where there are none or the file holds something else."""
     try:
         if time.time() - path.stat().st_mtime > max_age:
             return None
-        rows = json.loads(path.read_text(encoding="utf-8"))
-        return [
-            Release(
-                project=row["project"],
-                version=Version(row["version"]),
-                uploaded=datetime.fromisoformat(row["uploaded"]) if row["uploaded"] else None,
-                yanked=row["yanked"],
-                requires_python=row["requires_python"],
-                wheels=tuple(row["wheels"]),
-                has_sdist=row["has_sdist"],
-                size=row["size"],
-            )
-            for row in rows
-        ]
-    except (OSError, ValueError, KeyError, TypeError):
+        return [_kept_release(row) for row in json.loads(path.read_text(encoding="utf-8"))] or None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, cattrs.BaseValidationError):
         return None
+
+
+def _kept_release(row: Any) -> Release:
+    row = _converter.structure(row, _Row)
+    return Release(
+        project=row.project,
+        version=Version(row.version),
+        uploaded=datetime.fromisoformat(row.uploaded) if row.uploaded else None,
+        yanked=row.yanked,
+        requires_python=row.requires_python,
+        wheels=row.wheels,
+        has_sdist=row.has_sdist,
+        size=row.size,
+    )
 
 
 def _write_cache(path: Path, releases: Iterable[Release]) -> None:

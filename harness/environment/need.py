@@ -7,6 +7,7 @@ beyond that - where cache and environment lie on one file system. Elsewhere uv c
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ _LARGE = 150 * 2**20
 _LARGE_UNPACKED, _UNPACKED = 2.0, 4.5
 # Folders and scripts of an environment of 85 wheels took 11 MiB, the bytecode of what it imported 90 MiB.
 _OWN = 128 * 2**20
+_SIZE = re.compile(r"[0-9]{1,18}")
 
 
 def size_in_lock(pin: Pin) -> int | None:
@@ -123,10 +125,13 @@ def _size_of_another(entries: list[Path]) -> int | None:
 
 
 def _recorded(entry: Path) -> int:
-    """The bytes of all files of an unpacked wheel, by its own record of them."""
+    """The bytes of all files of an unpacked wheel, by its own record of them; 0 where that can't be read."""
     for record in entry.glob("*.dist-info/RECORD"):
-        with record.open(encoding="utf-8", newline="") as file:
-            return sum(int(row[2]) for row in csv.reader(file) if len(row) == 3 and row[2].isdigit())
+        try:
+            with record.open(encoding="utf-8", errors="replace", newline="") as file:
+                return sum(int(row[2]) for row in csv.reader(file) if len(row) == 3 and _SIZE.fullmatch(row[2]))
+        except (OSError, csv.Error):
+            return 0
     return 0
 
 

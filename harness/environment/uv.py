@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import mmap
 import os
 import re
@@ -14,21 +15,16 @@ from typing import TYPE_CHECKING
 import uv as uv_package
 from attrs import field, frozen
 
+from harness.environment.index import index_urls
+from harness.environment.passing import doubted_projects, raise_surroundings
 from harness.environment.pip_settings import PipSettings, read_pip_settings
-from harness.errors import HarnessFault, NoNetwork, NoSpace, UserMistake
+from harness.errors import HarnessFault, IndexFault, NoNetwork, UserMistake
 from harness.run.process import Limits, run_guarded
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-_NETWORK = re.compile(
-    r"error sending request|Failed to fetch|dns error|tcp connect error|Network is unreachable|"
-    r"Connection refused|operation timed out|Network connectivity is disabled|request or response body error|"
-    r"Failed to establish a new connection|Read timed out|ConnectionResetError|Name or service not known",
-    re.IGNORECASE,
-)
-_SPACE = re.compile(r"No space left on device|os error 28|Disk quota exceeded", re.IGNORECASE)
 _LONGEST_S = 3600.0
 # Of a user's own shell and project; they must not steer what is built here.
 _NOT_PASSED = (
@@ -93,7 +89,34 @@ class Uv:
         return bool(self._environment().get("UV_TORCH_BACKEND"))
 
     def call(self, *arguments: str | Path, cwd: Path, cancel: threading.Event | None = None) -> UvAnswer:
-        """Run uv to its end. Raises `NoNetwork` and `NoSpace`; any other failure is in the answer."""
+        """Run uv to its end. Raises `NoNetwork` and `NoSpace`; any other failure is in the answer.
+
+        Where uv finds too little of some projects, their pages are looked at, and uv is asked once more without what
+        its cache has of them: it reads the login page of a network as a project without releases, and believes that
+        for ten minutes.
+        """
+        answer = self._answer(arguments, cwd, cancel)
+        doubted = doubted_projects(answer.words) if answer.returncode != 0 else ()
+        if not doubted or "pip" not in arguments:
+            return answer
+        self._check_pages(doubted)
+        refreshed = [word for name in doubted for word in ("--refresh-package", name)]
+        return self._answer((*arguments, *refreshed), cwd, cancel)
+
+    def _check_pages(self, projects: Iterable[str]) -> None:
+        """Raise `IndexFault` where what answers for one of these projects is no package index."""
+        from harness.environment.index_page import read_page
+
+        urls = index_urls(self.settings, {**os.environ, **self.extra_environment})
+        for url, name in itertools.product(urls, projects):
+            try:
+                read_page(url, name)
+            except IndexFault:
+                raise
+            except NoNetwork:  # uv did reach one, by settings of its own
+                continue
+
+    def _answer(self, arguments: Iterable[str | Path], cwd: Path, cancel: threading.Event | None) -> UvAnswer:
         with tempfile.NamedTemporaryFile(prefix="harness-uv-", suffix=".log") as log:
             argv = [str(self.binary), "--no-progress", "--color", "never", *map(str, arguments)]
             ended = run_guarded(
@@ -132,19 +155,6 @@ def spoken_by_uv(words: str) -> str:
     lines = (re.sub(r"^(error|cause|hint|x|\u00d7|╰─▶|├─▶)\s*:?\s*", "", line.strip()) for line in words.splitlines())
     text = " ".join(line for line in lines if line)
     return re.sub(r"^No solution found when resolving dependencies:?\s*", "", text)
-
-
-def raise_surroundings(words: str) -> None:
-    """Raise `NoSpace` or `NoNetwork` where an installer's words mean a full disk or an index that is out of reach."""
-    if _SPACE.search(words):
-        raise NoSpace("no space left on the disk while installing", hint="harness clean frees old environments")
-    if _NETWORK.search(words):
-        address = re.search(r"https?://([^/\s@]+@)?([^/\s]+)", words)
-        where = f" ({address.group(2)})" if address else ""
-        raise NoNetwork(
-            f"the package index can't be reached{where}",
-            hint="go on with the same command when the network is back",
-        )
 
 
 def is_out_of_space(error: OSError) -> bool:

@@ -3,11 +3,13 @@
 from harness.model.combination import Combination, Device
 from harness.model.lock import Change, Lock, Pin
 from harness.model.mixture import Mixture
-from harness.model.observation import Observation, Outcome, RaisedException, StackFrame
+from harness.model.observation import Observation, Outcome
+from harness.model.raised import RaisedException, StackFrame
 from harness.model.release import Release, normalized_name
 from harness.model.repro import Bounds, Repro
 from harness.model.signature import Signature, capture_signature
 from harness.model.trace import Returned, Trace
+from harness.model.tests import TestOutcome, TestResult
 from harness.model.verdict import Judgement, Verdict, judge
 
 __all__ = [
@@ -28,6 +30,8 @@ __all__ = [
     "Signature",
     "StackFrame",
     "Trace",
+    "TestOutcome",
+    "TestResult",
     "Verdict",
     "capture_signature",
     "judge",

@@ -10,6 +10,8 @@ from attrs import field, frozen
 from harness.model.combination import Device
 from harness.model.lock import Lock
 from harness.model.trace import Trace
+from harness.model.raised import RaisedException
+from harness.model.tests import TestResult
 
 
 class Outcome(enum.StrEnum):
@@ -35,41 +37,6 @@ class Outcome(enum.StrEnum):
 
 
 @frozen
-class StackFrame:
-    """One frame of a traceback, outermost first in a sequence.
-
-    `file` is relative to site-packages for installed code (`package` then names its distribution or
-    top-level module), else the bare file name of the repro or an absolute path.
-    """
-
-    file: str
-    line: int
-    function: str
-    package: str = ""
-    text: str = ""
-
-
-@frozen
-class RaisedException:
-    """An exception as the child saw it.
-
-    `type` is the qualified name ("builtins.RuntimeError"); `bases` those of its ancestors; `cause` is the
-    exception it was explicitly raised from.
-    """
-
-    type: str
-    message: str
-    bases: tuple[str, ...] = ()
-    frames: tuple[StackFrame, ...] = ()
-    cause: RaisedException | None = None
-
-    @property
-    def name(self) -> str:
-        """The type without its module."""
-        return self.type.rpartition(".")[2]
-
-
-@frozen
 class Observation:
     """One run of one repro in one environment.
 
@@ -77,7 +44,8 @@ class Observation:
     ISO 8601 time in UTC; `loaded` maps each distribution to the files of it that were used; `machine`
     holds what is known of the device (name, driver, memory, ...); `drift` tells in what the lock departs
     from what was asked to be held; `log` is a path relative to the results folder; `mixture` says which files
-    of the environment are not those of its lock, if any; `trace` what was recorded of a run that was traced.
+    of the environment are not those of its lock, if any; `trace` what was recorded of a run that was traced. `tests` has the result of each test of a run of
+    pytest or unittest, and is empty for a script.
     """
 
     key: str
@@ -104,3 +72,4 @@ class Observation:
     log: str = ""
     mixture: str = ""
     trace: Trace | None = None
+    tests: tuple[TestResult, ...] = ()

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from attrs import asdict, evolve, frozen
 
-from harness.model.observation import Observation, Outcome, RaisedException
+from harness.model.observation import Observation, Outcome
+from harness.model.raised import RaisedException
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -76,6 +76,7 @@ def observation_of(
         log=log,
         mixture=probe.mixture.label if probe.mixture else "",
         trace=ran.trace,
+        tests=ran.tests,
     )
 
 

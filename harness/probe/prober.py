@@ -33,7 +33,7 @@ from harness.probe.observing import (
 from harness.run.devices import unavailable
 from harness.run.lease import DEFAULT_NEED, DEFAULT_WAIT_S, GpuPool, NoGpu, say_nothing
 from harness.run.runner import Job, run_repro
-from harness.store import StoredResolution
+from harness.store import StoredResolution, is_kept
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -94,7 +94,16 @@ class Prober:
             key = unresolvable_key(probe)
             unresolvable = self._unrun(probe, key, Outcome.UNRESOLVABLE, resolution.words, None, begun)
             return Prepared(probe, key, observation=unresolvable)
-        return self.prepare_lock(probe, resolution.lock, drift=resolution.drift, begun=begun, cancel=cancel)
+        prepared = self.prepare_lock(probe, resolution.lock, drift=resolution.drift, begun=begun, cancel=cancel)
+        if prepared.observation is None or is_kept(prepared.observation) or probe.mixture is not None:
+            return prepared
+        # The page that the lock is from may have been another's: its hashes are not those of the files, say.
+        self.store.forget_resolution(probe.combination.resolution_key)
+        again = self.resolve(probe, cancel=cancel)
+        if again.lock is None or again.lock == resolution.lock:
+            self.store.forget_resolution(probe.combination.resolution_key)
+            return prepared
+        return self.prepare_lock(probe, again.lock, drift=again.drift, begun=begun, cancel=cancel)
 
     def prepare_lock(
         self,

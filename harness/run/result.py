@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from harness.model import Device
+    from harness.model import Device, TestResult
     from harness.run.process import Ended, Limits
 
 
@@ -33,7 +33,8 @@ class Ran:
     `machine` what is known of the device; `python` is the interpreter's full version. All four are empty
     for a command, and for a script that never came back to the child driver. `duration_s` is in seconds
     from the start of the interpreter to its end; `peak_memory` in bytes; `tail` the end of the log; `trace` what
-    was recorded, where that was asked for.
+    was recorded, where that was asked for; `tests` has the results
+    of a command that runs pytest or unittest.
     """
 
     outcome: Outcome
@@ -49,6 +50,7 @@ class Ran:
     python: str = ""
     tail: str = ""
     trace: Trace | None = None
+    tests: tuple[TestResult, ...] = ()
 
 
 @frozen

@@ -7,11 +7,12 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from harness.errors import HarnessFault, NoSpace
 from harness.model import Device, Repro
 from harness.run.classify import not_started
+from harness.run.collecting import collection_of
 from harness.run.launch import keep_log, script_command, told_variables
 from harness.run.process import Limits, run_guarded
 from harness.run.result import LeftBehind, Ran, result_of
@@ -83,6 +84,9 @@ def _run_in(place: Sandbox, job: Job, cancel: threading.Event | None) -> Ran:
 
 
 def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event | None) -> Ran:
+    tests = collection_of(job.repro.argv, place.report.parent)
+    if tests is not None:
+        job = evolve(job, repro=evolve(job.repro, argv=tests.command.argv))
     env = process_environment(
         place,
         ours=os.environ,
@@ -96,6 +100,8 @@ def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event |
         },
     )
     argv = _command(job) if job.repro.argv else _script(place, job)
+    if tests is not None:
+        argv = tests.start(argv, env)
     try:
         ended = run_guarded(
             argv,
@@ -113,7 +119,8 @@ def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event |
         log.write(f"{detail}\n".encode())
         return Ran(outcome, detail, code, duration_s=0.0, peak_memory=None, tail=f"{detail}\n")
     left = LeftBehind(ended, tail_of(log), place.report, place.metrics)
-    return result_of(left, device=job.device, limits=job.limits)
+    ran = result_of(left, device=job.device, limits=job.limits)
+    return tests.added_to(ran) if tests is not None else ran
 
 
 def _script(place: Sandbox, job: Job) -> list[str]:

@@ -56,6 +56,9 @@ class DeltaDebugging(Generic[H]):
     alone. `requires` names the changes without which those of a set can't stand; every candidate is
     complete under it. Nothing is concluded from a set about its subsets or supersets.
 
+    It always ends, also where verdicts contradict each other or `requires` is not monotone: the set at hand only
+    ever gets smaller, and for one set the blocks only ever do.
+
     Raises ValueError without changes, if one occurs twice, or if `requires` names an unknown one.
     """
 
@@ -184,7 +187,9 @@ class DeltaDebugging(Generic[H]):
             sweep = dict.fromkeys(map(self._closed, blocks), 2)
             for block in reversed(blocks) if self._ranked else blocks:
                 sweep.setdefault(self._without(held, block), max(count - 1, 2))
-        return {candidate: then for candidate, then in sweep.items() if candidate and candidate != held}
+        # Completed by what it requires, a block can grow past the set at hand. Only a smaller set is a step, so that
+        # the search ends whatever the verdicts and the requirements are: each step shrinks the set or its blocks.
+        return {candidate: then for candidate, then in sweep.items() if 0 < len(candidate) < len(held)}
 
     def _without(self, held: frozenset[H], block: frozenset[H]) -> frozenset[H]:
         """The set without a block; where the rest needs the block, without what needs it either."""

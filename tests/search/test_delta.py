@@ -1,6 +1,7 @@
 """Delta debugging on planted causes, with and without mixtures that can't be judged."""
 
 from itertools import combinations
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -172,3 +173,54 @@ def test_any_answers_end_in_a_set_that_is_bad_and_1_minimal(n, singles, lanes, p
     for change in result.minimal:
         rest = result.minimal - {change}
         assert not rest or verdicts[rest] is not Verdict.BAD
+
+
+@st.composite
+def unreliable_probes(draw):
+    """As many changes as fit a quick run, verdicts without any system, and requirements without any order."""
+    count = draw(st.integers(1, 9))
+    seed = draw(st.integers(0, 2**32))
+    weights = draw(st.tuples(*[st.integers(0, 3)] * 3).filter(any))
+    density = draw(st.sampled_from([0.0, 0.05, 0.2, 0.6]))
+
+    def verdict(candidate):
+        return Random(f"{seed}{sorted(candidate)}").choices(list(Verdict), weights)[0]
+
+    def requires(candidate):
+        dice = Random(f"requires {seed}{sorted(candidate)}")
+        return {change for change in range(count) if dice.random() < density}
+
+    return count, verdict, requires
+
+
+@settings(max_examples=400, deadline=None)
+@given(unreliable_probes(), st.integers(1, 4), st.integers(0, 3), st.integers(0, 16))
+def test_it_ends_with_contradicting_verdicts_and_requirements_that_are_not_monotone(probes, lanes, pick, singles):
+    """No candidate comes twice, the set at hand never grows, and the runs stay within the worst case of the paper."""
+    count, verdict, requires = probes
+    search = DeltaDebugging(range(count), singles=singles, requires=requires)
+    sizes = [len(search.result.minimal)]
+    ended = []
+    while waiting := search.ask(lanes):
+        search.foresee(2)
+        candidate = waiting[pick % len(waiting)]
+        assert candidate not in ended
+        search.tell(candidate, verdict(candidate))
+        ended.append(candidate)
+        sizes.append(len(search.result.minimal))
+        assert sizes[-1] <= sizes[-2]
+        assert len(ended) <= count**2 + 3 * count + singles
+    assert search.done
+
+
+def test_a_block_that_needs_more_than_the_set_at_hand_is_no_step():
+    """The set {0, 1} is bad and each of its changes needs the two others: going there and back never ends."""
+    needs = {frozenset({0}): {2, 3}, frozenset({1}): {2, 3}, frozenset({2}): {0, 1}, frozenset({3}): {0, 1}}
+    search = DeltaDebugging(range(4), singles=0, requires=lambda changes: needs.get(changes, ()))
+    ended = []
+    while waiting := search.ask():
+        search.tell(waiting[0], Verdict.BAD)
+        ended.append(waiting[0])
+        assert len(ended) < 20
+    assert search.done
+    assert len(search.result.minimal) <= 2

@@ -1,0 +1,36 @@
+"""The documentation: pages in Markdown, a reference made from the code. `nox -s docs` builds it."""
+
+import sys
+from importlib import metadata
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "extensions"))
+
+project = "regression-harness"
+author = "The regression-harness authors"
+release = metadata.version("regression-harness")
+version = release
+language = "en"
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_click",
+    "sphinx_copybutton",
+    "tables_from_code",
+]
+source_suffix = {".md": "markdown"}
+exclude_patterns = ["_build", "extensions"]
+myst_enable_extensions = ["colon_fence", "deflist", "attrs_block"]
+myst_heading_anchors = 3
+nitpicky = False
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+copybutton_prompt_text = "$ "
+copybutton_only_copy_prompt_lines = True
+
+html_theme = "furo"
+html_title = "regression-harness"
+html_static_path = ["_static"]
+html_theme_options = {"navigation_with_keys": True}

@@ -1,0 +1,280 @@
+"""The tests that an upgrade broke, grouped by how they fail; each group is a question of its own. Pure.
+
+One run of a test suite answers for every group. A failure that does not look like the group's is a skip, never bad.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from attrs import evolve, frozen
+
+from harness.model import Judgement, Observation, Outcome, RaisedException, Signature, TestOutcome, TestResult, Verdict
+from harness.model.signature import normalized_message
+from harness.model.tests import WHOLE_RUN
+
+FAILS_DIFFERENTLY = "fails differently: "
+_PASSES = frozenset({TestOutcome.PASSED, TestOutcome.XPASSED})
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`'\"])")
+_MESSAGE_LIMIT = 300
+
+
+@frozen
+class Group:
+    """Tests that fail in the same way: `tests` passed at the good end, `signature` is how they fail at the bad one."""
+
+    tests: tuple[str, ...]
+    signature: Signature
+
+
+@frozen
+class Groups:
+    """What two ends of a question tell of their tests.
+
+    `groups` passed at the good end and fail at the bad one, the largest first; `flaky` disagreed with themselves in one
+    environment; `not_run` passed at the good end and neither passed nor failed at the bad one; `only_at_bad` fail there
+    and are not known at the good end; `passing_at_good` is how many tests the good end vouches for.
+    """
+
+    groups: tuple[Group, ...]
+    failing_at_both: tuple[str, ...] = ()
+    flaky: tuple[str, ...] = ()
+    not_run: tuple[str, ...] = ()
+    only_at_bad: tuple[str, ...] = ()
+    passing_at_good: int = 0
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """All tests in question."""
+        return tuple(test for group in self.groups for test in group.tests)
+
+
+def newly_failing(
+    good: Observation,
+    bad: Observation,
+    *,
+    good_again: Sequence[Observation] = (),
+    bad_again: Sequence[Observation] = (),
+) -> Groups:
+    """What passes at the good end and fails at the bad one, grouped by how it fails.
+
+    `good_again` and `bad_again` are further runs in the same two environments; a test on which these disagree is flaky.
+    A module that can't be imported stands for all its tests.
+    """
+    flaky = _disagreeing((good, *good_again)) | _disagreeing((bad, *bad_again))
+    at_good, at_bad = _Results(good), _Results(bad)
+    found: dict[tuple[str, ...], list[tuple[str, RaisedException]]] = {}
+    both: list[str] = []
+    not_run: list[str] = []
+    passing = 0
+    for test in at_good.own:
+        if not at_good.all_pass(test):
+            fails = at_good.failures(test) and at_bad.failures(test) and test not in flaky
+            both += [test] if fails else []
+            continue
+        passing += 1
+        failures = at_bad.failures(test)
+        if test in flaky or any(failure.id in flaky for failure in failures):
+            continue
+        if not failures:
+            not_run += [test] if not at_bad.all_pass(test) else []
+            continue
+        raised = failures[0].exception or RaisedException("Failed", "")
+        found.setdefault(_key(test, failures[0], raised), []).append((test, raised))
+    groups = tuple(
+        Group(tuple(test for test, _ in failing), _signature([raised for _, raised in failing]))
+        for failing in found.values()
+    )
+    return Groups(
+        groups=tuple(sorted(groups, key=lambda group: (-len(group.tests), group.tests))),
+        failing_at_both=tuple(both),
+        flaky=tuple(sorted(flaky)),
+        not_run=tuple(not_run),
+        only_at_bad=tuple(test.id for test in bad.tests if test.outcome.is_failure and not at_good.knows(test.id)),
+        passing_at_good=passing,
+    )
+
+
+def judge_group(observation: Observation, group: Group) -> Judgement:
+    """What a run says to one group.
+
+    Bad where a test of it fails as its signature says, good where all of its tests ran and passed. Else skip: with a
+    reason that begins with `FAILS_DIFFERENTLY`, or with what kept the tests from running.
+    """
+    results = _Results(observation)
+    other: TestResult | None = None
+    for failure in results.all_failures(group.tests):
+        match = group.signature.match(_raising(observation, failure.exception))
+        if match:
+            return Judgement(Verdict.BAD, f"{match} ({failure.id})")
+        other = other or failure
+    if other is not None:
+        return Judgement(Verdict.SKIP, f"{FAILS_DIFFERENTLY}{_titled(other.exception)} ({other.id})")
+    return _good_or_not_run(observation, results, group)
+
+
+def fails_at_all(observation: Observation, group: Group) -> Judgement:
+    """The same, with any failure of its tests counted as bad.
+
+    Inside a range of bad releases the exception may change: the tests then fail from an earlier release on than they
+    show today's message.
+    """
+    results = _Results(observation)
+    failure = next(iter(results.all_failures(group.tests)), None)
+    if failure is not None:
+        return Judgement(Verdict.BAD, f"{_titled(failure.exception)} ({failure.id})")
+    return _good_or_not_run(observation, results, group)
+
+
+def seen_by(observation: Observation, group: Group) -> Observation:
+    """The run as if the group's tests had been all of it: it raised the group's exception, another one, or none.
+
+    What was written for a free-standing repro then reads it: frames, exception, and `judge` with the group's signature.
+    """
+    judgement, results = judge_group(observation, group), _Results(observation)
+    if judgement.verdict is Verdict.GOOD:
+        return evolve(observation, outcome=Outcome.COMPLETED, exception=None, exit_code=0, detail=judgement.reason)
+    failures = list(results.all_failures(group.tests))
+    if judgement.verdict is Verdict.BAD:
+        failures = [one for one in failures if group.signature.match(_raising(observation, one.exception))]
+    if failures:
+        return evolve(_raising(observation, failures[0].exception), detail=_titled(failures[0].exception))
+    if observation.outcome.ran:
+        return evolve(observation, outcome=Outcome.DECLINED, exception=None, detail=judgement.reason)
+    return observation
+
+
+class _Results:
+    """The results of one run, by test; a module, class or folder that failed stands for the tests in it."""
+
+    def __init__(self, observation: Observation) -> None:
+        self.own = {result.id: result for result in observation.tests}
+        self._failed = [result for result in observation.tests if result.outcome.is_failure]
+        self._by_function: dict[str, list[TestResult]] = {}
+        for result in observation.tests:
+            self._by_function.setdefault(_function(result.id), []).append(result)
+
+    def of(self, test: str) -> list[TestResult]:
+        """Its own result; else those of its function with other parameters; else what stands for it."""
+        own = self.own.get(test)
+        if own is not None:
+            return [own]
+        if function := self._by_function.get(_function(test)):
+            return function
+        near = [result for result in self._failed if _stands_for(result.id, test)]
+        return sorted(near, key=lambda result: -len(result.id) if result.id != WHOLE_RUN else 1)[:1]
+
+    def failures(self, test: str) -> list[TestResult]:
+        """The failures among these."""
+        return [result for result in self.of(test) if result.outcome.is_failure]
+
+    def all_failures(self, tests: Iterable[str]) -> Iterable[TestResult]:
+        """Each failure of these tests once."""
+        return {failure.id: failure for test in tests for failure in self.failures(test)}.values()
+
+    def all_pass(self, test: str) -> bool:
+        """Whether it ran and passed."""
+        results = self.of(test)
+        return bool(results) and all(result.outcome in _PASSES for result in results)
+
+    def knows(self, failed: str) -> bool:
+        """Whether this run says anything on what failed elsewhere: the test, its function, or a test in that module."""
+        return bool(self.of(failed)) or any(_stands_for(failed, test) for test in self.own)
+
+
+def _stands_for(failed: str, test: str) -> bool:
+    """Whether a failed module, class, folder or run has this test in it."""
+    if failed == WHOLE_RUN:
+        return test != WHOLE_RUN
+    if test.startswith((f"{failed}::", f"{failed}/")) or ("/" not in failed and test.startswith(f"{failed}.")):
+        return True
+    folder, _, name = failed.rpartition("/")
+    return name in ("conftest.py", "__init__.py") and test != failed and test.startswith(f"{folder}/" if folder else "")
+
+
+def _function(test: str) -> str:
+    """The test without its parameters: their text may change from release to release."""
+    head, bracket, _ = test.partition("[")
+    return head if bracket and test.endswith("]") else test
+
+
+def _disagreeing(observations: Sequence[Observation]) -> frozenset[str]:
+    """Tests that passed in one of these runs and failed in another."""
+    passed: set[str] = set()
+    failed: set[str] = set()
+    for observation in observations:
+        for result in observation.tests:
+            if result.outcome in _PASSES:
+                passed.add(result.id)
+            elif result.outcome.is_failure:
+                failed.add(result.id)
+    return frozenset(passed & failed)
+
+
+def _key(test: str, failure: TestResult, raised: RaisedException) -> tuple[str, ...]:
+    """What failures with one cause have in common.
+
+    The text of a failed assertion is that of one test; where there is no text, the place in a package tells.
+    """
+    if failure.id != test and _function(failure.id) != _function(test):
+        raised = _root(raised)  # modules fail to import for one reason behind many
+    if raised.name == "AssertionError":
+        return (raised.type, _foreign_frame(raised) or _function(test))
+    message = _first_sentence(raised.message)
+    return (raised.type, message) if message else (raised.type, "", _foreign_frame(raised))
+
+
+def _signature(failures: Sequence[RaisedException]) -> Signature:
+    """How to recognise these failures again."""
+    first = failures[0]
+    if len({(raised.type, _first_sentence(raised.message)) for raised in failures}) > 1:
+        roots = [_root(raised) for raised in failures]
+        first = roots[0] if len({(raised.type, _first_sentence(raised.message)) for raised in roots}) == 1 else first
+    message = None if first.name == "AssertionError" else _first_sentence(first.message) or None
+    frames = {_foreign_frame(raised) for raised in failures}
+    frame = next(iter(frames)) if message is None and len(frames) == 1 else ""
+    return Signature(exception=first.name, message=message, frame=frame or None, captured=True)
+
+
+def _root(raised: RaisedException) -> RaisedException:
+    while raised.cause is not None:
+        raised = raised.cause
+    return raised
+
+
+def _foreign_frame(raised: RaisedException) -> str:
+    """The innermost frame in an installed package, as a signature names it; "" where there is none."""
+    inner = next((frame for frame in reversed(raised.frames) if frame.package), None)
+    return f"{inner.file}:{inner.function}" if inner is not None else ""
+
+
+def _first_sentence(message: str) -> str:
+    """The first sentence of the first line that is not empty, normalised."""
+    line = next((line for line in message.splitlines() if line.strip()), "")
+    return normalized_message(_SENTENCE_END.split(line.strip(), maxsplit=1)[0])[:_MESSAGE_LIMIT]
+
+
+def _good_or_not_run(observation: Observation, results: _Results, group: Group) -> Judgement:
+    if not observation.outcome.ran:
+        return Judgement(Verdict.SKIP, observation.detail or observation.outcome.value)
+    missing = [test for test in group.tests if not results.all_pass(test)]
+    if not missing:
+        count = len(group.tests)
+        return Judgement(Verdict.GOOD, "the test passed" if count == 1 else f"all {count} tests passed")
+    skipped = [test for test in missing if results.of(test)]
+    what = "was skipped" if missing[0] in skipped else "did not run"
+    more = f" and {len(missing) - 1} more of {len(group.tests)}" if len(missing) > 1 else ""
+    detail = observation.detail if observation.outcome is not Outcome.COMPLETED else ""
+    return Judgement(Verdict.SKIP, f"{missing[0]} {what}{more}" + (f"; {detail}" if detail else ""))
+
+
+def _raising(observation: Observation, raised: RaisedException | None) -> Observation:
+    return evolve(observation, outcome=Outcome.RAISED, exception=raised or RaisedException("Failed", ""))
+
+
+def _titled(raised: RaisedException | None, width: int = 200) -> str:
+    if raised is None:
+        return "failed"
+    line = " ".join(f"{raised.name}: {raised.message}".split()).removesuffix(":")
+    return line if len(line) <= width else line[: width - 1] + "…"

@@ -1,0 +1,40 @@
+"""An exception as the process that raised it saw it: type, message, frames and cause."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+
+@frozen
+class StackFrame:
+    """One frame of a traceback, outermost first in a sequence.
+
+    `file` is relative to site-packages for installed code (`package` then names its distribution or
+    top-level module), else the bare file name of the repro or an absolute path.
+    """
+
+    file: str
+    line: int
+    function: str
+    package: str = ""
+    text: str = ""
+
+
+@frozen
+class RaisedException:
+    """An exception as the child saw it.
+
+    `type` is the qualified name ("builtins.RuntimeError"); `bases` those of its ancestors; `cause` is the
+    exception it was explicitly raised from.
+    """
+
+    type: str
+    message: str
+    bases: tuple[str, ...] = ()
+    frames: tuple[StackFrame, ...] = ()
+    cause: RaisedException | None = None
+
+    @property
+    def name(self) -> str:
+        """The type without its module."""
+        return self.type.rpartition(".")[2]

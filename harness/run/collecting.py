@@ -1,0 +1,247 @@
+"""From a command that runs tests to the result of each test: our plugin in, and its record out.
+
+The record is written by a process that runs other people's code, so nothing in it is taken on trust.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import evolve, field, frozen
+
+from harness.model import Outcome, RaisedException, StackFrame, TestOutcome, TestResult
+from harness.model.tests import TESTS_LIMIT, WHOLE_RUN, bounded
+from harness.run.commands import TestTool, collecting, recognised
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from harness.run.commands import TestCommand
+    from harness.run.result import Ran
+
+_PLUGINS = Path(__file__).with_name("inside") / "collect"
+_RECORD = "tests.jsonl"
+_ONLY = "only.json"
+_RECORD_LIMIT = 128 * 1024 * 1024
+_CHAIN_LIMIT = 20
+_PYTEST_ENDS = {
+    2: "pytest was interrupted",
+    3: "pytest or one of its plugins failed",
+    4: "pytest could not start",
+    5: "no tests were found",
+}
+_NO_TESTS = (0, 5)
+_UNITTEST_ENDS = {5: "no tests were found"}
+
+
+@frozen
+class Record:
+    """What a record says: results so far, tests that began and did not end, and whether the run came to its end."""
+
+    tests: tuple[TestResult, ...] = ()
+    running: tuple[str, ...] = ()
+    ended: bool = False
+    loaded: Mapping[str, tuple[str, ...]] = field(factory=dict)
+    complaint: str = ""
+
+
+@frozen
+class Collection:
+    """The tests of one run: `folder` is where the record lies."""
+
+    command: TestCommand
+    folder: Path
+
+    def start(self, argv: Sequence[str], env: dict[str, str]) -> list[str]:
+        """The words to start instead of `argv`; adds the variables that they need to `env`."""
+        if self.command.only:
+            (self.folder / _ONLY).write_text(json.dumps(self.command.only), encoding="utf-8")
+        words, variables = collecting(
+            evolve(self.command, argv=tuple(argv)),
+            folder=str(_PLUGINS),
+            results=str(self.folder / _RECORD),
+            only_file=str(self.folder / _ONLY),
+            given=env,
+        )
+        env.update(variables)
+        return list(words)
+
+    def added_to(self, ran: Ran) -> Ran:
+        """What a run came to, with its tests; a test in which the process died is named."""
+        record = read_record(self.folder / _RECORD)
+        died = _last_words(ran, record)
+        tests = record.tests
+        if died is not None:
+            tests += tuple(TestResult(test, TestOutcome.ERROR, died) for test in record.running or (WHOLE_RUN,))
+        return evolve(
+            ran,
+            tests=bounded(tests),
+            detail=_detail(self.command.tool, ran, tests, record) + record.complaint,
+            loaded={name: tuple(files) for name, files in record.loaded.items()},
+        )
+
+
+def collection_of(argv: Sequence[str], folder: Path) -> Collection | None:
+    """How to collect the tests of a command, with the record in `folder`; None where it runs none that we can read."""
+    command = recognised(argv)
+    return Collection(command, folder) if command is not None else None
+
+
+def read_record(path: Path) -> Record:
+    """The record that was left at `path`; what is no result is left out, a file that is none is complained of."""
+    try:
+        lines = _lines(path)
+    except FileNotFoundError:
+        return Record()
+    except OSError as error:
+        return Record(complaint=f"; the record of its tests can't be read: {error.strerror or error}")
+    results: dict[str, TestResult] = {}
+    running: dict[str, None] = {}
+    loaded: dict[str, tuple[str, ...]] = {}
+    ended = False
+    for line in lines:
+        told = _object(line)
+        if isinstance(told.get("start"), str) and len(running) < TESTS_LIMIT:
+            running[told["start"]] = None
+        elif isinstance(told.get("test"), str) and len(results) < TESTS_LIMIT:
+            result = _result(told)
+            running.pop(told["test"], None)
+            if result is not None:
+                results[result.id] = result
+        elif told.get("end") is True:
+            ended, loaded = True, _loaded(told.get("loaded"))
+    owners = {file: name for name, files in loaded.items() for file in files}
+    tests = tuple(evolve(one, exception=_with_packages(one.exception, owners)) for one in results.values())
+    return Record(tests, tuple(running), ended, loaded)
+
+
+def _lines(path: Path) -> list[bytes]:
+    """The lines of a regular file, up to the limit. Raises `OSError`."""
+    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(file, "rb") as opened:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise OSError("it is not a regular file")
+        return opened.read(_RECORD_LIMIT).splitlines()
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    try:
+        told = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _result(told: Mapping[str, Any]) -> TestResult | None:
+    seconds = told.get("seconds")
+    try:
+        outcome = TestOutcome(told.get("outcome", ""))
+        exception = _exception(told.get("exception"))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    return TestResult(str(told["test"]), outcome, exception, float(seconds) if is_number and seconds else 0.0)
+
+
+def _exception(told: Any, depth: int = 0) -> RaisedException | None:
+    """Raises `KeyError` and `TypeError` where it is none."""
+    if told is None or depth == _CHAIN_LIMIT:
+        return None
+    return RaisedException(
+        type=str(told["type"]),
+        message=str(told["message"]),
+        bases=tuple(map(str, told["bases"])),
+        frames=tuple(
+            StackFrame(
+                str(frame["file"]),
+                int(frame["line"]),
+                str(frame["function"]),
+                str(frame["file"]).split("/")[0] if frame.get("installed") else "",
+                str(frame["text"]),
+            )
+            for frame in told["frames"]
+        ),
+        cause=_exception(told.get("cause"), depth + 1),
+    )
+
+
+def _loaded(told: Any) -> dict[str, tuple[str, ...]]:
+    if not isinstance(told, dict):
+        return {}
+    return {
+        name: tuple(file for file in files if isinstance(file, str))
+        for name, files in told.items()
+        if isinstance(name, str) and isinstance(files, list)
+    }
+
+
+def _with_packages(raised: RaisedException | None, owners: Mapping[str, str]) -> RaisedException | None:
+    """The exception with each frame's distribution, where that is known, instead of its top-level folder."""
+    if raised is None:
+        return None
+    return evolve(
+        raised,
+        frames=tuple(
+            evolve(frame, package=owners.get(frame.file, frame.package)) if frame.package else frame
+            for frame in raised.frames
+        ),
+        cause=_with_packages(raised.cause, owners),
+    )
+
+
+def _last_words(ran: Ran, record: Record) -> RaisedException | None:
+    """The failure of the tests in which the process died, or of the whole run where none tells why it failed."""
+    in_test = bool(record.running) and not record.ended
+    if not in_test and any(test.outcome.is_failure for test in record.tests):
+        return None
+    where = " in this test" if in_test else ""
+    match ran.outcome:
+        case Outcome.CRASHED:
+            return RaisedException("Crashed", ran.detail)
+        case Outcome.TIMED_OUT:
+            return RaisedException("TimedOut", f"the run timed out{where}")
+        case Outcome.EXITED if in_test:
+            return RaisedException("Exited", f"the process ended{where} with exit code {ran.exit_code}")
+        case Outcome.EXITED if ran.exit_code not in _NO_TESTS:
+            return RaisedException("Exited", _last_line(ran.tail) or ran.detail)
+        case _:
+            return None
+
+
+def _detail(tool: TestTool, ran: Ran, tests: tuple[TestResult, ...], record: Record) -> str:
+    """One sentence on how the run ended."""
+    running = "" if record.ended or not record.running else f" in {_named(record.running)}"
+    if ran.outcome is not Outcome.EXITED:
+        return ran.detail + ("" if ran.outcome is Outcome.COMPLETED else running)
+    failed = [test.id for test in tests if test.outcome.is_failure and test.id != WHOLE_RUN]
+    told = f"{len(failed)} of {len(tests)} tests failed: {_named(failed)}" if failed else ""
+    ends = _PYTEST_ENDS if tool is TestTool.PYTEST else _UNITTEST_ENDS
+    end = ends.get(ran.exit_code or 0)
+    whole = next((test.exception for test in tests if test.id == WHOLE_RUN), None)
+    if whole is not None and not told:
+        told = f"{whole.name}: {_one_line(whole.message)}"
+    if running:
+        return f"{ran.detail}{running}"
+    if end is not None:
+        return f"{end} (exit code {ran.exit_code})" + (f": {told}" if told else "")
+    return told or ran.detail
+
+
+def _last_line(text: str) -> str:
+    """The last line that says something: what a usage error of pytest ends with."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line for line in lines if "error" in line.lower()]
+    return (errors or lines or [""])[-1]
+
+
+def _named(tests: Sequence[str]) -> str:
+    return tests[0] + (f" and {len(tests) - 1} more" if len(tests) > 1 else "")
+
+
+def _one_line(text: str, width: int = 200) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= width else line[: width - 1] + "…"

@@ -1,0 +1,158 @@
+"""Which commands run tests that we can read: pytest and unittest, however they are started.
+
+This is the one place that knows their command lines. Pure.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+import shlex
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+_ONLY = "--harness-only="
+_PYTHON = re.compile(r"python(\d(\.\d+)?)?")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
+_ISOLATED = re.compile(r"-[A-Za-z]*[IE]")
+_PYTEST = ("pytest", "py.test")
+_MOST_TYPED = 12
+
+
+class TestTool(enum.StrEnum):
+    """A tool whose results are understood."""
+
+    __test__ = False
+
+    PYTEST = "pytest"
+    UNITTEST = "unittest"
+
+
+@frozen
+class TestCommand:
+    """A command that runs tests: `at` is where `pytest` or `unittest` stands in `argv`, `only` are the tests to run."""
+
+    __test__ = False
+
+    tool: TestTool
+    argv: tuple[str, ...]
+    at: int
+    only: tuple[str, ...] = ()
+
+
+def recognised(argv: Sequence[str]) -> TestCommand | None:
+    """What is known of a command that runs pytest or unittest, None of any other."""
+    words, only_these = _split(argv)
+    at = _program(words)
+    if at >= len(words):
+        return None
+    name = words[at].rpartition("/")[2]
+    if name in _PYTEST:
+        return TestCommand(TestTool.PYTEST, words, at, only_these)
+    if name == "coverage" and words[at + 1 : at + 2] == ("run",):
+        found = _module_of_coverage(words, at + 2)
+    elif _PYTHON.fullmatch(name):
+        found = _module_of_python(words, at + 1)
+    else:
+        return None
+    if found is None:
+        return None
+    if words[found] in _PYTEST:
+        return TestCommand(TestTool.PYTEST, words, found, only_these)
+    if words[found] == "unittest":
+        return TestCommand(TestTool.UNITTEST, words, found, only_these)
+    return None
+
+
+def only(argv: Sequence[str], tests: Iterable[str]) -> tuple[str, ...]:
+    """The same command for these tests alone, named as their results name them; a module's name means all of it.
+
+    They are no words of the tool's own command line, so that there may be any number of them: the paths, options and
+    configuration of the whole run stay in force. Raises `ValueError` for a command that is not understood.
+    """
+    command = recognised(argv)
+    if command is None:
+        raise ValueError(f"not a command that runs pytest or unittest: {shlex.join(argv)}")
+    return (*command.argv, *(f"{_ONLY}{test}" for test in dict.fromkeys(tests)))
+
+
+def typed(argv: Sequence[str]) -> str:
+    """The command as a person would type it, with at most a dozen tests named."""
+    command = recognised(argv)
+    words, asked = _split(argv)
+    if command is None or not asked or len(asked) > _MOST_TYPED or any(test.startswith("<") for test in asked):
+        return shlex.join(words)
+    covered = [test.split("::")[0] for test in asked] if command.tool is TestTool.PYTEST else asked
+    kept = words[: command.at + 1] + tuple(word for word in words[command.at + 1 :] if not _covers(word, covered))
+    if command.tool is TestTool.UNITTEST and "discover" in kept:
+        return shlex.join(words)
+    return shlex.join((*kept, *asked))
+
+
+def collecting(
+    command: TestCommand, *, folder: str, results: str, only_file: str, given: Mapping[str, str]
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Words and variables that make a command write its results.
+
+    `folder` is the one of our plugins, `results` the file to write, `only_file` a JSON list of `command.only`; `given`
+    are the variables that the command would have had.
+    """
+    words = command.argv
+    if command.tool is TestTool.PYTEST:
+        words = (*words[: command.at + 1], "-p", "_harness_pytest", *words[command.at + 1 :])
+    else:
+        words = (*words[: command.at], "_harness_unittest", *words[command.at + 1 :])
+    path = given.get("PYTHONPATH", "")
+    variables = {"PYTHONPATH": f"{path}:{folder}" if path else folder, "HARNESS_TESTS": results}
+    return words, variables | ({"HARNESS_TESTS_ONLY": only_file} if command.only else {})
+
+
+def _split(argv: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The words of the command, and the tests to which `only` restricted it."""
+    words = tuple(word for word in argv if not word.startswith(_ONLY))
+    return words, tuple(word[len(_ONLY) :] for word in argv if word.startswith(_ONLY))
+
+
+def _program(words: Sequence[str]) -> int:
+    """Where the program stands: after `env` and the variables that are set for it."""
+    at = 0
+    if words and words[0].rpartition("/")[2] == "env":
+        at = 1
+        while at < len(words) and _ASSIGNMENT.fullmatch(words[at]):
+            if words[at].startswith("PYTHONPATH="):
+                return len(words)  # it would hide ours
+            at += 1
+    return at
+
+
+def _module_of_python(words: Sequence[str], at: int) -> int | None:
+    """Where the module stands that Python runs, None where it runs none or reads no variables."""
+    while at < len(words) and words[at].startswith("-"):
+        word = words[at]
+        if word == "-m":
+            if words[at + 1 : at + 2] == ("coverage",) and words[at + 2 : at + 3] == ("run",):
+                return _module_of_coverage(words, at + 3)
+            return at + 1 if at + 1 < len(words) else None
+        if word.startswith(("-c", "-m")) or _ISOLATED.match(word):
+            return None
+        at += 2 if word in ("-W", "-X") else 1
+    return None
+
+
+def _module_of_coverage(words: Sequence[str], at: int) -> int | None:
+    """Where the module stands that coverage runs."""
+    while at < len(words) and words[at].startswith("-"):
+        if words[at] in ("-m", "--module"):
+            return at + 1 if at + 1 < len(words) else None
+        at += 1
+    return None
+
+
+def _covers(word: str, names: Iterable[str]) -> bool:
+    """Whether a word of the command names a folder, a module or a test that the names are below."""
+    path = word.split("::")[0].rstrip("/").removeprefix("./")
+    return any(name == path or name.startswith((f"{path}/", f"{path}.")) for name in names) if path else False

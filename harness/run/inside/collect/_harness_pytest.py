@@ -1,0 +1,210 @@
+"""A plugin of pytest, 6 and later, that records what each test came to. PYTEST_DONT_REWRITE
+
+With xdist a worker only describes exceptions, on its reports; the process that collects the reports writes them.
+"""
+
+# What is imported here is imported into the probed process: no pathlib.
+# ruff: noqa: PTH110, PTH118, PTH119, PTH120
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import pytest
+from _harness_tests import Recorder, on_uncaught, only, recorder  # type: ignore[import-not-found]
+
+_ATTRIBUTE = "harness_raised"
+_WHOLE_RUN = "<run>"
+_recorder: Any = None
+_describe: Any = None
+
+
+class _Test:
+    """What the reports on one test, one for each phase, come to."""
+
+    def __init__(self) -> None:
+        self.outcome = ""
+        self.exception: Any = None
+        self.seconds = 0.0
+
+    def add(self, report: Any) -> None:
+        """Take a report in: a failure stays, and of what is no failure the later counts."""
+        self.seconds += getattr(report, "duration", 0.0)
+        if report.outcome == "rerun":
+            self.__init__()  # type: ignore[misc]
+        elif report.failed:
+            if self.outcome not in ("failed", "error"):
+                self.outcome = "failed" if report.when == "call" else "error"
+                self.exception = _exception_of(report)
+        elif self.outcome not in ("failed", "error"):
+            expected = hasattr(report, "wasxfail")
+            if report.skipped:
+                self.outcome = "xfailed" if expected else "skipped"
+            elif report.when == "call":
+                self.outcome = "xpassed" if expected else "passed"
+
+
+_open_tests: dict[str, _Test] = {}
+
+
+def _start() -> None:
+    """Called once, when this module is imported: later a test may have changed the environment."""
+    global _recorder, _describe
+    _recorder = recorder("pytest")
+    if _recorder is not None:
+        _describe = _recorder.describe
+        on_uncaught(lambda error: _note_run(error))
+    elif "PYTEST_XDIST_WORKER" in os.environ:
+        _describe = Recorder(None, "pytest").describe
+
+
+def _note_run(error: BaseException) -> None:
+    if _recorder is not None:
+        _recorder.result(_WHOLE_RUN, "error", _recorder.describe(error), 0.0)
+
+
+def _attach(report: Any, error: BaseException) -> None:
+    """Put the exception on the report, as text: xdist sends only plain values on."""
+    if _describe is not None:
+        setattr(report, _ATTRIBUTE, json.dumps(_describe(error)))
+
+
+def _exception_of(report: Any) -> Any:
+    told = getattr(report, _ATTRIBUTE, None)
+    if told is not None:
+        return json.loads(told)
+    # A strict xpass, the crash of a worker of xdist, or a plugin's own failure: there is no exception, only its words.
+    lines = [line for line in str(report.longrepr or "").splitlines() if line.strip()]
+    message = lines[-1].lstrip("E ").strip() if lines else "failed"
+    return {"type": "pytest.Failed", "message": message, "bases": [], "frames": [], "cause": None}
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: Any, call: Any) -> Any:  # noqa: ARG001 - pytest passes by name
+    """Keep the exception itself: a report has only its text."""
+    outcome = yield
+    if outcome.excinfo is None and call.excinfo is not None:
+        error = call.excinfo.value
+        if not isinstance(error, pytest.skip.Exception):
+            _attach(outcome.get_result(), error)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_make_collect_report(collector: Any) -> Any:  # noqa: ARG001
+    """The same for a module that can't be imported."""
+    outcome = yield
+    if outcome.excinfo is None:
+        report = outcome.get_result()
+        call = getattr(report, "call", None)
+        if report.failed and call is not None and call.excinfo is not None:
+            _attach(report, _behind(call.excinfo.value))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_load_initial_conftests(early_config: Any) -> Any:
+    """A conftest.py that can't be imported ends pytest before it has begun."""
+    outcome = yield
+    if outcome.excinfo is not None and _recorder is not None:
+        error = outcome.excinfo[1]
+        path = str(getattr(error, "path", "") or "")
+        root = str(getattr(early_config, "rootdir", "") or getattr(early_config, "rootpath", ""))
+        name = os.path.relpath(path, root).replace(os.sep, "/") if path else _WHOLE_RUN
+        _recorder.result(name, "error", _recorder.describe(_behind(error)), 0.0)
+
+
+def _behind(error: BaseException) -> BaseException:
+    """The exception that pytest wrapped, with its text, into one of its own."""
+    name = type(error).__name__
+    if name == "ConftestImportFailure" and error.__cause__ is None:
+        excinfo = getattr(error, "excinfo", None)  # pytest 6 and 7
+        return excinfo[1] if excinfo else error
+    if name in ("CollectError", "ConftestImportFailure") and error.__cause__ is not None:
+        return error.__cause__
+    return error
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: Any) -> None:
+    """Restrict the run to the modules of the tests that are asked for, by what stands in the command for paths."""
+    asked = only()
+    if not asked:
+        return
+    # One group of tests must not keep another from being run.
+    config.option.continue_on_collection_errors = True
+    config.option.maxfail = 0
+    root = str(getattr(config, "rootpath", None) or config.rootdir)
+    files = dict.fromkeys(os.path.join(root, *one.split("::")[0].split("/")) for one in asked)
+    places = [os.path.dirname(path) if os.path.basename(path) == "conftest.py" else path for path in files]
+    if all(os.path.exists(path) for path in places):
+        config.args[:] = places
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
+    """Leave out the tests of these modules that are not asked for."""
+    asked = frozenset(only())
+    if not asked:
+        return
+    kept = [item for item in items if _is_asked(item.nodeid, asked)]
+    if len(kept) < len(items):
+        config.hook.pytest_deselected(items=[item for item in items if not _is_asked(item.nodeid, asked)])
+        items[:] = kept
+
+
+def _is_asked(test: str, asked: frozenset[str]) -> bool:
+    """Whether the test, its function, class, module or a folder's conftest.py is among those asked for."""
+    if test in asked or "<run>" in asked:
+        return True
+    function = test.split("[", 1)[0]
+    parts = function.split("::")
+    if any("::".join(parts[:n]) in asked for n in range(1, len(parts) + 1)):
+        return True
+    folders = parts[0].split("/")[:-1]
+    return any("/".join([*folders[:n], "conftest.py"]) in asked for n in range(len(folders) + 1))
+
+
+def pytest_runtest_logstart(nodeid: str) -> None:
+    """A test begins."""
+    if _recorder is not None:
+        _recorder.start(nodeid)
+
+
+def pytest_runtest_logreport(report: Any) -> None:
+    """A phase of a test has ended."""
+    if _recorder is not None:
+        _open_tests.setdefault(report.nodeid, _Test()).add(report)
+
+
+def pytest_runtest_logfinish(nodeid: str) -> None:
+    """A test has ended."""
+    _write(nodeid)
+
+
+def pytest_collectreport(report: Any) -> None:
+    """A module, class or folder was read."""
+    if _recorder is not None and report.failed:
+        _recorder.result(report.nodeid or _WHOLE_RUN, "error", _exception_of(report), 0.0)
+
+
+def pytest_internalerror(excinfo: Any) -> None:
+    """Pytest, or a plugin of it, failed."""
+    _note_run(excinfo.value)
+
+
+def pytest_unconfigure() -> None:
+    """The run is over."""
+    for test in list(_open_tests):
+        _write(test)
+    if _recorder is not None:
+        _recorder.close()
+
+
+def _write(test: str) -> None:
+    ended = _open_tests.pop(test, None)
+    if _recorder is not None and ended is not None and ended.outcome:
+        _recorder.result(test, ended.outcome, ended.exception, ended.seconds)
+
+
+_start()

@@ -1,0 +1,177 @@
+"""The record of a test run: one line of JSON when a test starts and one when it has ended.
+
+A line is written at once, so that what was seen survives a crash. `HARNESS_TESTS` names the file, and
+`HARNESS_TESTS_ONLY` a JSON list of the only tests to run.
+"""
+
+# Tests may replace what they like, so all that is needed later is bound here; pathlib would take time to import.
+# ruff: noqa: PTH100, PTH109, PTH118, PTH119, PTH120, PTH123
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import json
+import os
+import re
+import sys
+from json import dumps as _dumps
+from os import close as _close
+from os import getpid as _getpid
+from os import open as _open
+from os import write as _write
+from typing import Any
+
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
+_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+_MOST_TESTS = 20_000
+_MOST_BYTES = 32 * 1024 * 1024  # of exceptions; what is beyond keeps its outcome alone
+_MESSAGE_LIMIT = 4_000
+_OUTER_FRAMES, _INNER_FRAMES = 15, 45
+_CAUSES = 10
+# The outermost frames are those of the test tool, which says nothing on the test.
+_TOOL_FRAME = re.compile(
+    r"(^|/)(_pytest|pluggy|pytest_asyncio|xdist|unittest|importlib|asyncio)/|^<frozen |(^|/)(runpy|pytest)\.py$"
+    r"|/_harness_\w+\.py$|(^|/)bin/(py\.test|pytest)$"
+)
+
+
+def _load(name: str) -> Any:
+    """A module of the folder above, under a name that no package has."""
+    path = os.path.join(os.path.dirname(_FOLDER), f"{name}.py")
+    spec = importlib.util.spec_from_file_location(f"_harness_{name}", path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"no module {path}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+_raised = _load("raised")
+_usage = _load("usage")
+
+
+class _Places(_raised.Places):  # type: ignore[misc, name-defined]
+    """Names of files, relative to where the run began: a test may change the working directory."""
+
+    def __init__(self, roots: list[str], start: str) -> None:
+        super().__init__(roots, script="", emulation=None)
+        self._start = start + os.sep
+
+    def name(self, path: str) -> tuple[str, bool]:
+        """The path to show, and whether it is one below site-packages."""
+        shown, installed = super().name(path)
+        if not installed and path.startswith(self._start):
+            shown = path[len(self._start) :]
+        return shown, installed
+
+
+class Recorder:
+    """Writes the record of this process; forked children write nothing, nor does one without a path."""
+
+    def __init__(self, path: str | None, tool: str) -> None:
+        self._path = path
+        self._pid = _getpid()
+        self._roots = [one for one in sys.path if os.path.basename(one) in ("site-packages", "dist-packages")]
+        self._places = _Places(self._roots, os.getcwd())
+        self._tests = 0
+        self._bytes = 0
+        self._files: set[str] = set()
+        self._closed = path is None
+        self._line({"tool": tool})
+        atexit.register(self.close)
+
+    def describe(self, error: BaseException) -> dict[str, Any]:
+        """An exception as plain data, without the frames of the test tool around it."""
+        described: dict[str, Any] = _raised.described(error, self._places)
+        one: Any = described
+        depth = 0
+        while one is not None:
+            message, frames = one["message"], one["frames"]
+            if len(message) > _MESSAGE_LIMIT:
+                one["message"] = f"{message[: _MESSAGE_LIMIT * 3 // 4]} … {message[-_MESSAGE_LIMIT // 5 :]}"
+            while frames and _TOOL_FRAME.search(frames[0]["file"]):
+                del frames[0]
+            if len(frames) > _OUTER_FRAMES + _INNER_FRAMES:
+                frames[:] = frames[:_OUTER_FRAMES] + frames[-_INNER_FRAMES:]
+            depth += 1
+            if depth == _CAUSES:
+                one["cause"] = None
+            one = one["cause"]
+        return described
+
+    def start(self, test: str) -> None:
+        """A test begins: if nothing follows, the process died in it."""
+        if self._tests < _MOST_TESTS:
+            self._line({"start": test})
+
+    def result(self, test: str, outcome: str, exception: dict[str, Any] | None, seconds: float) -> None:
+        """A test has ended, with an outcome in pytest's words."""
+        self._tests += 1
+        if self._tests > _MOST_TESTS:
+            return
+        told: dict[str, Any] = {"test": test, "outcome": outcome, "seconds": round(seconds, 4)}
+        if exception is not None:
+            self._files |= _raised.installed_files(exception)
+            text = _dumps(exception)
+            self._bytes += len(text)
+            if self._bytes <= _MOST_BYTES:
+                told["exception"] = exception
+        self._line(told)
+
+    def close(self) -> None:
+        """Say that the run came to its end, and which installed files it used."""
+        if self._closed or _getpid() != self._pid:
+            return
+        self._closed = True
+        told: dict[str, Any] = {"end": True}
+        try:
+            used = set(_usage.used_files((), self._roots)) | self._files
+            owners = _usage.owners(used, _usage.distributions(self._roots), self._roots)
+            told["loaded"] = _usage.by_distribution(owners)
+        except Exception as problem:  # noqa: BLE001 - the results are there all the same
+            told["problem"] = f"{type(problem).__name__}: {problem}"
+        self._line(told)
+
+    def _line(self, told: dict[str, Any]) -> None:
+        if self._path is None or _getpid() != self._pid:
+            return
+        try:
+            data = (_dumps(told, default=str) + "\n").encode("utf-8", "backslashreplace")
+            file = _open(self._path, _FLAGS, 0o600)
+            try:
+                while data:
+                    data = data[_write(file, data) :]
+            finally:
+                _close(file)
+        except OSError:  # a full disk must not turn into a failing test
+            pass
+
+
+def recorder(tool: str) -> Recorder | None:
+    """The recorder of this process, None where nobody asked for one; the processes it starts get none."""
+    path = os.environ.pop("HARNESS_TESTS", None)
+    return Recorder(path, tool) if path else None
+
+
+def only() -> list[str]:
+    """The tests to which the run is restricted; empty where it is not."""
+    path = os.environ.get("HARNESS_TESTS_ONLY")
+    if not path:
+        return []
+    with open(path, encoding="utf-8") as file:
+        asked: list[str] = json.load(file)
+    return asked
+
+
+def on_uncaught(note: Any) -> None:
+    """Have `note` told of an exception that ends the process, before it is printed as usual."""
+    show = sys.excepthook
+
+    def told(kind: type, error: BaseException, trace: Any) -> None:
+        if not isinstance(error, KeyboardInterrupt):
+            note(error)
+        show(kind, error, trace)
+
+    sys.excepthook = told

@@ -1,0 +1,179 @@
+"""`python -m unittest`, with a record of what each test came to.
+
+Run as `python -m _harness_unittest ...`. What is printed, and the exit code, are those of unittest alone.
+"""
+
+# ruff: noqa: N802, SLF001 - the names are those of unittest
+
+from __future__ import annotations
+
+import re
+import runpy
+import sys
+import unittest
+import unittest.loader
+import unittest.main
+from time import perf_counter as _now
+from typing import Any
+
+from _harness_tests import on_uncaught, only, recorder  # type: ignore[import-not-found]
+
+__unittest = True
+_WHOLE_RUN = "<run>"
+_HOLDER = re.compile(r"^(setUp|tearDown)(Module|Class) \((?P<name>.+)\)$")
+
+
+class _RecordingResult(unittest.TextTestResult):
+    """The result that unittest prints from, which also writes the record. Only the first one of a process does."""
+
+    _recorder: Any = None
+    is_taken = False
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._writes = not _RecordingResult.is_taken and self._recorder is not None
+        _RecordingResult.is_taken = True
+        self._outcome = ""
+        self._exception: Any = None
+        self._begun = 0.0
+
+    def startTest(self, test: Any) -> None:
+        super().startTest(test)
+        self._outcome, self._exception, self._begun = "", None, _now()
+        if self._writes:
+            self._recorder.start(_name(test))
+
+    def stopTest(self, test: Any) -> None:
+        super().stopTest(test)
+        if self._writes and self._outcome:
+            self._recorder.result(_name(test), self._outcome, self._exception, _now() - self._begun)
+
+    def addSuccess(self, test: Any) -> None:
+        super().addSuccess(test)
+        self._outcome = self._outcome or "passed"
+
+    def addFailure(self, test: Any, err: Any) -> None:
+        super().addFailure(test, err)
+        self._failed("failed", err[1])
+
+    def addError(self, test: Any, err: Any) -> None:
+        super().addError(test, err)
+        error = getattr(test, "harness_raised", None) or err[1]
+        holder = _HOLDER.match(test.id()) if type(test).__name__ == "_ErrorHolder" else None
+        if holder is None:
+            self._failed("error", error)
+        elif self._writes:
+            self._recorder.result(holder["name"], "error", self._recorder.describe(error), 0.0)
+
+    def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:
+        super().addSubTest(test, subtest, err)
+        if err is not None:
+            self._failed("failed" if issubclass(err[0], test.failureException) else "error", err[1])
+
+    def addSkip(self, test: Any, reason: str) -> None:
+        super().addSkip(test, reason)
+        self._outcome = self._outcome or "skipped"
+
+    def addExpectedFailure(self, test: Any, err: Any) -> None:
+        super().addExpectedFailure(test, err)
+        self._outcome = "xfailed"
+
+    def addUnexpectedSuccess(self, test: Any) -> None:
+        super().addUnexpectedSuccess(test)
+        self._outcome = "xpassed"
+
+    def _failed(self, outcome: str, error: BaseException) -> None:
+        """The first failure counts: what follows in tearDown mostly comes out of it."""
+        if self._outcome not in ("failed", "error"):
+            self._outcome = outcome
+            self._exception = self._recorder.describe(error) if self._writes else None
+
+
+def _name(test: Any) -> str:
+    """What a test is called; a module that can't be imported by its own name."""
+    return getattr(test, "harness_module", None) or str(test.id())
+
+
+def _keep_real_exceptions() -> None:
+    """Give the stand-in for a module that can't be imported the exception itself: it has only its text."""
+    loader = unittest.loader.TestLoader
+    load, make = loader.loadTestsFromName, unittest.loader._make_failed_test  # type: ignore[attr-defined]
+    asked: list[str] = []
+
+    def loadTestsFromName(self: Any, name: str, module: Any = None) -> Any:
+        asked.append(name)
+        try:
+            return load(self, name, module)
+        finally:
+            asked.pop()
+
+    def make_failed_test(name: str, exception: Any, suite_class: Any, message: str) -> Any:
+        suite, words = make(name, exception, suite_class, message)
+        parts = asked[-1].split(".") if asked else []
+        full = ".".join(parts[: parts.index(name) + 1]) if name in parts else name
+        for test in suite:
+            test.harness_raised = sys.exc_info()[1] or exception
+            test.harness_module = full
+        return suite, words
+
+    loader.loadTestsFromName = loadTestsFromName  # type: ignore[method-assign]
+    unittest.loader._make_failed_test = make_failed_test  # type: ignore[attr-defined]
+
+
+def _restrict(asked: frozenset[str]) -> None:
+    """Load only the modules of the tests that are asked for, and run only these tests."""
+    program: Any = unittest.TestProgram
+    create = program.createTests
+
+    def createTests(self: Any, *args: Any, **more: Any) -> None:
+        names = list(getattr(self, "testNames", None) or ())
+        near = [name for name in names if _near(_dotted(name), asked)]
+        if near:
+            self.testNames = near
+        self.failfast = False
+        create(self, *args, **more)
+        self.test = _kept(self.test, asked)
+
+    program.createTests = createTests
+
+
+def _dotted(name: str) -> str:
+    """A module's name, where its file was named."""
+    return name[:-3].replace("/", ".").replace("\\", ".") if name.endswith(".py") else name
+
+
+def _near(name: str, asked: frozenset[str]) -> bool:
+    return any(one == name or one.startswith(f"{name}.") or name.startswith(f"{one}.") for one in asked)
+
+
+def _kept(suite: Any, asked: frozenset[str]) -> Any:
+    """The suite with the tests that are asked for, or stand for one, in its own order."""
+    kept = [
+        _kept(one, asked) if isinstance(one, unittest.TestSuite) else one
+        for one in suite
+        if isinstance(one, unittest.TestSuite) or _is_asked(one, asked)
+    ]
+    return type(suite)(kept)
+
+
+def _is_asked(test: Any, asked: frozenset[str]) -> bool:
+    name = _name(test)
+    if _WHOLE_RUN in asked or any(name == one or name.startswith(f"{one}.") for one in asked):
+        return True
+    return hasattr(test, "harness_module") and any(one.startswith(f"{name}.") for one in asked)
+
+
+def _main() -> None:
+    record = recorder("unittest")
+    _RecordingResult._recorder = record
+    unittest.TextTestRunner.resultclass = _RecordingResult
+    _keep_real_exceptions()
+    if asked := frozenset(only()):
+        _restrict(asked)
+    if record is not None:
+        on_uncaught(lambda error: record.result(_WHOLE_RUN, "error", record.describe(error), 0.0))
+    runpy.run_module("unittest", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    _main()

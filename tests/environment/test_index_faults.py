@@ -1,0 +1,175 @@
+"""A fault of the index passes: it is told for what it is, and never kept as an answer about releases."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from faulty_index import FaultyIndex
+from support import step_source
+from wheelhouse import Wheelhouse
+
+from harness.environment import Index, PipSettings
+from harness.environment.passing import doubted_projects, is_lasting
+from harness.errors import IndexFault, UnknownProject, UserMistake
+
+NO_PAGE = (
+    "portal",
+    "redirect to a portal",
+    "redirect loop",
+    "empty",
+    "cut",
+    "half",
+    "a list",
+    "null",
+    "deep",
+    "other types",
+    "plain text",
+)
+STATUS = ("401", "403", "429", "500", "503")
+PAGE_FAULTS = (*NO_PAGE, *STATUS, "404", "410", "wrong hash")
+FILE_FAULTS = (
+    "portal",
+    "redirect to a portal",
+    "redirect loop",
+    "401",
+    "403",
+    "404",
+    "503",
+    "cut",
+    "truncated",
+    "another",
+)
+
+
+@pytest.fixture
+def index(tmp_path):
+    house = Wheelhouse(tmp_path / "served")
+    house.add("subject", "1.0", requires=("needed",), files={"subject.py": step_source(0, broken=False)})
+    house.add("needed", "1.0", files={"needed.py": f"TEXT = {'x' * 4000!r}\n"})
+    house.add("needed", "2.0", files={"needed.py": f"TEXT = {'y' * 4000!r}\n"})
+    with FaultyIndex(house).served() as served:
+        yield served
+
+
+@pytest.fixture
+def probe(harness, write_repro, index, tmp_path):
+    """`harness probe` of the subject with caches of this test alone."""
+    path = write_repro("subject")
+    own = harness.with_environ(
+        UV_DEFAULT_INDEX=index.url,
+        UV_CACHE_DIR=str(tmp_path / "uv"),
+        HARNESS_CACHE_DIR=str(tmp_path / "cache"),
+        UV_HTTP_RETRIES="0",
+    )
+    return lambda *words: own("probe", path, "--with", "subject==1.0", *words)
+
+
+def kept(harness):
+    """What of a failed probe is in the results: outcomes, and answers of the resolver without a lock."""
+    results = harness.folder / "results"
+    records = [json.loads(path.read_text()) for path in results.glob("observations/*/*.json")]
+    locks = [json.loads(path.read_text()) for path in results.glob("locks/*.json")]
+    return [record["outcome"] for record in records], [lock for lock in locks if not lock.get("lock")]
+
+
+@pytest.mark.parametrize("fault", PAGE_FAULTS)
+def test_a_page_that_is_none_is_no_answer_about_releases(harness, probe, index, fault):
+    index.pages = fault
+    ended = probe()
+    assert ended.code in (3, 5), (ended.stdout, ended.stderr)
+    assert kept(harness) == ([], [])
+    assert "Traceback" not in ended.stderr
+    if fault in ("401", "403"):
+        assert ended.code == 5
+        assert "refuses access" in ended.stderr
+        assert fault in ended.stderr
+    index.well()
+    ended = probe()
+    assert ended.code == 0, (ended.stdout, ended.stderr)
+    assert kept(harness) == (["completed"], [])
+
+
+@pytest.mark.parametrize("fault", FILE_FAULTS)
+def test_a_file_that_is_none_is_no_answer_about_its_release(harness, probe, index, fault):
+    index.files = fault
+    ended = probe()
+    assert ended.code in (3, 5), (ended.stdout, ended.stderr)
+    assert kept(harness) == ([], [])
+    index.well()
+    ended = probe()
+    assert ended.code == 0, (ended.stdout, ended.stderr)
+
+
+def test_what_is_true_of_listed_releases_is_kept(harness, probe, index):
+    index.house.add("strict", "1.0", requires=("needed>=2",))
+    for _ in range(2):
+        assert probe("--with", "strict==1.0", "--with", "needed==1.0").code == 3
+    outcomes, (unresolved,) = kept(harness)
+    assert outcomes == ["unresolvable"]
+    assert "needed>=2" in unresolved["words"]
+
+
+def test_a_record_of_an_earlier_version_that_holds_a_fault_is_asked_again(harness, probe, index):
+    index.house.add("strict", "1.0", requires=("needed>=2",))
+    words = ("--with", "strict==1.0", "--with", "needed==1.0")
+    assert probe(*words).code == 3
+    results = harness.folder / "results"
+    (observation,) = results.glob("observations/*/*.json")
+    (lock,) = results.glob("locks/*.json")
+    for path, name in ((observation, "detail"), (lock, "words")):
+        record = json.loads(path.read_text())
+        record[name] = "Because strict was not found in the package registry and you require it, we can conclude ..."
+        path.write_text(json.dumps(record))
+    index.house.add("strict", "1.0")
+    assert probe(*words).code == 0
+
+
+@pytest.mark.parametrize("fault", [*NO_PAGE, *STATUS, "future version"])
+def test_a_list_of_releases_is_a_list_of_releases_or_a_fault(tmp_path, index, fault):
+    index.pages = fault
+    settings = PipSettings(index_url=index.url)
+    with pytest.raises(IndexFault) if fault != "cut" else pytest.raises(Exception, match="cut off"):
+        Index(settings, tmp_path / "pages", environ={}).releases("needed")
+    index.well()
+    found = Index(settings, tmp_path / "pages", environ={}).releases("needed")
+    assert [str(release.version) for release in found] == ["1.0", "2.0"]
+
+
+def test_a_project_that_comes_later_is_found_at_once(tmp_path, index):
+    settings = PipSettings(index_url=index.url)
+    with pytest.raises(UnknownProject):
+        Index(settings, tmp_path / "pages", environ={}).releases("later")
+    index.house.add("later", "1.0")
+    assert Index(settings, tmp_path / "pages", environ={}).release("later", "1.0") is not None
+
+
+@pytest.mark.parametrize("name", ["", " ", "../secret", "a b", "-p", "name==1.0", "https://host/x"])
+def test_what_is_no_name_of_a_project_is_never_asked_for(tmp_path, name):
+    with pytest.raises(UserMistake, match="not the name of a project"):
+        Index(PipSettings(index_url="http://127.0.0.1:9"), tmp_path, environ={}).releases(name)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{", "[[[" * 50_000, "[]", '[{"project": "p"}]', '[{"project":5,"version":"1"}]', "5", '"x"', "null"],
+)
+def test_a_damaged_cache_of_a_page_is_read_again_from_the_index(tmp_path, index, text):
+    settings = PipSettings(index_url=index.url)
+    Index(settings, tmp_path / "pages", environ={}).releases("needed")
+    (page,) = (tmp_path / "pages").iterdir()
+    page.write_text(text)
+    assert len(Index(settings, tmp_path / "pages", environ={}).releases("needed")) == 2
+
+
+def test_words_of_the_resolver_that_last_and_words_that_do_not():
+    true = (
+        "Because a==1 depends on b>=2 and you require b==1, we can conclude that your requirements are unsatisfiable."
+    )
+    assert is_lasting(true)
+    assert is_lasting("Because a==1.0 has no wheels with a matching Python ABI tag, we can conclude that ...")
+    assert not is_lasting("")
+    assert not is_lasting("Because there is no version of b==9 and a==1 depends on b==9, we can conclude that ...")
+    assert not is_lasting("Failed to download `a==1` Hash mismatch for `a==1`")
+    assert doubted_projects("Because there are no versions of my-pkg and only b<=1.0 is available") == ("my-pkg", "b")
+    assert doubted_projects(true) == ()

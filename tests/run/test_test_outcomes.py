@@ -1,0 +1,441 @@
+"""What each test of a real run of pytest or unittest came to; the run itself is the one the tool alone gives."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import textwrap
+
+import probes
+import pytest
+
+from harness.model import Outcome, TestOutcome
+from harness.model.tests import TESTS_LIMIT, WHOLE_RUN
+from harness.run.collecting import read_record
+from harness.run.commands import only
+
+SUITE = """
+import unittest
+import pytest
+import tool
+
+def test_passes(): pass
+
+def test_raises():
+    try:
+        tool.old()
+    except AttributeError as error:
+        raise ValueError("no old tool") from error
+
+@pytest.mark.parametrize("text", ["a", "b::c", "ä"])
+def test_texts(text): assert text == "a"
+
+@pytest.fixture
+def broken(): tool.old()
+
+def test_needs_the_fixture(broken): pass
+
+@pytest.mark.xfail
+def test_expected(): tool.old()
+
+@pytest.mark.xfail
+def test_better_than_expected(): pass
+
+@pytest.mark.xfail(strict=True)
+def test_strictly_expected(): pass
+
+@pytest.mark.skip
+def test_skipped(): tool.old()
+
+@pytest.fixture
+def broken_at_the_end():
+    yield
+    tool.old()
+
+def test_breaks_at_the_end(broken_at_the_end): pass
+
+class TestOld(unittest.TestCase):
+    def test_each(self):
+        for i in range(3):
+            with self.subTest(i=i):
+                self.assertEqual(i, 1)
+"""
+
+UNITTEST = """
+import unittest
+import tool
+
+class TestOne(unittest.TestCase):
+    def test_passes(self): pass
+    def test_differs(self): self.assertEqual(1, 2)
+    def test_raises(self): tool.old()
+    def test_each(self):
+        for i in range(3):
+            with self.subTest(i=i):
+                self.assertNotEqual(i, 1)
+    @unittest.skip("not now")
+    def test_skipped(self): pass
+    @unittest.expectedFailure
+    def test_expected(self): tool.old()
+    @unittest.expectedFailure
+    def test_better_than_expected(self): pass
+
+class TestTwo(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls): tool.old()
+    def test_never_begins(self): pass
+"""
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A folder of tests, and of the module that they use."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    (folder / "tool.py").write_text("class _Old: pass\ndef new(): pass\n")
+
+    def write(**files: str):
+        for name, text in files.items():
+            path = folder / f"{name.replace('__in__', '/')}.py"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(textwrap.dedent(text), encoding="utf-8")
+        return folder
+
+    return write
+
+
+def run(folder, *argv, **more):
+    return probes.run(
+        folder.parent,
+        argv=argv,
+        invoked_from=folder,
+        extra_env={"PYTHONPATH": str(folder), **more.pop("env", {})},
+        **more,
+    )
+
+
+def outcomes(ran):
+    return {test.id: test.outcome.value for test in ran.tests}
+
+
+def test_every_outcome_of_pytest_comes_back(project):
+    ran = run(project(test_suite=SUITE), "pytest", "-q", ".")
+    assert ran.outcome is Outcome.EXITED
+    assert ran.exit_code == 1
+    assert outcomes(ran) == {
+        "test_suite.py::test_passes": "passed",
+        "test_suite.py::test_raises": "failed",
+        "test_suite.py::test_texts[a]": "passed",
+        "test_suite.py::test_texts[b::c]": "failed",
+        "test_suite.py::test_texts[\\xe4]": "failed",
+        "test_suite.py::test_needs_the_fixture": "error",
+        "test_suite.py::test_expected": "xfailed",
+        "test_suite.py::test_better_than_expected": "xpassed",
+        "test_suite.py::test_strictly_expected": "failed",
+        "test_suite.py::test_skipped": "skipped",
+        "test_suite.py::test_breaks_at_the_end": "error",
+        "test_suite.py::TestOld::test_each": "failed",
+    }
+
+
+def test_an_exception_comes_back_with_its_cause_and_without_the_frames_of_pytest(project):
+    ran = run(project(test_suite=SUITE), "pytest", "-q", ".")
+    (raised,) = (test.exception for test in ran.tests if test.id.endswith("test_raises"))
+    assert raised.type == "builtins.ValueError"
+    assert raised.message == "no old tool"
+    assert "builtins.Exception" in raised.bases
+    assert [frame.function for frame in raised.frames] == ["test_raises"]
+    assert raised.cause.type == "builtins.AttributeError"
+    assert "has no attribute 'old'" in raised.cause.message
+    assert raised.cause.frames[-1].text == "tool.old()"
+
+
+def test_a_frame_of_an_installed_package_says_which_it_is(project):
+    folder = project(test_suite="import click\ndef test_it(): click.IntRange(1, 2).convert('x', None, None)\n")
+    (test,) = run(folder, "pytest", "-q", ".").tests
+    assert test.exception.type == "click.exceptions.BadParameter"
+    assert test.exception.frames[-1].package == "click"
+    assert test.exception.frames[-1].file.startswith("click/")
+
+
+def test_every_outcome_of_unittest_comes_back(project):
+    ran = run(project(test_one=UNITTEST), "python", "-m", "unittest", "-q", "test_one")
+    assert (ran.outcome, ran.exit_code) == (Outcome.EXITED, 1)
+    assert outcomes(ran) == {
+        "test_one.TestOne.test_passes": "passed",
+        "test_one.TestOne.test_differs": "failed",
+        "test_one.TestOne.test_raises": "error",
+        "test_one.TestOne.test_each": "failed",
+        "test_one.TestOne.test_skipped": "skipped",
+        "test_one.TestOne.test_expected": "xfailed",
+        "test_one.TestOne.test_better_than_expected": "xpassed",
+        "test_one.TestTwo": "error",
+    }
+    (raised,) = (test.exception for test in ran.tests if test.id.endswith("test_raises"))
+    assert raised.type == "builtins.AttributeError"
+    assert [frame.function for frame in raised.frames] == ["test_raises"]
+
+
+def test_unittest_finds_tests_by_itself(project):
+    folder = project(test_one=UNITTEST)
+    found = outcomes(run(folder, "python", "-m", "unittest", "discover", "-s", str(folder)))
+    assert found["test_one.TestOne.test_passes"] == "passed"
+
+
+@pytest.mark.parametrize("name", ["test_bad", "package.test_bad", "package.test_bad.TestBad.test_it"])
+def test_a_module_that_unittest_can_not_import_is_told_with_its_real_exception(project, name):
+    folder = project(
+        test_bad="import nothing_there", package__in____init__="", package__in__test_bad="import nothing_there"
+    )
+    (test,) = run(folder, "python", "-m", "unittest", name).tests
+    assert test.id == name.removesuffix(".TestBad.test_it")
+    assert test.outcome is TestOutcome.ERROR
+    assert test.exception.type == "builtins.ModuleNotFoundError"
+    assert test.exception.message == "No module named 'nothing_there'"
+    assert test.exception.frames[-1].text == "import nothing_there"
+
+
+def test_an_exception_that_ends_unittest_before_it_began_is_told(project):
+    """unittest passes on what is no ImportError."""
+    folder = project(test_bad="import tool\ntool.old()\n", test_one=UNITTEST)
+    ran = run(folder, "python", "-m", "unittest", "test_one", "test_bad")
+    assert outcomes(ran) == {WHOLE_RUN: "error"}
+    assert ran.tests[0].exception.type == "builtins.AttributeError"
+    assert "has no attribute 'old'" in ran.detail
+
+
+def test_a_module_that_pytest_can_not_import_is_an_error_of_the_module(project):
+    ran = run(project(test_bad="import nothing_there", test_suite=SUITE), "pytest", "-q", ".")
+    assert outcomes(ran) == {"test_bad.py": "error"}
+    assert ran.tests[0].exception.message == "No module named 'nothing_there'"
+    assert ran.exit_code == 2
+
+
+def test_a_conftest_that_can_not_be_imported_is_told(project):
+    folder = project(conftest="import tool\ntool.old()\n", test_suite=SUITE)
+    ran = run(folder, "pytest", "-q", ".")
+    assert outcomes(ran) == {"conftest.py": "error"}
+    assert ran.tests[0].exception.type == "builtins.AttributeError"
+    assert ran.exit_code == 4
+
+
+def test_the_ways_in_which_pytest_ends_are_told_apart(project):
+    folder = project(
+        test_bad="import nothing_there",
+        test_none="",
+        test_one="def test_one(): assert 0\n",
+        late__in__conftest="def pytest_sessionstart(session): raise SystemError('a plugin fails')\n",
+        late__in__test_late="def test_late(): pass\n",
+    )
+    ended = {
+        name: run(folder, "pytest", "-q", *words)
+        for name, words in {
+            "fail": ["test_one.py"],
+            "interrupted": ["test_bad.py"],
+            "internal": ["late"],
+            "usage": ["--no-such-option"],
+            "none": ["test_none.py"],
+        }.items()
+    }
+    assert {name: ran.exit_code for name, ran in ended.items()} == {
+        "fail": 1,
+        "interrupted": 2,
+        "internal": 3,
+        "usage": 4,
+        "none": 5,
+    }
+    assert len({ran.detail for ran in ended.values()}) == len(ended)
+    assert all(ran.outcome is Outcome.EXITED for ran in ended.values())
+    assert ended["internal"].tests[0].exception.message == "a plugin fails"
+    assert outcomes(ended["usage"]) == {WHOLE_RUN: "error"}
+    assert "--no-such-option" in ended["usage"].tests[0].exception.message
+    assert outcomes(ended["none"]) == {}
+
+
+@pytest.mark.parametrize("tool", ["pytest", "unittest"])
+def test_printed_text_and_exit_code_are_those_of_the_tool_alone(project, tool, tmp_path):
+    folder = project(test_suite=SUITE, test_one=UNITTEST)
+    words = ["pytest", str(folder)] if tool == "pytest" else ["unittest", "-v", "test_one", "nowhere"]
+    argv = [sys.executable, "-m", *words]
+    environ = {**os.environ, "PYTHONPATH": str(folder), "COLUMNS": "80", "PYTHONHASHSEED": "0"}
+    # As deep as the sandbox of a run, as the printed paths are relative.
+    (place := tmp_path / "some" / "where" / "else").mkdir(parents=True)
+    alone = subprocess.run(argv, env=environ, cwd=place, capture_output=True, text=True, check=False)
+    ran = run(folder, "python", *argv[1:], env={"COLUMNS": "80"})
+    assert ran.exit_code == alone.returncode
+    assert normal(ran.tail) == normal(alone.stdout + alone.stderr)
+
+
+def normal(text):
+    """Sorted lines without times: the two streams are one here."""
+    text = re.sub(r"\d+\.\d+s", "", text)
+    return sorted(" ".join(line.strip("=").split()) for line in text.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("death", "kind"),
+    [("os.kill(os.getpid(), 11)", "Crashed"), ("os._exit(3)", "Exited"), ("time.sleep(60)", "TimedOut")],
+)
+def test_a_run_that_dies_keeps_its_results_and_names_the_test(project, death, kind):
+    folder = project(
+        test_death=f"import os, time\ndef test_before(): pass\ndef test_dies(): {death}\ndef test_after(): pass\n"
+    )
+    ran = run(folder, "pytest", "-q", ".", timeout=4.0 if kind == "TimedOut" else 60.0)
+    assert outcomes(ran) == {"test_death.py::test_before": "passed", "test_death.py::test_dies": "error"}
+    assert ran.tests[1].exception.type == kind
+    assert "test_death.py::test_dies" in ran.detail
+
+
+def test_a_crash_within_unittest_names_the_test(project):
+    folder = project(
+        test_death="""
+        import os, unittest
+        class TestDeath(unittest.TestCase):
+            def test_a(self): pass
+            def test_b(self): os.kill(os.getpid(), 11)
+        """
+    )
+    ran = run(folder, "python", "-m", "unittest", "test_death")
+    assert ran.outcome is Outcome.CRASHED
+    assert outcomes(ran) == {"test_death.TestDeath.test_a": "passed", "test_death.TestDeath.test_b": "error"}
+
+
+def test_tests_on_workers_of_xdist_come_back_with_their_exceptions(project):
+    pytest.importorskip("xdist")
+    folder = project(test_suite=SUITE)
+    alone, spread = run(folder, "pytest", "-q", "."), run(folder, "pytest", "-q", ".", "-n", "2")
+    assert outcomes(spread) == outcomes(alone)
+    raised = {test.id: test.exception and (test.exception.type, test.exception.message) for test in spread.tests}
+    assert raised == {test.id: test.exception and (test.exception.type, test.exception.message) for test in alone.tests}
+
+
+def test_a_restricted_run_of_pytest_runs_these_tests_and_loads_no_other_module(project):
+    folder = project(test_bad="import nothing_there", test_suite=SUITE, sub__in__test_deep="def test_deep(): pass\n")
+    wanted = ["test_suite.py::test_texts[b::c]", "test_suite.py::TestOld", "sub/test_deep.py"]
+    ran = run(folder, *only(["pytest", "-x", "."], wanted))
+    assert outcomes(ran) == {
+        "test_suite.py::test_texts[b::c]": "failed",
+        "test_suite.py::TestOld::test_each": "failed",
+        "sub/test_deep.py::test_deep": "passed",
+    }
+
+
+def test_a_restricted_run_goes_on_behind_a_module_that_can_not_be_imported(project):
+    folder = project(test_bad="import nothing_there", test_suite=SUITE)
+    ran = run(folder, *only(["pytest", "."], ["test_bad.py::test_gone", "test_suite.py::test_passes"]))
+    assert outcomes(ran) == {"test_bad.py": "error", "test_suite.py::test_passes": "passed"}
+
+
+def test_a_restricted_run_on_workers_of_xdist(project):
+    pytest.importorskip("xdist")
+    folder = project(test_suite=SUITE, test_other="def test_other(): pass\n")
+    ran = run(folder, *only(["pytest", "-n", "2", "."], ["test_suite.py::test_passes", "test_suite.py::test_raises"]))
+    assert outcomes(ran) == {"test_suite.py::test_passes": "passed", "test_suite.py::test_raises": "failed"}
+
+
+@pytest.mark.parametrize("words", [["test_one", "test_bad"], ["discover", "-s", "FOLDER"]])
+def test_a_restricted_run_of_unittest(project, words):
+    folder = project(test_one=UNITTEST, test_bad="import nothing_there")
+    command = ["python", "-m", "unittest", *(str(folder) if word == "FOLDER" else word for word in words)]
+    ran = run(folder, *only(command, ["test_one.TestOne.test_passes", "test_one.TestTwo.test_never_begins"]))
+    assert outcomes(ran) == {"test_one.TestOne.test_passes": "passed", "test_one.TestTwo": "error"}
+
+
+def test_a_test_that_runs_pytest_itself_leaves_no_result_of_its_own(project):
+    folder = project(
+        test_outer="""
+        import os, subprocess, sys
+        def test_outer(tmp_path):
+            (tmp_path / "test_inner.py").write_text("def test_inner(): assert 0")
+            assert subprocess.run([sys.executable, "-m", "pytest", str(tmp_path)]).returncode == 1
+        """
+    )
+    assert outcomes(run(folder, "pytest", "-q", ".")) == {"test_outer.py::test_outer": "passed"}
+
+
+RERUNS = """
+from _pytest.runner import runtestprotocol
+
+def pytest_runtest_protocol(item, nextitem):
+    hooks, where = item.ihook, {"nodeid": item.nodeid, "location": item.location}
+    hooks.pytest_runtest_logstart(**where)
+    for is_last in (False, True):
+        reports = runtestprotocol(item, nextitem=nextitem, log=False)
+        failed = any(report.failed for report in reports)
+        for report in reports:
+            if report.failed and not is_last:
+                report.outcome = "rerun"
+            hooks.pytest_runtest_logreport(report=report)
+        if not failed:
+            break
+    hooks.pytest_runtest_logfinish(**where)
+    return True
+"""
+
+
+def test_a_test_that_is_run_again_counts_by_its_last_try(project):
+    """As pytest-rerunfailures does it."""
+    flaky = "tries = []\ndef test_flaky():\n    tries.append(1)\n    assert len(tries) == 2\ndef test_bad(): assert 0\n"
+    folder = project(conftest=RERUNS, test_flaky=flaky)
+    assert outcomes(run(folder, "pytest", "-q", ".")) == {
+        "test_flaky.py::test_flaky": "passed",
+        "test_flaky.py::test_bad": "failed",
+    }
+
+
+def test_any_other_command_has_no_tests(tmp_path):
+    assert probes.run(tmp_path, argv=("true",)).tests == ()
+
+
+# -- the record is written by a process that may write anything
+
+
+def line(test, outcome="passed", **more):
+    return json.dumps({"test": test, "outcome": outcome, "seconds": 0.5, **more})
+
+
+def test_what_is_no_result_is_left_out(tmp_path):
+    record = tmp_path / "record"
+    odd = [
+        "",
+        "[]",
+        "3",
+        "{",
+        "[" * 100_000,
+        line("a", "passing"),
+        line("b", exception={"type": "E"}),
+        line(3),
+        line("c", seconds="x"),
+    ]
+    record.write_bytes(b"\xff\xfe\n" + "\n".join([*odd, line("ok"), '{"test": "cut of']).encode())
+    assert outcomes(read_record(record)) == {"c": "passed", "ok": "passed"}
+
+
+def test_no_more_tests_are_kept_than_the_limit(tmp_path):
+    record = tmp_path / "record"
+    record.write_text("\n".join(line(f"t{i}") for i in range(TESTS_LIMIT + 100)))
+    assert len(read_record(record).tests) == TESTS_LIMIT
+
+
+@pytest.mark.parametrize("kind", ["folder", "link", "pipe"])
+def test_a_record_that_is_no_file_is_not_waited_for(tmp_path, kind):
+    record = tmp_path / "record"
+    if kind == "folder":
+        record.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(record)
+    else:
+        (tmp_path / "other").write_text(line("a"))
+        record.symlink_to(tmp_path / "other")
+    read = read_record(record)
+    assert read.tests == ()
+    assert read.complaint
+
+
+def test_without_a_record_there_are_no_tests(tmp_path):
+    read = read_record(tmp_path / "nowhere")
+    assert (read.tests, read.complaint) == ((), "")
