@@ -12,12 +12,14 @@ from typing import Any
 
 import psutil
 import pytest
-from attrs import frozen
+from attrs import define, field, frozen
 from click.testing import CliRunner
 from wheelhouse import Wheelhouse
 
 from harness.cli import cli
 from harness.environment import Builder, Index, PipSettings, Resolver, Uv, Workspace, find_interpreter
+from harness.events import Event, Judged, Note, Started
+from harness.model import Verdict
 from harness.probe import Prober
 from harness.store import Store
 
@@ -204,6 +206,36 @@ def write_repro(harness: Harness):
         return path
 
     return write
+
+
+@define
+class Heard:
+    """A reporter that keeps what it is told."""
+
+    events: list[Event] = field(factory=list)
+
+    def report(self, event: Event) -> None:
+        """Keep it."""
+        self.events.append(event)
+
+    def of(self, kind: type) -> list[Any]:
+        """The events of one kind, in order."""
+        return [event for event in self.events if isinstance(event, kind)]
+
+    @property
+    def notes(self) -> list[str]:
+        """The notes' sentences."""
+        return [event.sentence for event in self.of(Note)]
+
+    @property
+    def started(self) -> list[str]:
+        """What began to run."""
+        return [event.label for event in self.of(Started)]
+
+    @property
+    def judged(self) -> list[tuple[str, Verdict, bool]]:
+        """Each verdict: of what, which, and whether it was known."""
+        return [(event.label, event.judgement.verdict, event.cached) for event in self.of(Judged)]
 
 
 @frozen

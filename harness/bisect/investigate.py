@@ -12,37 +12,30 @@ from harness.bisect.answering import answer_of
 from harness.bisect.wording import culprit_sentence
 from harness.culprit.counterfactual import Ground
 from harness.culprit.descent import find_culprit
-from harness.culprit.reduction import LevelWatcher
-from harness.culprit.release_search import BisectWatcher, ReleaseSearch
+from harness.culprit.release_search import ReleaseSearch
 from harness.culprit.sides import Side, Sides
-from harness.model import Judgement, Observation, Verdict, judge
+from harness.model import Verdict
 from harness.model.culprit import Level
+from harness.probe import Judge
 
 if TYPE_CHECKING:
     from harness.environment import Index
+    from harness.events import Reporter
     from harness.planning.plan import Plan
     from harness.scheduling.lanes import Lanes
     from harness.scheduling.probers import Probing
 
 
-class Watcher(BisectWatcher, LevelWatcher):
-    """Who is told of all levels."""
-
-
-def investigate(plan: Plan, prober: Probing, lanes: Lanes, index: Index, watcher: Watcher, depth: Level) -> Answer:
+def investigate(plan: Plan, prober: Probing, lanes: Lanes, index: Index, reporter: Reporter, depth: Level) -> Answer:
     """Answer a plan's question, down to `depth`. Raises `Interrupted`, `NoNetwork`, `NoSpace`."""
     begun = time.monotonic()
-    answer = answer_of(ReleaseSearch(plan, prober, lanes, watcher).run())
+    answer = answer_of(ReleaseSearch(plan, prober, lanes, reporter).run())
     sides = _sides(answer)
     signature = answer.signature
     if sides is None or signature is None:
         return answer
-
-    def judged(observation: Observation) -> Judgement:
-        return judge(observation, signature, prober.store.log(observation) if signature.output else "")
-
-    ground = Ground(plan, prober, lanes, index, signature, judged, watcher)
-    culprit = find_culprit(ground, sides, depth, watcher)
+    ground = Ground(plan, prober, lanes, index, Judge(signature, prober.store), reporter)
+    culprit = find_culprit(ground, sides, depth)
     if culprit is None:
         return answer
     answer = evolve(answer, culprit=culprit, culprit_probes=ground.tally.ran_now, wall_s=time.monotonic() - begun)

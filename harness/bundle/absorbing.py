@@ -13,8 +13,8 @@ from attrs import field, frozen
 from harness.bundle.installed import same_version
 from harness.bundle.order import SCHEMA, Order, as_requirements, read_order
 from harness.errors import HarnessFault, NoSpace, UserMistake
-from harness.model import Lock, Observation, Pin, judge, normalized_name
-from harness.probe import observation_of, probe_key, question_of
+from harness.model import Lock, Observation, Pin, normalized_name
+from harness.probe import Judge, observation_of, probe_key, question_of
 from harness.run.devices import parse_gpus, unavailable, visible
 from harness.run.process import Limits, ended_from
 from harness.run.result import LeftBehind, Ran, result_of
@@ -167,7 +167,7 @@ def _take(back: _Back, store: Store) -> Taken:
         resolution = StoredResolution(lock=order.lock, drift=order.drift)
         store.put_resolution(combination.resolution_key, resolution, question_of(combination))
     signature = probe.repro.signature
-    judgement = judge(observation, signature, store.log(observation)) if signature is not None else None
+    judgement = Judge(signature, store)(observation) if signature is not None else None
     return Taken(order.label, observation, judgement, known)
 
 

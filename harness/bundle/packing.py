@@ -16,6 +16,7 @@ from harness.bundle.installed import Installed
 from harness.bundle.order import SCHEMA, Order, PackedWheel, ordered_key
 from harness.bundle.wheels import Unfetchable, Wheels
 from harness.errors import HarnessFault, NoSpace, UserMistake
+from harness.events import SILENT, Note, Reporter
 from harness.model import Device
 from harness.probe import next_attempt
 from harness.run.devices import gpu_queries
@@ -23,7 +24,7 @@ from harness.run.launch import told_variables
 from harness.run.runner import script_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from harness.environment import Index, Interpreter
     from harness.model import Lock, Observation
@@ -67,13 +68,13 @@ class Packed:
 
 @frozen
 class Packer:
-    """Packs probes for machines like this one; `node` is what they have installed, `tell` hears of progress."""
+    """Packs probes for machines like this one; `node` is what they have installed, `reporter` gets notes."""
 
     prober: Prober
     index: Index
     interpreter: Interpreter
     node: Installed = field(factory=Installed)
-    tell: Callable[[str], None] = lambda _: None
+    reporter: Reporter = SILENT
 
     def pack(self, asked: Sequence[Asked], output: Path, *, fresh: bool = False) -> Packed:
         """Pack what is not known yet, or with `fresh` all of it once more.
@@ -97,7 +98,7 @@ class Packer:
         known, failed = [], []
         wheels = Wheels(output / "wheels", self.index, self.interpreter)
         for i, one in enumerate(asked, 1):
-            self.tell(f"{i} of {len(asked)}  {one.label}: resolving")
+            self.reporter.report(Note(f"{i} of {len(asked)}  {one.label}: resolving"))
             resolution = self.prober.resolve(one.probe)
             if resolution.lock is None:
                 known.append((one, self.prober.execute(self.prober.prepare(one.probe))))
@@ -108,7 +109,8 @@ class Packer:
                 continue
             absent = [pin for pin in resolution.lock.pins if not self.node.has(pin.name, pin.version)]
             size = sum(pin.size or 0 for pin in absent)
-            self.tell(f"{i} of {len(asked)}  {one.label}: fetching its wheels, {len(absent)} in all{_of(size)}")
+            fetching = f"{one.label}: fetching its wheels, {len(absent)} in all{_of(size)}"
+            self.reporter.report(Note(f"{i} of {len(asked)}  {fetching}"))
             fetched = wheels.fetch(absent)
             if isinstance(fetched, Unfetchable):
                 failed.append((one.label, fetched.words))

@@ -10,14 +10,15 @@ from attrs import evolve, frozen
 from harness.cli.lane_options import Place, open_place
 from harness.cli.wiring import Workshop, open_workshop
 from harness.errors import UserMistake
+from harness.events import SILENT, Reporter
 from harness.matrix.expansion import expanded_by_index
 from harness.matrix.running import Bench
-from harness.run.lease import DEFAULT_WAIT_S, say_nothing
+from harness.run.lease import DEFAULT_WAIT_S
 from harness.scheduling.lanes import LocalLanes
 from harness.scheduling.probers import Probers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
     from datetime import datetime
     from pathlib import Path
 
@@ -56,7 +57,7 @@ def open_benches(
     torch_backend: str | None = None,
     gpu_wait: float = DEFAULT_WAIT_S,
     max_disk: int | None = None,
-    tell: Callable[[str], None] = say_nothing,
+    reporter: Reporter = SILENT,
 ) -> Benches:
     """Wire the parts for each Python (None: the harness's own). Raises `UserMistake` where not one of them is there."""
     workshops: dict[str | None, Workshop] = {}
@@ -72,7 +73,7 @@ def open_benches(
                 torch_backend=torch_backend,
                 gpu_wait=gpu_wait,
                 max_disk=max_disk,
-                tell=tell,
+                reporter=reporter,
             )
         except UserMistake as error:
             missing[python], mistake = error.message, error
@@ -113,14 +114,12 @@ class Places:
 
 
 @contextlib.contextmanager
-def open_places(
-    benches: Benches, lanes: int | None, scheduler: str | None, tell: Callable[[str], None]
-) -> Iterator[Places]:
+def open_places(benches: Benches, lanes: int | None, scheduler: str | None, reporter: Reporter) -> Iterator[Places]:
     """This machine, or the cluster of a scheduler, for each Python. Raises `NoWorkers` and `UserMistake`."""
     with contextlib.ExitStack() as stack:
         yield Places(
             {
-                workshop.interpreter.version: stack.enter_context(open_place(workshop, lanes, scheduler, tell))
+                workshop.interpreter.version: stack.enter_context(open_place(workshop, lanes, scheduler, reporter))
                 for workshop in benches.workshops
             }
         )

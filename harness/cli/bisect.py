@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from pathlib import Path
@@ -9,20 +10,17 @@ from pathlib import Path
 import click
 from attrs import evolve
 from rich.console import Console
-from rich.text import Text
 
 from harness.bisect.investigate import investigate
 from harness.cli.lane_options import lane_options, open_place
 from harness.cli.report import keep_and_report
-from harness.cli.repro_options import chosen_repro
-from harness.cli.watching import short, typed_words, watching
+from harness.cli.repro_options import chosen_repro, short, typed_words
 from harness.cli.wiring import open_workshop, resource_options, shared_options
 from harness.model.culprit import Level
 from harness.planning.plan import make_plan
 from harness.request.question import Question
 from harness.run.devices import choose_device
-from harness.run.lease import say_nothing
-from harness.terminal import print_answer, told_on
+from harness.terminal import print_answer, reporting
 
 
 @click.command()
@@ -108,29 +106,24 @@ def bisect(
         from_source=from_source,
         typed=typed_words(repro, run, params),
     )
-    console = Console(stderr=True)
-    workshop = open_workshop(
-        results_folder,
-        python=python,
-        pass_env=pass_env,
-        from_source=from_source,
-        capability=capability,
-        torch_backend=torch_backend,
-        gpu_wait=gpu_wait,
-        max_disk=max_disk,
-        tell=say_nothing if as_json else told_on(console),
-    )
-    opened = open_place(workshop, lanes, scheduler, lambda told: console.print(Text(told), soft_wrap=True))
-    place = click.get_current_context().with_resource(opened)
-    chosen, why = choose_device(device, question.repro.device, place.gpus)
-    plan = make_plan(question, index=workshop.index, interpreter=workshop.interpreter, device=chosen)
-    plan = evolve(plan, choices=(*plan.choices, f"{why} (--device changes it)"))
-    pool = place.open_lanes(chosen)
-    try:
-        with watching(console, quiet=as_json) as watcher:
-            answer = investigate(plan, place.prober, pool, workshop.index, watcher, Level(depth))
-    finally:
-        pool.close()
+    with reporting(Console(stderr=True), quiet=as_json) as reporter:
+        workshop = open_workshop(
+            results_folder,
+            python=python,
+            pass_env=pass_env,
+            from_source=from_source,
+            capability=capability,
+            torch_backend=torch_backend,
+            gpu_wait=gpu_wait,
+            max_disk=max_disk,
+            reporter=reporter,
+        )
+        place = click.get_current_context().with_resource(open_place(workshop, lanes, scheduler, reporter))
+        chosen, why = choose_device(device, question.repro.device, place.gpus)
+        plan = make_plan(question, index=workshop.index, interpreter=workshop.interpreter, device=chosen)
+        plan = evolve(plan, choices=(*plan.choices, f"{why} (--device changes it)"))
+        with contextlib.closing(place.open_lanes(chosen)) as pool:
+            answer = investigate(plan, place.prober, pool, workshop.index, reporter, Level(depth))
     reports = keep_and_report(workshop.store, plan, answer, pass_env)
     if as_json:
         click.echo(json.dumps(answer.as_json(), indent=1))

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.text import Text
 
 from harness.bundle import Asked, Installed, Packed, Packer, read_installed
 from harness.cli.repro_options import chosen_repro, one_date
 from harness.cli.wiring import open_workshop, shared_options
 from harness.errors import NoSpace, UserMistake
-from harness.model import Combination, Device, Repro, judge
+from harness.model import Combination, Device, Repro
 from harness.planning.plan import merged_requirements
-from harness.probe import Probe
+from harness.probe import Judge, Probe
 from harness.store import Store
+from harness.terminal import PlainView
 from harness.terminal.bundle import print_packed
 
 
@@ -89,7 +89,7 @@ def bundle(
         for one in dict.fromkeys(over or ("",))
     ]
     console = Console(stderr=True, soft_wrap=True)
-    packer = Packer(workshop.prober, workshop.index, workshop.interpreter, node, lambda line: console.print(Text(line)))
+    packer = Packer(workshop.prober, workshop.index, workshop.interpreter, node, PlainView(console))
     packed = packer.pack(asked, output, fresh=fresh)
     archive = _zipped(output) if as_zip and packed.orders else None
     print_packed(Console(soft_wrap=True), packed, output, archive, _verdicts(packed, workshop.store))
@@ -108,7 +108,7 @@ def _verdicts(packed: Packed, store: Store) -> list[str]:
     told = []
     for asked, observation in packed.known:
         signature = asked.probe.repro.signature
-        judgement = judge(observation, signature, store.log(observation)) if signature is not None else None
+        judgement = Judge(signature, store)(observation) if signature is not None else None
         told.append(f"{judgement.verdict.value}, {judgement.reason}" if judgement else observation.detail)
     return told
 

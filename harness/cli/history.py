@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from datetime import UTC, datetime
@@ -11,20 +12,17 @@ from typing import TYPE_CHECKING
 import click
 from attrs import evolve
 from rich.console import Console
-from rich.text import Text
 
 from harness.cli.lane_options import lane_options, open_place
 from harness.cli.private import private_of
-from harness.cli.repro_options import chosen_repro
-from harness.cli.watching import short, typed_words, watching
+from harness.cli.repro_options import chosen_repro, short, typed_words
 from harness.cli.wiring import open_workshop, resource_options, shared_options
 from harness.history import Scanning, make_history_plan
 from harness.report.history.archive import keep_history
 from harness.report.history.building import history_content, render_history_html, render_history_markdown
 from harness.request.question import Question
 from harness.run.devices import choose_device
-from harness.run.lease import say_nothing
-from harness.terminal import print_history, told_on
+from harness.terminal import print_history, reporting
 
 if TYPE_CHECKING:
     from harness.history import History, HistoryPlan
@@ -98,37 +96,32 @@ def history(
         from_source=from_source,
         typed=typed_words(repro, run, params),
     )
-    console = Console(stderr=True)
-    workshop = open_workshop(
-        results_folder,
-        python=python,
-        pass_env=pass_env,
-        from_source=from_source,
-        capability=capability,
-        torch_backend=torch_backend,
-        gpu_wait=gpu_wait,
-        max_disk=max_disk,
-        tell=say_nothing if as_json else told_on(console),
-    )
-    opened = open_place(workshop, lanes, scheduler, lambda told: console.print(Text(told), soft_wrap=True))
-    place = click.get_current_context().with_resource(opened)
-    chosen, why = choose_device(device, question.repro.device, place.gpus)
-    made = make_history_plan(
-        question,
-        since=since,
-        until=until,
-        max_gap=max_gap,
-        index=workshop.index,
-        interpreter=workshop.interpreter,
-        device=chosen,
-    )
-    made = evolve(made, plan=evolve(made.plan, choices=(*made.plan.choices, f"{why} (--device changes it)")))
-    pool = place.open_lanes(chosen)
-    try:
-        with watching(console, quiet=as_json) as watcher:
-            found = Scanning(made, place.prober, pool, watcher).run()
-    finally:
-        pool.close()
+    with reporting(Console(stderr=True), quiet=as_json) as reporter:
+        workshop = open_workshop(
+            results_folder,
+            python=python,
+            pass_env=pass_env,
+            from_source=from_source,
+            capability=capability,
+            torch_backend=torch_backend,
+            gpu_wait=gpu_wait,
+            max_disk=max_disk,
+            reporter=reporter,
+        )
+        place = click.get_current_context().with_resource(open_place(workshop, lanes, scheduler, reporter))
+        chosen, why = choose_device(device, question.repro.device, place.gpus)
+        made = make_history_plan(
+            question,
+            since=since,
+            until=until,
+            max_gap=max_gap,
+            index=workshop.index,
+            interpreter=workshop.interpreter,
+            device=chosen,
+        )
+        made = evolve(made, plan=evolve(made.plan, choices=(*made.plan.choices, f"{why} (--device changes it)")))
+        with contextlib.closing(place.open_lanes(chosen)) as pool:
+            found = Scanning(made, place.prober, pool, reporter).run()
     reports = _keep(workshop.store, made, found, pass_env)
     if as_json:
         click.echo(json.dumps(found.as_json(), indent=1))

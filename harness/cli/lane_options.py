@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from harness.cli.wiring import Workshop
+    from harness.events import Reporter
     from harness.model import Device
     from harness.run.devices import Gpu
     from harness.scheduling.cluster import ClusterProber
@@ -61,10 +62,8 @@ class Place:
 
 
 @contextlib.contextmanager
-def open_place(
-    workshop: Workshop, lanes: int | None, scheduler: str | None, tell: Callable[[str], None]
-) -> Iterator[Place]:
-    """This machine, or the cluster of a scheduler; `tell` gets a sentence for each worker that is left out.
+def open_place(workshop: Workshop, lanes: int | None, scheduler: str | None, reporter: Reporter) -> Iterator[Place]:
+    """This machine, or the cluster of a scheduler; `reporter` is warned of each worker that is left out.
 
     Raises `NoWorkers`, and `UserMistake` where Dask is not installed.
     """
@@ -74,7 +73,7 @@ def open_place(
     # Only a command with a scheduler pays for what it takes to speak to one.
     from harness.scheduling.cluster import ClusterProber, Connection
 
-    connection = Connection.open(scheduler, tell)
+    connection = Connection.open(scheduler, reporter)
     try:
         yield Place(workshop, lanes, ClusterProber.over(connection, workshop.prober))
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
@@ -16,20 +17,21 @@ from rich.console import Console
 from harness.cli.benches import Benches, Places, open_benches, open_places, pythons_of
 from harness.cli.lane_options import lane_options
 from harness.cli.matrix_page import write_page
-from harness.cli.watching import short
+from harness.cli.repro_options import short
 from harness.cli.wiring import open_workshop, resource_options, results_option
 from harness.errors import Interrupted, UserMistake
 from harness.matrix import Cell, read_matrix
 from harness.matrix.choice import Choice, choose
 from harness.matrix.expansion import expanded_by_index
-from harness.matrix.running import CellRun, Cells, CellWatcher
+from harness.matrix.running import CellRun, Cells
 from harness.matrix.standing import Standing, known_runs, standings
 from harness.model import Verdict
-from harness.run.lease import say_nothing
-from harness.terminal import LiveCells, PlainCells, QuietCells, print_table, told_on
+from harness.terminal import print_table, reporting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from harness.events import Reporter
 
 _NOT_JUDGED = 3
 _ANSWERS = (Verdict.GOOD, Verdict.BAD)
@@ -102,30 +104,30 @@ def matrix(
         _print_list(choose(read, words, cover), as_json=as_json)
         return
     console = Console(stderr=True)
-    tell = told_on(console)
-    benches = open_benches(
-        results_folder,
-        pythons_of(read),
-        as_of=day,
-        pass_env=pass_env,
-        capability=capability,
-        torch_backend=torch_backend,
-        gpu_wait=gpu_wait,
-        max_disk=max_disk,
-        tell=say_nothing if as_json else tell,
-    )
-    choice = choose(benches.expanded(read), words, cover)
-    places = click.get_current_context().with_resource(open_places(benches, lanes, scheduler, tell))
-    benches = places.moved(benches)
-    for line in (*_left_out(choice), *(f"skipped cells: {reason}" for reason in benches.missing.values())):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
     runs: tuple[CellRun, ...] = ()
     stopped: Interrupted | None = None
-    if not show:
-        try:
-            runs = _run(benches, choice, places, console, as_json=as_json)
-        except Interrupted as error:
-            stopped = error
+    with reporting(console, quiet=as_json) as reporter:
+        benches = open_benches(
+            results_folder,
+            pythons_of(read),
+            as_of=day,
+            pass_env=pass_env,
+            capability=capability,
+            torch_backend=torch_backend,
+            gpu_wait=gpu_wait,
+            max_disk=max_disk,
+            reporter=reporter,
+        )
+        choice = choose(benches.expanded(read), words, cover)
+        places = click.get_current_context().with_resource(open_places(benches, lanes, scheduler, reporter))
+        benches = places.moved(benches)
+        for line in (*_left_out(choice), *(f"skipped cells: {reason}" for reason in benches.missing.values())):
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+        if not show:
+            try:
+                runs = _run(benches, choice, places, reporter)
+            except Interrupted as error:
+                stopped = error
     stood = _standings(benches, choice.matrix.cells, runs)
     meant = [standing for standing in stood if standing.cell.name in choice.names]
     page, record = write_page(
@@ -141,30 +143,17 @@ def matrix(
     sys.exit(0 if show or all(standing.verdict in _ANSWERS for standing in meant) else _NOT_JUDGED)
 
 
-def _run(benches: Benches, choice: Choice, places: Places, console: Console, *, as_json: bool) -> tuple[CellRun, ...]:
+def _run(benches: Benches, choice: Choice, places: Places, reporter: Reporter) -> tuple[CellRun, ...]:
     cells = tuple(cell for cell in choice.cells if cell.python not in benches.missing)
-    pool = places.open_lanes(map(benches.bench.probe, cells))
-
-    def ran(watcher: CellWatcher) -> tuple[CellRun, ...]:
-        log_of = benches.workshop.store.log
-        return Cells(cells, benches.bench, benches.probers, pool, watcher, log_of).run()
-
-    try:
-        if as_json:
-            return ran(QuietCells())
-        if console.is_terminal:
-            with LiveCells(console) as view:
-                return ran(view)
-        return ran(PlainCells(console))
-    finally:
-        pool.close()
+    with contextlib.closing(places.open_lanes(map(benches.bench.probe, cells))) as pool:
+        return Cells(cells, benches.bench, benches.probers, pool, reporter, benches.workshop.store).run()
 
 
 def _standings(benches: Benches, cells: Sequence[Cell], runs: tuple[CellRun, ...]) -> tuple[Standing, ...]:
     """Every cell: what was run now, else what the store has of it."""
     done = {run.cell.name for run in runs}
     rest = [cell for cell in cells if cell.name not in done and cell.python not in benches.missing]
-    known = known_runs(rest, benches.bench, benches.probers, benches.workshop.store.log)
+    known = known_runs(rest, benches.bench, benches.probers, benches.workshop.store)
     hindered = {cell.name: benches.missing[cell.python] for cell in cells if cell.python in benches.missing}
     return standings(cells, (*runs, *known), hindered)
 

@@ -20,6 +20,7 @@ from harness.cli.private import private_of
 from harness.cli.report import write_reports
 from harness.cli.wiring import resource_options, results_option
 from harness.errors import UserMistake
+from harness.events import Note
 from harness.matrix import Target, expanded, read_matrix, tonight
 from harness.nightly.archive import NightArchive
 from harness.nightly.budget import Budget
@@ -31,10 +32,9 @@ from harness.nightly.telling import as_json as night_as_json
 from harness.nightly.telling import exit_code, report_of
 from harness.nightly.triage import Settling
 from harness.report import Archive, Private, passed_secrets, redacted
-from harness.run.lease import say_nothing
 from harness.store import Store
-from harness.terminal import told_on
 from harness.terminal.nights import NightView, estimate, print_night
+from harness.terminal.plain import WarningsOnly
 
 if TYPE_CHECKING:
     from harness.matrix import Matrix
@@ -97,7 +97,7 @@ def nightly(
     start = _start(date) or archive.start_of(matrix.name, datetime.now(UTC))
     past = Past.of(archive.before(start), matrix.name)
     console = Console(stderr=True)
-    tell = say_nothing if as_json else told_on(console)
+    reporter = WarningsOnly(console) if as_json else NightView(console)
     benches = open_benches(
         results_folder,
         pythons_of(matrix),
@@ -107,17 +107,16 @@ def nightly(
         torch_backend=torch_backend,
         gpu_wait=gpu_wait,
         max_disk=max_disk,
-        tell=tell,
+        reporter=reporter,
     )
     matrix = _as_of(matrix, benches, start)
     cells = matrix.cells
-    places = click.get_current_context().with_resource(open_places(benches, lanes, scheduler, tell))
+    places = click.get_current_context().with_resource(open_places(benches, lanes, scheduler, reporter))
     benches = places.moved(benches)
-    view = NightView(console, quiet=as_json)
     about = estimate(len(cells), estimated_s(cells, past), estimated_s(cells, past, on_gpu=True))
-    view.say(f"{matrix.name}, night of {start.date()}: {about}")
+    reporter.report(Note(f"{matrix.name}, night of {start.date()}: {about}"))
     for sentence in (*changes, *(f"{row.project} {row.version} left out: {row.reason}" for row in matrix.left_out)):
-        view.say(f"  {sentence}")
+        reporter.report(Note(f"  {sentence}"))
     pool = places.open_lanes(benches.bench.probe(cell) for cell in cells if cell.python not in benches.missing)
     begun = start.isoformat()
     settling = Settling(
@@ -131,7 +130,7 @@ def nightly(
         lanes=pool,
         reports=_Reports(store),
         budget=Budget(time.monotonic, budget, gpu_budget),
-        watcher=view,
+        reporter=reporter,
         pass_env=pass_env,
     )
     hindered = {cell.name: benches.missing[cell.python] for cell in cells if cell.python in benches.missing}
@@ -150,7 +149,7 @@ def nightly(
         reports = {known.title: str(_short(store.root / report_of(known))) for known in night.breaks}
         print_night(Console(soft_wrap=True), night, past, reports)
         if night.breaks:
-            view.say(f"all nights: {_short(page)}")
+            reporter.report(Note(f"all nights: {_short(page)}"))
     sys.exit(exit_code(night, past))
 
 

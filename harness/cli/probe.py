@@ -15,13 +15,13 @@ from harness.cli.wiring import Workshop, open_workshop, resource_options, shared
 from harness.environment import Uninstallable
 from harness.errors import UserMistake
 from harness.matrix.running import pinned_prereleases
-from harness.model import Combination, Device, Judgement, Lock, Observation, Outcome, Verdict, judge
+from harness.model import Combination, Device, Judgement, Lock, Observation, Outcome, Verdict
 from harness.planning.plan import merged_requirements
-from harness.probe import Prepared, Probe, next_attempt
+from harness.probe import Judge, Prepared, Probe, next_attempt
 from harness.request.repros import find_repro
 from harness.run.devices import choose_device
-from harness.run.lease import say_nothing
-from harness.terminal import print_observation, told_on
+from harness.terminal import PlainView, print_observation
+from harness.terminal.plain import WarningsOnly
 
 _EXIT = {Verdict.GOOD: 0, Verdict.BAD: 1, Verdict.SKIP: 3}
 
@@ -73,6 +73,7 @@ def probe(
     in_place = bool(python and "/" in python)
     if in_place and environment:
         raise UserMistake("--python PATH runs in an environment as it is; --environment builds one: give one of them")
+    console = Console(stderr=True)
     workshop = open_workshop(
         results_folder,
         python=python,
@@ -83,7 +84,7 @@ def probe(
         environment=environment,
         gpu_wait=gpu_wait,
         max_disk=max_disk,
-        tell=say_nothing if as_json else told_on(Console(stderr=True)),
+        reporter=WarningsOnly(console) if as_json else PlainView(console),
     )
     if again:
         prepared = _prepared_again(workshop, again, repro, run)
@@ -138,7 +139,7 @@ def _fill(workshop: Workshop, lock: Lock, folder: Path) -> None:
 
 def _judged(workshop: Workshop, prepared: Prepared, observation: Observation) -> Judgement | None:
     signature = prepared.probe.repro.signature
-    return judge(observation, signature, workshop.store.log(observation)) if signature is not None else None
+    return Judge(signature, workshop.store)(observation) if signature is not None else None
 
 
 def _prepared_again(workshop: Workshop, key: str, named: str | None, run: str | None) -> Prepared:

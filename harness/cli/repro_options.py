@@ -35,6 +35,18 @@ def chosen_repro(repro: str | None, run: str | None, subject: str | None, params
     return found.with_params(dict(_parameter(text) for text in params))
 
 
+def typed_words(repro: str | None, run: str | None, params: tuple[str, ...]) -> tuple[str, ...]:
+    """The words that name the repro, to be typed again."""
+    words = ["--repro", repro] if repro else ["--run", run] if run else []
+    words += [word for param in params for word in ("--param", param)]
+    return tuple(map(shlex.quote, words))
+
+
+def short(path: Path) -> Path:
+    """A path as seen from the working directory, where it lies below it."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
 def one_date(as_of: str | None, pinned: Sequence[str], index: Index) -> datetime | None:
     """The date that `--as-of` gives for one probe; era is that of what is `pinned` with ==. Raises `UserMistake`."""
     if as_of in (None, "none"):

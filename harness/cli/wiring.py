@@ -22,10 +22,11 @@ from harness.environment import (
 )
 from harness.environment.place import check_ours
 from harness.errors import UserMistake
+from harness.events import SILENT, Reporter
 from harness.model.size import parse_size
 from harness.probe import Prober
 from harness.run.devices import Gpu, find_gpus, of_one_kind
-from harness.run.lease import DEFAULT_WAIT_S, say_nothing
+from harness.run.lease import DEFAULT_WAIT_S
 from harness.store import Store
 
 if TYPE_CHECKING:
@@ -63,9 +64,9 @@ def open_workshop(
     environment: Path | None = None,
     gpu_wait: float = DEFAULT_WAIT_S,
     max_disk: int | None = None,
-    tell: Callable[[str], None] = say_nothing,
+    reporter: Reporter = SILENT,
 ) -> Workshop:
-    """Wire the parts; `environment` is a folder of the user's to build in, `tell` hears what one should know meanwhile.
+    """Wire the parts; `environment` is a folder of the user's to build in, `reporter` gets notes meanwhile.
 
     Raises `UserMistake` where there is no such Python, or the folder holds something else.
     """
@@ -87,7 +88,7 @@ def open_workshop(
             workspace,
             from_source=from_source,
             at=environment,
-            room=Room(workspace, max_disk or _limit_of_disk(), tell),
+            room=Room(workspace, max_disk or _limit_of_disk(), reporter),
             size_of=index.size_of,
         ),
         workspace=workspace,
@@ -96,7 +97,7 @@ def open_workshop(
         capability=capability,
         invoked_from=Path.cwd(),
         gpu_wait=gpu_wait,
-        tell=tell,
+        reporter=reporter,
     )
     return Workshop(store, index, interpreter, prober, gpus)
 

@@ -9,23 +9,22 @@ from attrs import define, field, frozen
 from packaging.requirements import Requirement
 from packaging.version import InvalidVersion, Version
 
-from harness.culprit.reduction import Candidate, LevelWatcher, Reduced, Reduction
+from harness.culprit.reduction import Candidate, Reduced, Reduction
+from harness.culprit.release_search import Searched
 from harness.culprit.sides import Side, Sides
 from harness.environment import Environment, Index
+from harness.events import Judged, LevelBegan, Reporter, Started
 from harness.model import (
     Change,
     Combination,
-    Judgement,
     Lock,
     Mixture,
-    Observation,
-    Signature,
     Verdict,
     normalized_name,
 )
-from harness.model.culprit import Proof, Region
+from harness.model.culprit import Level, Proof, Region
 from harness.planning.plan import Plan
-from harness.probe import Probe
+from harness.probe import Judge, Probe
 from harness.scheduling.lanes import Lanes
 from harness.scheduling.probers import Probing
 
@@ -34,22 +33,22 @@ _FEW = 3
 
 @define
 class Tally:
-    """How many probes were run now, and not answered by the store."""
+    """How many probes were run now and not answered by the store, and the last bisection over a culprit's releases."""
 
     ran_now: int = 0
+    searched: Searched | None = None
 
 
 @frozen
 class Ground:
-    """The plan, the means to run, signature and judgement of the bisection before. `most` caps a level's runs."""
+    """The plan, the means to run, and the judge of the bisection before. `most` caps a level's runs."""
 
     plan: Plan
     prober: Probing
     lanes: Lanes
     index: Index
-    signature: Signature
-    judge: Callable[[Observation], Judgement]
-    watcher: LevelWatcher
+    judge: Judge
+    reporter: Reporter
     most: int = 48
     tally: Tally = field(factory=Tally)
 
@@ -116,7 +115,7 @@ class Ground:
             prober=self.prober,
             lanes=self.lanes,
             judge=self.judge,
-            watcher=self.watcher,
+            reporter=self.reporter,
             probe_of=probe_of,
             label_of=label_of,
             flipped=flipped,
@@ -130,14 +129,18 @@ class Ground:
         self.tally.ran_now += reduced.ran_now
         return reduced
 
+    def begin(self, level: Level, sentence: str) -> None:
+        """Report that a level begins; the sentence says what is searched."""
+        self.reporter.report(LevelBegan(level, sentence))
+
     def proof(self, sentence: str, probe: Probe, expected: Verdict) -> Proof:
         """Run one counterfactual."""
-        self.watcher.trying(sentence)
+        self.reporter.report(Started(sentence))
         prepared = self.prober.prepare(probe)
         observation = self.prober.execute(prepared)
         self.tally.ran_now += not prepared.cached and observation.outcome.ran
         judgement = self.judge(observation)
-        self.watcher.tried(sentence, judgement, observation, cached=prepared.cached, left="proof")
+        self.reporter.report(Judged(sentence, judgement, observation, cached=prepared.cached, is_proof=True))
         return Proof(sentence, expected, judgement.verdict, judgement.reason, observation)
 
     def shown(self, sentence: str, reduced: Reduced, expected: Verdict) -> Proof:
@@ -154,7 +157,7 @@ class Ground:
 
     def traced(self, side: Side) -> dict[str, dict[str, int]]:
         """File -> function -> rank of its last call in one run of a side; empty where that could not be run."""
-        self.watcher.trying("tracing which functions are called")
+        self.reporter.report(Started("tracing which functions are called"))
         prepared = self.prober.prepare(self.mixed(side, None, trace=True))
         self.tally.ran_now += not prepared.cached
         return self.prober.execute(prepared).called

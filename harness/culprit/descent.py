@@ -7,18 +7,17 @@ from harness.culprit.file import find_files
 from harness.culprit.package import find_package
 from harness.culprit.region import find_regions
 from harness.culprit.release import narrow_release
-from harness.culprit.release_search import BisectWatcher
 from harness.culprit.sides import Sides
 from harness.model.culprit import Culprit, Level
 
 
-def find_culprit(ground: Ground, sides: Sides, until: Level, watcher: BisectWatcher) -> Culprit | None:
+def find_culprit(ground: Ground, sides: Sides, until: Level) -> Culprit | None:
     """The culprit between two sides, as closely as `until`; None for the release alone."""
     if until is Level.RELEASE:
         return None
     package, narrowed = find_package(ground, sides)
     if package.is_shown_one_way:
-        package, narrowed = narrow_release(ground, narrowed, package, watcher)
+        package, narrowed = narrow_release(ground, narrowed, package)
     findings = [package]
     if until.depth >= Level.FILE.depth and package.is_shown_one_way:
         files = find_files(ground, narrowed, package)

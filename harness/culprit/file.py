@@ -46,7 +46,7 @@ def find_files(ground: Ground, sides: Sides, package: Finding) -> Finding | None
         return None
     count = len(exchange.units)
     names = listed(change.name for change in package.packages)
-    ground.watcher.level(Level.FILE, f"{count} files of {names} differ: which of them make the difference?")
+    ground.begin(Level.FILE, f"{count} files of {names} differ: which of them make the difference?")
     called = ground.traced(sides.after) if count > 1 else {}
     used, unused = ranked_files(exchange.units, sides, ground.plan, exchange.after, called)
     alone = _reverted_alone(exchange, used)
@@ -94,7 +94,7 @@ def _inside(exchange: Exchange, alone: Reduced) -> Finding | None:
         texts = Texts.of((path,), exchange.before, exchange.after)
         if texts is None or not texts.all:
             continue
-        ground.watcher.level(Level.FILE, f"{path} can't be put back whole ({reason}): do some of its regions do it?")
+        ground.begin(Level.FILE, f"{path} can't be put back whole ({reason}): do some of its regions do it?")
         inside = find_inside(ground, sides, texts, exchange.package)
         if inside is None:
             continue

@@ -44,7 +44,7 @@ def find_package(ground: Ground, sides: Sides) -> tuple[Finding, Sides]:
     changes = known.changes
     if len(changes) == 1:
         return _only_one(sides, tuple(changes.values())), sides
-    ground.watcher.level(Level.PACKAGE, f"{len(changes)} packages differ: which of them makes the difference?")
+    ground.begin(Level.PACKAGE, f"{len(changes)} packages differ: which of them makes the difference?")
     known = _moved_by_resolver(ground, known)
     strangers = _strangers(known, changes)
     known = _apart_from_needs(ground, _without_ties(ground, known))

@@ -3,36 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 from attrs import define, field, frozen
 
+from harness.events import Progress, Reporter
 from harness.model import Judgement, Observation, Verdict
-from harness.model.culprit import Level
 from harness.probe import Probe
 from harness.scheduling.lanes import Lanes
-from harness.scheduling.loop import Engine, Watcher
+from harness.scheduling.loop import Engine
 from harness.scheduling.probers import Probing
 from harness.search import DeltaDebugging
 
 Unit = str
 Candidate = frozenset[Unit]
-
-
-class LevelWatcher(Protocol):
-    """Who is told how the search for a culprit goes on."""
-
-    def level(self, level: Level, sentence: str) -> None:
-        """A level begins; the sentence says what is searched."""
-        ...
-
-    def tried(self, label: str, judgement: Judgement, observation: Observation, *, cached: bool, left: str) -> None:
-        """One candidate was judged."""
-        ...
-
-    def trying(self, label: str) -> None:
-        """A lane has started a candidate."""
-        ...
 
 
 @frozen
@@ -73,7 +56,7 @@ class Reduction:
     prober: Probing
     lanes: Lanes
     judge: Callable[[Observation], Judgement]
-    watcher: LevelWatcher
+    reporter: Reporter
     probe_of: Callable[[Candidate], Probe]
     label_of: Callable[[Candidate], str]
     flipped: Verdict
@@ -89,19 +72,24 @@ class Reduction:
         search = DeltaDebugging(self.units, ranked=True, singles=self.singles, requires=self.requires)
         seen = _Seen()
 
-        def judged(candidate: Candidate, observation: Observation) -> Judgement:
+        def judged(candidate: Candidate, observation: Observation, cached: bool) -> Judgement:
             judgement = self.judge(observation)
             seen.observations[candidate] = observation
             seen.judgements[candidate] = judgement
             seen.runs += observation.outcome.ran
-            # Delta debugging calls "bad" what shows the difference.
-            told = judgement.verdict
-            if told is not Verdict.SKIP:
-                told = Verdict.BAD if told is self.flipped else Verdict.GOOD
-            return Judgement(told, judgement.reason)
+            seen.ran_now += not cached and observation.outcome.ran
+            return judgement
 
-        engine = Engine(self.prober, self.lanes, self.probe_of, judged, _Told(self, seen))
-
+        engine = Engine(
+            self.prober,
+            self.lanes,
+            self.probe_of,
+            self.label_of,
+            judged,
+            self.reporter,
+            lambda: Progress(candidates=len(self.units), tried=seen.runs),
+            self._as_told,
+        )
         lone = {self._complete(frozenset({unit})) for unit in self.units[: self.singles]}
 
         def is_enough() -> bool:
@@ -128,33 +116,13 @@ class Reduction:
             },
         )
 
+    def _as_told(self, verdict: Verdict) -> Verdict:
+        """Delta debugging calls "bad" what shows the difference."""
+        if verdict is Verdict.SKIP:
+            return verdict
+        return Verdict.BAD if verdict is self.flipped else Verdict.GOOD
+
     def _complete(self, units: Candidate) -> Candidate:
         while self.requires is not None and (more := units | self.requires(units)) != units:
             units = more
         return units
-
-
-class _Told(Watcher[Candidate]):
-    """Passes on what the engine tells, with the verdict as it was seen."""
-
-    def __init__(self, reduction: Reduction, seen: _Seen) -> None:
-        self._reduction = reduction
-        self._seen = seen
-
-    def preparing(self, candidate: Candidate) -> None:
-        """Nothing to pass on: mixtures are made at once."""
-
-    def running(self, candidate: Candidate) -> None:
-        """A lane has started a candidate."""
-        self._reduction.watcher.trying(self._reduction.label_of(candidate))
-
-    def told(self, candidate: Candidate, judgement: Judgement, observation: Observation, *, cached: bool) -> None:
-        """A candidate was judged."""
-        self._seen.ran_now += not cached and observation.outcome.ran
-        self._reduction.watcher.tried(
-            self._reduction.label_of(candidate),
-            self._seen.judgements.get(candidate, judgement),
-            observation,
-            cached=cached,
-            left=f"{len(self._reduction.units)} candidates, {self._seen.runs} tried",
-        )

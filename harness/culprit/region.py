@@ -31,7 +31,7 @@ def find_regions(ground: Ground, sides: Sides, found: Finding) -> Finding | None
         return None
     if len(texts.all) == 1:
         return evolve(found, level=Level.REGION, regions=texts.regions(texts.all), candidates=1, runs=0)
-    ground.watcher.level(Level.REGION, f"{len(texts.all)} regions of {listed(found.files)} changed: which of them?")
+    ground.begin(Level.REGION, f"{len(texts.all)} regions of {listed(found.files)} changed: which of them?")
     groups = texts.groups()
     ranked = ranked_groups(groups, sides, ground.plan, ground.traced(sides.after), last=COSMETIC)
     needs = texts.needs()

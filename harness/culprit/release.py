@@ -10,7 +10,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from harness.culprit.counterfactual import Ground
-from harness.culprit.release_search import BisectWatcher, ReleaseSearch
+from harness.culprit.release_search import ReleaseSearch
 from harness.culprit.sides import Side, Sides, exchanged
 from harness.errors import UnknownProject, UnknownRelease
 from harness.model import Lock, Verdict, normalized_name
@@ -39,7 +39,7 @@ class _InPlace(Plan):
         return evolve(alone, combination=combination, near=None, lock=exchanged(self.base, lock, moved))
 
 
-def narrow_release(ground: Ground, sides: Sides, package: Finding, watcher: BisectWatcher) -> tuple[Finding, Sides]:
+def narrow_release(ground: Ground, sides: Sides, package: Finding) -> tuple[Finding, Sides]:
     """The neighbouring releases of the culprit between which the verdict changes.
 
     Nothing to do where several packages moved, where one side lacks it, or where the two are neighbours already.
@@ -62,7 +62,7 @@ def narrow_release(ground: Ground, sides: Sides, package: Finding, watcher: Bise
     narrower = evolve(
         plan,
         question=question,
-        repro=evolve(plan.repro, signature=ground.signature),
+        repro=evolve(plan.repro, signature=ground.judge.signature),
         releases=releases,
         good=ends[Verdict.GOOD],
         bad=ends[Verdict.BAD],
@@ -79,7 +79,8 @@ def narrow_release(ground: Ground, sides: Sides, package: Finding, watcher: Bise
         prober=ground.prober,
         asked=(*plan.requirements, plan.subject),
     )
-    searched = ReleaseSearch(in_place, ground.prober, ground.lanes, watcher).run()
+    searched = ReleaseSearch(in_place, ground.prober, ground.lanes, ground.reporter).run()
+    ground.tally.searched = searched
     ground.tally.ran_now += searched.record.ran
     if len(searched.sides) != 2 or any(side.lock is None for side in searched.sides):
         note = f"not narrowed to one release of {change.name}: {', '.join(searched.suspects) or 'no change was seen'}"

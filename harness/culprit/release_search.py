@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from harness.model import Judgement, Observation, Signature
+from harness.events import Progress, Reporter
+from harness.model import Judgement, Observation
 from harness.planning.anchor import find_anchor
-from harness.scheduling.loop import Engine, Watcher
-from harness.scheduling.recording import Record, Recorder
+from harness.planning.announcing import search_began
+from harness.scheduling.loop import Engine
+from harness.scheduling.recording import Record
 from harness.search import Bisection, Trial
 
 if TYPE_CHECKING:
@@ -18,38 +20,6 @@ if TYPE_CHECKING:
     from harness.probe import Probe
     from harness.scheduling.lanes import Lanes
     from harness.scheduling.probers import Probing
-
-
-@frozen
-class Progress:
-    """A view on a running bisection, for whoever draws it; `disk` says what is foreseen of it, where that is known."""
-
-    plan: Plan
-    search: Bisection
-    record: Record[Trial]
-    captured_from: str = "the bad end"
-    disk: str = ""
-
-    @property
-    def headline(self) -> str:
-        """What is looked for."""
-        what = "release that fixed" if self.plan.question.find_fix else "release that broke"
-        return f"looking for the {what} {self.plan.repro.name}"
-
-    def name(self, candidate: Trial) -> str:
-        """A release's version, and which repetition of it."""
-        version = str(self.plan.releases[candidate.position].version)
-        return version if candidate.attempt == 0 else f"{version} (run {candidate.attempt + 1})"
-
-
-class BisectWatcher(Watcher[Trial]):
-    """A watcher that is also told when a bisection begins and which signature it uses."""
-
-    def begin(self, progress: Progress) -> None:
-        """The plan is made; nothing has run yet."""
-
-    def captured(self, signature: Signature) -> None:
-        """No signature was given; this one was taken from the bad end."""
 
 
 @frozen
@@ -81,13 +51,13 @@ class ReleaseSearch:
     plan: Plan
     prober: Probing
     lanes: Lanes
-    watcher: BisectWatcher
+    reporter: Reporter
 
     def run(self) -> Searched:
         """Run it to its end. Raises `Interrupted`, `NoNetwork`, `NoSpace`."""
         begun = time.monotonic()
         plan = self.plan
-        record = Record[Trial](plan.repro.signature)
+        record = Record[Trial](plan.repro.signature, "the bad end", self.reporter)
         anchor = find_anchor(plan, self.prober)
         search = Bisection(
             len(plan.releases),
@@ -98,18 +68,29 @@ class ReleaseSearch:
         )
         need = self.prober.builder.need(anchor.lock) if anchor.lock is not None else None
         disk = "" if need is None or need.is_nothing else str(need)
-        self.watcher.begin(Progress(plan, search, record, disk=disk))
+
+        def progress() -> Progress:
+            return Progress(search.states, search.remaining())
+
+        changed = "fixed" if plan.question.find_fix else "broke"
+        wanted = f"the release that {changed} {plan.repro.name}"
+        self.reporter.report(search_began(plan, wanted, progress(), disk=disk))
 
         def probe_of(trial: Trial) -> Probe:
             return plan.probe(trial.position, anchor.near(trial.position), trial.attempt)
 
-        def told(trial: Trial, observation: Observation) -> Judgement:
-            return record.judged(trial, observation, self.prober.store, self.watcher.captured)
+        def version_of(trial: Trial) -> str:
+            return str(plan.releases[trial.position].version)
 
-        def named(trial: Trial) -> tuple[str, int]:
-            return str(plan.releases[trial.position].version), trial.attempt
+        def label_of(trial: Trial) -> str:
+            return version_of(trial) if trial.attempt == 0 else f"{version_of(trial)} (run {trial.attempt + 1})"
 
-        engine = Engine(self.prober, self.lanes, probe_of, told, Recorder(record, named, self.watcher))
+        def judged(trial: Trial, observation: Observation, cached: bool) -> Judgement:
+            judgement = record.judge(trial, observation, self.prober.store)
+            record.write_down(version_of(trial), judgement, observation, cached=cached, attempt=trial.attempt)
+            return judgement
+
+        engine = Engine(self.prober, self.lanes, probe_of, label_of, judged, self.reporter, progress)
         # One at a time until it is known what the bug looks like: the bad end tells.
         engine.drive(search, width=1, until=lambda: record.signature is not None)
         engine.drive(search)

@@ -23,6 +23,7 @@ from harness.environment.need import Foresight, Need, size_in_lock
 from harness.environment.place import MARK, Place
 from harness.environment.uv import Uv, is_out_of_space, spoken_by_uv
 from harness.errors import NoSpace
+from harness.events import Note
 
 if TYPE_CHECKING:
     import threading
@@ -116,7 +117,7 @@ class Builder:
         need = self._need(lock)
         self.room.make(need, self.uv.cache_folder)
         if need.download >= _WORTH_TELLING or need.unsized:
-            self.room.tell(str(need))
+            self.room.reporter.report(Note(str(need)))
         partial = place.partial()
         try:
             words = self._install(lock, partial, cancel)

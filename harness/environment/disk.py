@@ -11,11 +11,10 @@ from attrs import field, frozen
 from harness.environment.cleaning import kept_folders, own_bytes, remove
 from harness.environment.need import Need, file_system
 from harness.errors import NoSpace
+from harness.events import SILENT, Note, Reporter
 from harness.model.size import size_in_words
-from harness.run.lease import say_nothing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from harness.environment.workspace import Workspace
@@ -32,13 +31,13 @@ class Room:
     """The disk below a workspace and below uv's cache.
 
     `limit` is how many bytes the workspace may take (None: all there are). Files that uv's cache shares count for
-    the cache, not for the workspace: to remove them from here frees nothing. `tell` hears what was removed; what was
-    used after `since` (seconds since the epoch) is in use by this run.
+    the cache, not for the workspace: to remove them from here frees nothing. `reporter` gets a note of what was
+    removed; what was used after `since` (seconds since the epoch) is in use by this run.
     """
 
     workspace: Workspace
     limit: int | None = None
-    tell: Callable[[str], None] = say_nothing
+    reporter: Reporter = SILENT
     since: float = field(factory=time.time)
 
     def make(self, need: Need, uv_cache: Path) -> None:
@@ -66,7 +65,8 @@ class Room:
         if removed:
             count = "1 environment" if len(removed) == 1 else f"{len(removed)} environments"
             freed = size_in_words(sum(kept.size for kept in removed))
-            self.tell(f"removed {count}, the longest unused, to stay below {size_in_words(limit)}: {freed}")
+            sentence = f"removed {count}, the longest unused, to stay below {size_in_words(limit)}: {freed}"
+            self.reporter.report(Note(sentence))
         if taken + need.own > limit:
             raise NoSpace(
                 f"the harness's own cache takes {size_in_words(taken)}, another environment up to "

@@ -2,15 +2,13 @@
 
 from harness.history.answer import BrokenWindow, History, HistoryStatus, ReleaseRow, Unseen
 from harness.history.plan import HistoryPlan, make_history_plan
-from harness.history.scan import HistoryProgress, HistoryWatcher, Scanning
+from harness.history.scan import Scanning
 
 __all__ = [
     "BrokenWindow",
     "History",
     "HistoryPlan",
-    "HistoryProgress",
     "HistoryStatus",
-    "HistoryWatcher",
     "ReleaseRow",
     "Scanning",
     "Unseen",

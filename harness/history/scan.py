@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from attrs import frozen
 
+from harness.events import Judged, LookedUp, Progress, Reporter
 from harness.history.findings import history_of
 from harness.planning.anchor import Anchor, find_anchor
-from harness.scheduling.loop import Engine, Watcher
-from harness.scheduling.recording import Record, Recorder
+from harness.planning.announcing import search_began
+from harness.scheduling.loop import Engine
+from harness.scheduling.recording import Record
 from harness.search import WindowScan
 
 if TYPE_CHECKING:
@@ -18,46 +20,10 @@ if TYPE_CHECKING:
 
     from harness.history.answer import History
     from harness.history.plan import HistoryPlan
-    from harness.model import Judgement, Observation, Signature
-    from harness.planning.plan import Plan
+    from harness.model import Judgement, Observation
     from harness.probe import Probe
     from harness.scheduling.lanes import Lanes
     from harness.scheduling.probers import Probing
-
-
-@frozen
-class HistoryProgress:
-    """A view on a running scan, for whoever draws it; its candidates are positions in the plan's releases."""
-
-    plan: Plan
-    search: WindowScan
-    captured_from: str = "the first failing run"
-    disk: str = ""
-
-    @property
-    def headline(self) -> str:
-        """What is looked for."""
-        return f"looking for every window in which {self.plan.repro.name} was broken"
-
-    def name(self, candidate: int) -> str:
-        """A release's version."""
-        return str(self.plan.releases[candidate].version)
-
-
-class HistoryWatcher(Watcher[int], Protocol):
-    """A watcher that is also told when a scan begins and which signature it uses."""
-
-    def begin(self, progress: HistoryProgress) -> None:
-        """The plan is made; nothing has run yet."""
-        ...
-
-    def captured(self, signature: Signature) -> None:
-        """No signature was given; this one was taken from the first failing run."""
-        ...
-
-    def looking_up(self, done: int, count: int) -> None:
-        """So many of the releases seen before with other companions are resolved, to see what they come to now."""
-        ...
 
 
 @frozen
@@ -67,36 +33,43 @@ class Scanning:
     history_plan: HistoryPlan
     prober: Probing
     lanes: Lanes
-    watcher: HistoryWatcher
+    reporter: Reporter
 
     def run(self) -> History:
         """Run it to its end. Raises `Interrupted`, `NoNetwork`, `NoSpace`."""
         begun = time.monotonic()
         plan = self.history_plan.plan
-        record = Record[int](plan.repro.signature)
+        record = Record[int](plan.repro.signature, reporter=self.reporter)
         anchor = find_anchor(plan, self.prober)
         search = WindowScan(len(plan.releases), max_gap=self.history_plan.stride)
-        self.watcher.begin(HistoryProgress(plan, search))
+
+        def progress() -> Progress:
+            return Progress(search.states, search.remaining())
+
+        wanted = f"every window in which {plan.repro.name} was broken"
+        self.reporter.report(search_began(plan, wanted, progress()))
 
         def probe_of(position: int) -> Probe:
             return plan.probe(position, anchor.near(position))
 
-        def told(position: int, observation: Observation) -> Judgement:
-            return record.judged(position, observation, self.prober.store, self.watcher.captured)
+        def label_of(position: int) -> str:
+            return str(plan.releases[position].version)
 
-        def named(position: int) -> tuple[str, int]:
-            return str(plan.releases[position].version), 0
+        def judged(position: int, observation: Observation, cached: bool) -> Judgement:
+            judgement = record.judge(position, observation, self.prober.store)
+            record.write_down(label_of(position), judgement, observation, cached=cached)
+            return judgement
 
-        recorder = Recorder(record, named, self.watcher)
-        engine = Engine(self.prober, self.lanes, probe_of, told, recorder)
+        engine = Engine(self.prober, self.lanes, probe_of, label_of, judged, self.reporter, progress)
         # Without a signature the first failure gives it. The order until then must not depend on what the store
         # knows, or the same question would be judged in another way when it is asked again.
         engine.drive(search, width=1, until=lambda: record.signature is not None)
-        known = [(p, seen, told(p, seen)) for p, seen in self._known(anchor) if p not in record.observations]
+        unseen = [(p, seen) for p, seen in self._known(anchor) if p not in record.observations]
+        known = [(p, seen, judged(p, seen, cached=True)) for p, seen in unseen]
         for position, _, judgement in known:
             search.tell(position, judgement.verdict)
         for position, observation, judgement in known:
-            recorder.told(position, judgement, observation, cached=True)
+            self.reporter.report(Judged(label_of(position), judgement, observation, cached=True, progress=progress()))
         engine.drive(search)
         return history_of(self.history_plan, search.result, record, time.monotonic() - begun)
 
@@ -117,11 +90,11 @@ class Scanning:
         seen = self._seen() if unasked else set()
         again = [position for position in unasked if str(plan.releases[position].version) in seen]
         for done, position in enumerate(again):
-            self.watcher.looking_up(done, len(again))
+            self.reporter.report(LookedUp(done, len(again)))
             prober.resolve(probes[position])
             known[position] = prober.known(probes[position])
         if again:
-            self.watcher.looking_up(len(again), len(again))
+            self.reporter.report(LookedUp(len(again), len(again)))
         for position in probes:
             if (observation := known[position]) is not None:
                 yield position, observation

@@ -5,28 +5,25 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from attrs import evolve, frozen
+from attrs import frozen
 from packaging.requirements import Requirement
 
 from harness.environment.resolve import ERA_MARGIN
 from harness.environment.versions import parsed_version
 from harness.errors import UserMistake
+from harness.events import Progress, Reporter, SearchBegan
 from harness.model import (
     Combination,
     Judgement,
     Observation,
-    Outcome,
     Signature,
-    Verdict,
-    capture_signature,
-    judge,
     normalized_name,
 )
 from harness.planning.plan import merged_requirements
-from harness.probe import Probe
+from harness.probe import Judge, Probe
 from harness.request.repros import find_repro
 from harness.run.devices import choose_device
-from harness.scheduling.loop import Engine, Watcher
+from harness.scheduling.loop import Engine
 from harness.search import Grid
 
 if TYPE_CHECKING:
@@ -38,6 +35,7 @@ if TYPE_CHECKING:
     from harness.run.devices import Gpu
     from harness.scheduling.lanes import Lanes
     from harness.scheduling.loop import Prepares
+    from harness.store import Store
 
 
 @frozen
@@ -107,23 +105,16 @@ def era_of(requirements: Sequence[str], index: Index) -> datetime | None:
     return max(uploaded) + ERA_MARGIN if uploaded else None
 
 
-class CellWatcher(Watcher[int]):
-    """A watcher of cells by their position that is also told of the search, for its picture."""
-
-    def begin(self, cells: Sequence[Cell], search: Grid) -> None:
-        """Nothing has run yet."""
-
-
 @frozen
 class Cells:
-    """Cells to run, with the means to run them; `log_of` gives what an observation's run printed."""
+    """Cells to run, with the means to run them; `store` has what their runs printed."""
 
     cells: tuple[Cell, ...]
     bench: Bench
     prober: Prepares
     lanes: Lanes
-    watcher: CellWatcher
-    log_of: Callable[[Observation], str]
+    reporter: Reporter
+    store: Store
 
     def run(self, until: Callable[[], bool] = lambda: False) -> tuple[CellRun, ...]:
         """Run all of them, in order, or until `until` says so (then those that ended by then).
@@ -133,50 +124,34 @@ class Cells:
         probes = [self.bench.probe(cell) for cell in self.cells]
         runs: dict[int, CellRun] = {}
         search = Grid(len(self.cells))
-        self.watcher.begin(self.cells, search)
 
-        def judged(position: int, observation: Observation) -> Judgement:
+        def progress() -> Progress:
+            return Progress(search.states, search.remaining(), unit="cell")
+
+        count = len(self.cells)
+        self.reporter.report(SearchBegan(f"{count} {'cell' if count == 1 else 'cells'} to judge", progress=progress()))
+
+        def label_of(position: int) -> str:
+            return self.cells[position].name
+
+        def judged(position: int, observation: Observation, cached: bool) -> Judgement:
             repro = probes[position].repro
-            signature, judgement = judge_alone(repro, observation, self.log_of(observation))
-            runs[position] = CellRun(
-                self.cells[position], probes[position], observation, judgement, signature, cached=False
-            )
+            signature, judgement = judge_alone(repro, observation, self.store)
+            runs[position] = CellRun(self.cells[position], probes[position], observation, judgement, signature, cached)
             return judgement
 
-        engine = Engine(self.prober, self.lanes, probes.__getitem__, judged, _Recorder(self.watcher, runs))
+        engine = Engine(self.prober, self.lanes, probes.__getitem__, label_of, judged, self.reporter, progress)
         engine.drive(search, until=until)
         return tuple(runs[position] for position in sorted(runs))
 
 
-class _Recorder(Watcher[int]):
-    """Notes what was answered without a run before it passes things on."""
-
-    def __init__(self, watcher: CellWatcher, runs: dict[int, CellRun]) -> None:
-        self._watcher = watcher
-        self._runs = runs
-
-    def preparing(self, candidate: int) -> None:
-        self._watcher.preparing(candidate)
-
-    def running(self, candidate: int) -> None:
-        self._watcher.running(candidate)
-
-    def told(self, candidate: int, judgement: Judgement, observation: Observation, *, cached: bool) -> None:
-        self._runs[candidate] = evolve(self._runs[candidate], cached=cached)
-        self._watcher.told(candidate, judgement, observation, cached=cached)
-
-
-def judge_alone(repro: Repro, observation: Observation, log: str) -> tuple[Signature | None, Judgement]:
+def judge_alone(repro: Repro, observation: Observation, store: Store) -> tuple[Signature | None, Judgement]:
     """The verdict on a run that nothing is compared with, and the signature behind it.
 
     A repro without a signature raises where its bug is there: how it failed is its signature then.
     """
-    signature = repro.signature or capture_signature(observation, log)
-    if signature is not None:
-        return signature, judge(observation, signature, log)
-    if observation.outcome is Outcome.COMPLETED:
-        return None, Judgement(Verdict.GOOD, "ran to its end")
-    return None, Judgement(Verdict.SKIP, observation.detail or observation.outcome.value)
+    judge = Judge(repro.signature, store).or_captured(observation)
+    return judge.signature, judge(observation)
 
 
 def _pinned(requirement: Requirement) -> str | None:

@@ -10,13 +10,14 @@ from harness.matrix.running import CellRun, judge_alone
 from harness.model import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Protocol
 
     from harness.matrix import Cell
     from harness.matrix.running import Bench
     from harness.model import Observation
     from harness.probe import Probe
+    from harness.store import Store
 
     class Knows(Protocol):
         """What answers without a run."""
@@ -64,9 +65,7 @@ def standings(
     return tuple(Standing(cell, by_name.get(cell.name), why.get(cell.name, "")) for cell in cells)
 
 
-def known_runs(
-    cells: Sequence[Cell], bench: Bench, knows: Knows, log_of: Callable[[Observation], str]
-) -> Iterator[CellRun]:
+def known_runs(cells: Sequence[Cell], bench: Bench, knows: Knows, store: Store) -> Iterator[CellRun]:
     """What the store has of cells; nothing is run and nothing resolved.
 
     Raises `BadRepro`, `UserMistake`, and for cells of an era `UnknownProject` and `NoNetwork`.
@@ -75,5 +74,5 @@ def known_runs(
         probe = bench.probe(cell)
         observation = knows.known(probe)
         if observation is not None:
-            signature, judgement = judge_alone(probe.repro, observation, log_of(observation))
+            signature, judgement = judge_alone(probe.repro, observation, store)
             yield CellRun(cell, probe, observation, judgement, signature, cached=True)

@@ -1,12 +1,13 @@
-"""The budget of a night: minutes of wall time and of GPU time, by a clock that is given."""
+"""The budget of a night: minutes of wall time and of GPU time, by a clock that is given, and how a search keeps it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 
-from attrs import define, field
+from attrs import define, field, frozen
 
+from harness.events import Asked, Event, Judged, Reporter, Started
 from harness.model import Device, Observation
 
 
@@ -49,3 +50,25 @@ def _share(seconds: float, minutes: float | None) -> float:
     if minutes is None:
         return 0.0
     return seconds / (minutes * 60) if minutes > 0 else math.inf
+
+
+class OutOfTimeError(Exception):
+    """The budget is spent while a cause is searched; what was run is kept, and the next night goes on."""
+
+
+@frozen
+class Timed:
+    """A reporter that counts the runs of a search on a device, and ends it when the budget is spent."""
+
+    inner: Reporter
+    budget: Budget
+    device: Device
+
+    def report(self, event: Event) -> None:
+        """Pass an event on. Raises `OutOfTimeError` before anything more is begun."""
+        match event:
+            case Asked() | Started() if self.budget.is_spent(self.device):
+                raise OutOfTimeError
+            case Judged(observation=observation, cached=False):
+                self.budget.used(observation)
+        self.inner.report(event)

@@ -15,16 +15,18 @@ from harness.culprit.descent import find_culprit
 from harness.culprit.sides import Side, Sides
 from harness.environment import Uninstallable
 from harness.errors import UnknownProject
-from harness.model import Change, Judgement, Observation, Signature, Verdict, judge, normalized_name
+from harness.model import Change, Observation, Signature, Verdict, normalized_name
 from harness.model.culprit import Culprit, Level
 from harness.model.step import Step
 from harness.planning.plan import Plan
+from harness.probe import Judge
 from harness.request.question import Question
 
 if TYPE_CHECKING:
+    from harness.culprit.release_search import Searched
     from harness.environment import Index, Interpreter
+    from harness.events import Reporter
     from harness.model import Lock, Release
-    from harness.nightly.watching import Timed
     from harness.probe import Probe
     from harness.scheduling.lanes import Lanes
     from harness.scheduling.probers import Probing
@@ -63,7 +65,7 @@ class Finder:
     interpreter: Interpreter
     index: Index
     lanes: Lanes
-    watcher: Timed
+    reporter: Reporter
 
     def find(self, turned: Turned, depth: Level = Level.REGION) -> tuple[Plan, Answer]:
         """The question as it would have been put, and its answer.
@@ -80,19 +82,16 @@ class Finder:
             return plan, _unsearched(
                 plan, turned, f"{_WAS[turned.is_fix]} environment can't be built any more ({gone.words})"
             )
-
-        def judged(observation: Observation) -> Judgement:
-            log = self.prober.store.log(observation) if turned.signature.output else ""
-            return judge(observation, turned.signature, log)
-
-        ground = Ground(plan, self.prober, self.lanes, self.index, turned.signature, judged, self.watcher)
-        culprit = find_culprit(ground, sides, depth, self.watcher)
+        judge = Judge(turned.signature, self.prober.store)
+        ground = Ground(plan, self.prober, self.lanes, self.index, judge, self.reporter)
+        culprit = find_culprit(ground, sides, depth)
         if culprit is None or not culprit.findings[0].is_shown_one_way:
             why = "nothing smaller than all of it could be shown to make the difference"
             return plan, evolve(_unsearched(plan, turned, why), culprit_probes=ground.tally.ran_now)
-        answer = self._answer(turned, culprit, plan)
+        searched = ground.tally.searched
+        answer = self._answer(turned, culprit, plan, judge, searched)
         answer = evolve(answer, culprit_probes=ground.tally.ran_now, wall_s=time.monotonic() - begun)
-        return self._plan_of_report(plan, answer, culprit), answer
+        return self._plan_of_report(plan, answer, culprit, searched), answer
 
     def _plan(self, turned: Turned) -> Plan:
         probe = turned.probe
@@ -118,7 +117,7 @@ class Finder:
             holds=combination.holds,
         )
 
-    def _answer(self, turned: Turned, culprit: Culprit, plan: Plan) -> Answer:
+    def _answer(self, turned: Turned, culprit: Culprit, plan: Plan, judge: Judge, searched: Searched | None) -> Answer:
         change = culprit.packages[0]
         before, after = _closest(turned, culprit)
         answer = Answer(
@@ -127,7 +126,7 @@ class Finder:
             status=Status.FIXED if turned.is_fix else Status.FOUND,
             sentence=release_sentence(culprit.packages, is_fix=turned.is_fix),
             signature=turned.signature,
-            steps=self._steps(turned, change, (before, after)),
+            steps=_steps(turned, change, (before, after), judge, searched),
             suspects=(change.after,) if change.after else (),
             device=plan.device.value,
             python=plan.interpreter.version,
@@ -139,19 +138,10 @@ class Finder:
         answer = _with_ends(answer, change, is_fix=turned.is_fix)
         return evolve(answer, sentence=f"{answer.sentence} {culprit_sentence(answer, culprit)}")
 
-    def _steps(self, turned: Turned, change: Change, ends: tuple[Observation, Observation]) -> tuple[Step, ...]:
-        """What the bisection over the culprit's own releases ran, else the two sides; then what was run again."""
-        if change.before is None or change.after is None:
-            return ()
-        steps = self.watcher.steps or tuple(_step(turned, change.name, run) for run in ends)
-        known = {step.observation for step in steps}
-        again = (_step(turned, change.name, run) for run in turned.again if run.key not in known)
-        return (*steps, *(step for step in again if step.release))
-
-    def _plan_of_report(self, plan: Plan, answer: Answer, culprit: Culprit) -> Plan:
+    def _plan_of_report(self, plan: Plan, answer: Answer, culprit: Culprit, searched: Searched | None) -> Plan:
         """The same plan, about the culprit and its releases."""
         change = culprit.packages[0]
-        releases = self.watcher.releases or self._known(change)
+        releases = searched.plan.releases if searched is not None else self._known(change)
         asked = [text for text in (*plan.requirements, plan.subject) if _name(text) != answer.subject]
         return evolve(
             plan,
@@ -214,9 +204,22 @@ def _with_ends(answer: Answer, change: Change, *, is_fix: bool) -> Answer:
     return evolve(answer, last_good=change.before, first_bad=change.after)
 
 
-def _step(turned: Turned, package: str, run: Observation) -> Step:
+def _steps(
+    turned: Turned, change: Change, ends: tuple[Observation, Observation], judge: Judge, searched: Searched | None
+) -> tuple[Step, ...]:
+    """What the bisection over the culprit's own releases ran, else the two sides; then what was run again."""
+    if change.before is None or change.after is None:
+        return ()
+    steps = tuple(searched.record.steps) if searched is not None else ()
+    steps = steps or tuple(_step(judge, change.name, run) for run in ends)
+    known = {step.observation for step in steps}
+    again = (_step(judge, change.name, run) for run in turned.again if run.key not in known)
+    return (*steps, *(step for step in again if step.release))
+
+
+def _step(judge: Judge, package: str, run: Observation) -> Step:
     """One run as a step of a search over a package's releases."""
-    judgement = judge(run, turned.signature)
+    judgement = judge(run)
     release = (run.lock.version_of(package) if run.lock is not None else None) or ""
     return Step(
         release, judgement.verdict, judgement.reason, run.key, cached=False, seconds=run.duration_s, attempt=run.attempt

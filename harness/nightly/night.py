@@ -6,21 +6,22 @@ from typing import TYPE_CHECKING
 
 from attrs import define, field, frozen
 
-from harness.matrix.running import Bench, Cells, CellWatcher
-from harness.model import Device, Judgement, Observation, Outcome, Signature, Verdict, capture_signature
+from harness.events import Event, Judged, Reporter
+from harness.matrix.running import Bench, Cells
+from harness.model import Device, Judgement, Observation, Outcome, Signature, Verdict
 from harness.nightly.comparing import Compared, Seen, Shown, Turn, compare, differing_axis, is_superseded
 from harness.nightly.order import in_order
 from harness.nightly.patterns import pattern_of
 from harness.nightly.record import CellRecord, Night, Standing
 from harness.nightly.triage import Settling, Suspicion
+from harness.probe import Judge
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from harness.matrix import Cell
     from harness.nightly.record import Break, Past
     from harness.probe import Probe
-    from harness.search import Grid
 
 # Of the budget, what cells may use once one has turned: the rest is for its cause, which comes before the other cells.
 _FOR_CELLS = 0.5
@@ -92,22 +93,23 @@ class Nightly:
             return any(budget.share(device) >= limit for device in devices)
 
         means = self.settling
-        watcher = _Absorbing(means.watcher.cells, self, batch, probes)
-        Cells(batch, self.bench, means.probers, means.lanes, watcher, means.store.log).run(until=enough)
+        by_name = {cell.name: cell for cell in batch}
+        reporter = _Absorbing(means.reporter, self, by_name, probes)
+        Cells(batch, self.bench, means.probers, means.lanes, reporter, means.store).run(until=enough)
 
     def absorb(self, cell: Cell, probe: Probe, judgement: Judgement, observation: Observation, *, cached: bool) -> None:
         """Take a cell's verdict in: its record, and what is to be done about it."""
         if not cached:
             self.settling.budget.used(observation)
-        log = self.settling.store.log(observation) if observation.outcome is Outcome.EXITED else ""
-        signature = _signature(probe, judgement, observation, log)
+        captured = Judge(None, self.settling.store).captured(observation)
+        signature = _signature(probe, judgement, captured)
         shown = _shown(judgement, observation, signature)
         failed = shown in (Shown.BAD, Shown.ODD)
         seen = Seen(
             cell.name,
             cell.choice,
             shown,
-            pattern_of(observation, signature, log) if failed else "",
+            pattern_of(captured, signature) if failed else "",
             observation.key,
         )
         compared = compare(seen, self.past.cells, self._judged())
@@ -161,38 +163,30 @@ class Nightly:
 
 
 @frozen
-class _Absorbing(CellWatcher):
-    """Hands verdicts to the night before it passes things on."""
+class _Absorbing:
+    """A reporter that hands the verdicts on cells to the night."""
 
-    inner: CellWatcher
+    inner: Reporter
     nightly: Nightly
-    batch: tuple[Cell, ...]
-    probes: dict[str, Probe]
+    cells: Mapping[str, Cell]
+    probes: Mapping[str, Probe]
 
-    def begin(self, cells: Sequence[Cell], search: Grid) -> None:
-        self.inner.begin(cells, search)
-
-    def preparing(self, candidate: int) -> None:
-        self.inner.preparing(candidate)
-
-    def running(self, candidate: int) -> None:
-        self.inner.running(candidate)
-
-    def told(self, candidate: int, judgement: Judgement, observation: Observation, *, cached: bool) -> None:
-        cell = self.batch[candidate]
-        self.nightly.absorb(cell, self.probes[cell.name], judgement, observation, cached=cached)
-        self.inner.told(candidate, judgement, observation, cached=cached)
+    def report(self, event: Event) -> None:
+        if isinstance(event, Judged):
+            cell, probe = self.cells[event.label], self.probes[event.label]
+            self.nightly.absorb(cell, probe, event.judgement, event.observation, cached=event.cached)
+        self.inner.report(event)
 
 
 def _device(probe: Probe) -> Device:
     return probe.combination.device
 
 
-def _signature(probe: Probe, judgement: Judgement, observation: Observation, log: str) -> Signature | None:
+def _signature(probe: Probe, judgement: Judgement, captured: Signature | None) -> Signature | None:
     """How tonight's failure is recognised again: by the repro's signature where that matched, else by itself."""
     if judgement.verdict is Verdict.BAD and probe.repro.signature is not None:
         return probe.repro.signature
-    return capture_signature(observation, log) if observation.outcome in _FAILED else None
+    return captured
 
 
 def _shown(judgement: Judgement, observation: Observation, signature: Signature | None) -> Shown:

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.version import InvalidVersion, Version
 
-from harness.model import Change, Lock, Observation, Signature, capture_signature
+from harness.model import Change, Lock, Signature
 from harness.model.signature import normalized_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def pattern_of(observation: Observation, signature: Signature | None, log: str = "") -> str:
-    """How a run failed, as text to compare: what would be captured of it, else the signature that it matched.
+def pattern_of(captured: Signature | None, matched: Signature | None) -> str:
+    """How a run failed, as text to compare; empty where it did not.
 
-    What a repro gives as its signature may be any part of the same message, so it counts only where nothing failed
-    that could be captured (a metric out of bounds).
+    The signature that it matched may name any part of the same message, so it counts only where nothing could be
+    captured from the run itself (a metric out of bounds).
     """
-    shown = capture_signature(observation, log) or signature
+    shown = captured or matched
     if shown is None:
         return ""
     parts: dict[str, Any] = {

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Protocol
 
 from attrs import define, evolve, field, frozen
 
-from harness.model import Judgement, Outcome, Verdict, judge
+from harness.events import Note
+from harness.model import Judgement, Outcome, Verdict
 from harness.model.culprit import Level
+from harness.nightly.budget import OutOfTimeError, Timed
 from harness.nightly.cause import Finder, Turned
 from harness.nightly.facts import facts_of_break, releases_of
 from harness.nightly.patterns import break_id, came_between
 from harness.nightly.record import Break, CellRecord, Fix, Standing
-from harness.nightly.watching import OutOfTimeError, Timed
+from harness.probe import Judge
 from harness.report.answer.archive import kept_answer
 from harness.report.answer.phrases import title_of
 
@@ -21,10 +23,10 @@ if TYPE_CHECKING:
 
     from harness.bisect.answer import Answer
     from harness.environment import Index, Interpreter
+    from harness.events import Reporter
     from harness.model import Change, Lock, Observation, Signature
     from harness.nightly.budget import Budget
     from harness.nightly.record import Past
-    from harness.nightly.watching import NightWatcher
     from harness.planning.plan import Plan
     from harness.probe import Probe
     from harness.report import KeptAnswer
@@ -73,7 +75,7 @@ class Settling:
     lanes: Lanes
     reports: Reports
     budget: Budget
-    watcher: NightWatcher
+    reporter: Reporter
     pass_env: tuple[str, ...] = ()
     depth: Level = Level.REGION
     changed: dict[str, Break] = field(factory=dict, init=False)
@@ -98,18 +100,18 @@ class Settling:
             return evolve(record, standing=Standing.UNJUDGED, reason=f"{record.reason}; its last good run is not kept")
         if self._is_spent(suspicion.probe):
             return record
-        self.watcher.say(f"{record.name} turned bad: {record.reason}; running it again")
+        self.reporter.report(Note(f"{record.name} turned bad: {record.reason}; running it again"))
         again = self._again(suspicion.probe, newer.lock)
-        second = self._judged(signature, again)
+        second = self._judge(signature, again)
         if second.verdict is not Verdict.BAD:
             return evolve(record, standing=Standing.FLAKY, reason=f"{record.reason}; run again: {second.reason}")
         if known := self._known(record.pattern, older.lock, newer.lock):
             return self.join(known, record)
         if self._is_spent(suspicion.probe):
             return record
-        self.watcher.say(f"{record.name}: running its last good environment again")
+        self.reporter.report(Note(f"{record.name}: running its last good environment again"))
         calm = self._again(suspicion.probe, older.lock)
-        first = self._judged(signature, calm)
+        first = self._judge(signature, calm)
         is_gone = calm.outcome is Outcome.UNINSTALLABLE  # the two runs that are kept still tell something
         if (first.verdict is not Verdict.GOOD and not is_gone) or older.lock.id == newer.lock.id:
             why = f"what was good before is {first.verdict.value} tonight ({first.reason}), so no package is the cause"
@@ -135,7 +137,7 @@ class Settling:
         label = self._label(suspicion.baseline)
         if any(fix.cell == label for fix in known.fixes):
             return
-        self.watcher.say(f"{suspicion.record.name} is good again")
+        self.reporter.report(Note(f"{suspicion.record.name} is good again"))
         self._change(evolve(known, fixes=(*known.fixes, Fix(label, self._mended_by(suspicion, known), self.start))))
 
     def close(self, known: Break) -> None:
@@ -186,7 +188,7 @@ class Settling:
             culprit=culprit or (answer.lock_changes if len(answer.lock_changes) == 1 else ()),
         )
         self._change(new, evolve(kept, id=id_))
-        self.watcher.say(answer.sentence)
+        self.reporter.report(Note(answer.sentence))
         return evolve(record, standing=Standing.BROKEN, broken_by=id_)
 
     def _change(self, known: Break, kept: KeptAnswer | None = None) -> None:
@@ -208,7 +210,7 @@ class Settling:
             self.interpreters[probe.combination.python],
             self.index,
             self.lanes,
-            Timed(self.watcher.levels, self.budget, device),
+            Timed(self.reporter, self.budget, device),
         )
         # What is kept under a lock may have been asked for in other words, and on another day.
         as_of = probe.combination.as_of.isoformat() if probe.combination.as_of else None
@@ -243,8 +245,8 @@ class Settling:
         is_fix = suspicion.signature is None
         return self.store.get(suspicion.baseline.observation if is_fix else suspicion.record.good)
 
-    def _judged(self, signature: Signature, observation: Observation) -> Judgement:
-        return judge(observation, signature, self.store.log(observation) if signature.output else "")
+    def _judge(self, signature: Signature, observation: Observation) -> Judgement:
+        return Judge(signature, self.store)(observation)
 
     def _prober(self, probe: Probe) -> Probing:
         return self.probers.by_python[probe.combination.python]

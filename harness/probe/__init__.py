@@ -1,12 +1,14 @@
 """One probe: from a combination to an observation. Everything that searches goes this way."""
 
 from harness.probe.asked import Prepared, Probe, next_attempt
+from harness.probe.judge import Judge
 from harness.probe.observing import observation_of, probe_key, question_of
 from harness.probe.prober import Prober
 from harness.run.process import Cancelled
 
 __all__ = [
     "Cancelled",
+    "Judge",
     "Prepared",
     "Probe",
     "Prober",

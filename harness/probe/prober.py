@@ -21,6 +21,7 @@ from harness.environment import (
     foreign_lock,
 )
 from harness.environment.cleaning import discard
+from harness.events import SILENT, Reporter
 from harness.model import Device, Lock, Observation, Outcome
 from harness.probe.asked import Prepared, Probe
 from harness.probe.observing import (
@@ -31,12 +32,12 @@ from harness.probe.observing import (
     unresolvable_key,
 )
 from harness.run.devices import unavailable
-from harness.run.lease import DEFAULT_NEED, DEFAULT_WAIT_S, GpuPool, NoGpu, say_nothing
+from harness.run.lease import DEFAULT_NEED, DEFAULT_WAIT_S, GpuPool, NoGpu
 from harness.run.runner import Job, run_repro
 from harness.store import StoredResolution, is_kept
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from harness.environment import Builder, Resolver, Workspace
     from harness.run.devices import Gpu
@@ -48,7 +49,7 @@ class Prober:
     """Joins resolver, builder, runner and store.
 
     `gpus` are those that runs on CUDA may be given, all of one kind; `gpu_wait` is how many seconds a run waits for
-    memory on one; `invoked_from` is where relative paths of a command start; `tell` hears what a user should know
+    memory on one; `invoked_from` is where relative paths of a command start; `reporter` gets what a user should know
     while it goes on.
     """
 
@@ -61,7 +62,7 @@ class Prober:
     capability: str = "8.6"
     invoked_from: Path = field(factory=Path.cwd)
     gpu_wait: float = DEFAULT_WAIT_S
-    tell: Callable[[str], None] = say_nothing
+    reporter: Reporter = SILENT
 
     def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
         """The lock of a probe, from the store if this was asked before."""
@@ -170,7 +171,7 @@ class Prober:
         if probe.combination.device is not Device.CUDA or not self.gpus:
             yield None
             return
-        pool = GpuPool(self.gpus, self.workspace.locks, self.gpu_wait, self.tell)
+        pool = GpuPool(self.gpus, self.workspace.locks, self.gpu_wait, self.reporter)
         with pool.lease(probe.repro.gpu_memory or DEFAULT_NEED, cancel) as device:
             yield device
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from attrs import field, frozen
 from filelock import FileLock, Timeout
 
+from harness.events import SILENT, Note, Reporter
 from harness.model.size import size_in_words
 from harness.run.devices import Gpu, find_gpus
 from harness.run.process import Cancelled
@@ -39,23 +40,19 @@ def _pause(seconds: float, cancel: threading.Event | None) -> None:
     (cancel or threading.Event()).wait(seconds)
 
 
-def say_nothing(words: str) -> None:
-    """For who has nobody to tell."""
-
-
 @frozen
 class GpuPool:
     """The GPUs that probes may be given, and how long a probe waits for one.
 
     `locks` is the folder of the file locks; `wait_s` limits, in seconds, the wait for memory that others use, not
-    the wait for another probe to end; `tell` hears one sentence when a wait begins. It keeps nothing in memory, so
+    the wait for another probe to end; `reporter` gets a note when a wait begins. It keeps nothing in memory, so
     it serves any number of threads.
     """
 
     gpus: tuple[Gpu, ...]
     locks: Path
     wait_s: float = DEFAULT_WAIT_S
-    tell: Callable[[str], None] = say_nothing
+    reporter: Reporter = SILENT
     find: Callable[[], tuple[Gpu, ...]] = find_gpus
     clock: Callable[[], float] = time.monotonic
     pause: Callable[[float, threading.Event | None], None] = field(default=_pause)
@@ -94,7 +91,7 @@ class GpuPool:
                 return NoGpu(self._too_long(listed, needed))
             if not has_told:
                 has_told = True
-                self.tell(self._waiting(listed, needed, in_use=in_use))
+                self.reporter.report(Note(self._waiting(listed, needed, in_use=in_use)))
             self.pause(_LOOK_S if in_use else min(_LOOK_S, self.wait_s - short_s), cancel)
 
     def _listed(self) -> tuple[Gpu, ...]:

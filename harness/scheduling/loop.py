@@ -14,38 +14,22 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from attrs import define, evolve, field, frozen
 
 from harness.errors import HarnessError, HarnessFault, Interrupted
+from harness.events import Asked, Judged, Progress, Reporter, Started
 from harness.run.process import Cancelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.model import Judgement, Observation
+    from harness.model import Judgement, Observation, Verdict
     from harness.probe import Prepared, Probe
     from harness.scheduling.lanes import Lanes
     from harness.search import Search
 
 C = TypeVar("C")
-C_contra = TypeVar("C_contra", contravariant=True)
 
 _AHEAD = 2
 _BUILDERS = 2
 _TICK_S = 0.25
-
-
-class Watcher(Protocol[C_contra]):
-    """Who is told what goes on; called on the thread that drives."""
-
-    def preparing(self, candidate: C_contra) -> None:
-        """A candidate that is asked for is being resolved and installed."""
-        ...
-
-    def running(self, candidate: C_contra) -> None:
-        """A lane has started a candidate."""
-        ...
-
-    def told(self, candidate: C_contra, judgement: Judgement, observation: Observation, *, cached: bool) -> None:
-        """A candidate has its verdict; `cached` where the store had it."""
-        ...
 
 
 class Prepares(Protocol):
@@ -87,15 +71,26 @@ class _Work(Generic[C]):
         return self.running or self.preparing
 
 
+def _unchanged(verdict: Verdict) -> Verdict:
+    return verdict
+
+
 @frozen
 class Engine(Generic[C]):
-    """Drives searches over candidates of one kind."""
+    """Drives searches over candidates of one kind.
+
+    `judge` takes an observation in, told whether it was known before; `as_told` makes a verdict what the search calls
+    it; `progress` says how far the search is, once it was told.
+    """
 
     prober: Prepares
     lanes: Lanes
     probe_of: Callable[[C], Probe]
-    judge: Callable[[C, Observation], Judgement]
-    watcher: Watcher[C]
+    label_of: Callable[[C], str]
+    judge: Callable[[C, Observation, bool], Judgement]
+    reporter: Reporter
+    progress: Callable[[], Progress]
+    as_told: Callable[[Verdict], Verdict] = _unchanged
 
     def drive(self, search: Search[C], *, width: int | None = None, until: Callable[[], bool] = lambda: False) -> None:
         """Run candidates, `width` at a time (None: all lanes), until the search is done or `until` says so.
@@ -142,7 +137,7 @@ class Engine(Generic[C]):
         work = _Work(candidate)
         work.preparing = desk.submit(self.prober.prepare, self.probe_of(candidate), cancel=work.cancel)
         if announce:
-            self.watcher.preparing(candidate)
+            self.reporter.report(Asked(self.label_of(candidate)))
         return work
 
     def _answer_twins(self, works: dict[C, _Work[C]], ended: dict[str, Observation]) -> None:
@@ -162,8 +157,8 @@ class Engine(Generic[C]):
             if len(keys) >= at_once or work.running is not None or prepared is None:
                 continue
             if prepared.observation is None and prepared.key not in keys:
+                self.reporter.report(Started(self.label_of(candidate)))
                 work.running = self.lanes.submit(self.prober.execute, prepared, cancel=work.cancel)
-                self.watcher.running(candidate)
                 keys.add(prepared.key)
 
     def _collect(
@@ -196,9 +191,11 @@ class Engine(Generic[C]):
             self._tell(search, candidate, prepared.observation, cached=prepared.cached)
 
     def _tell(self, search: Search[C], candidate: C, observation: Observation, *, cached: bool) -> None:
-        judgement = self.judge(candidate, observation)
-        search.tell(candidate, judgement.verdict)
-        self.watcher.told(candidate, judgement, observation, cached=cached)
+        judgement = self.judge(candidate, observation, cached)
+        search.tell(candidate, self.as_told(judgement.verdict))
+        self.reporter.report(
+            Judged(self.label_of(candidate), judgement, observation, cached=cached, progress=self.progress())
+        )
 
     def _drop(self, works: dict[C, _Work[C]], *, keep: set[C]) -> None:
         """Stop what a verdict has made useless."""

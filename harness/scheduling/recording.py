@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from attrs import define, field
 
-from harness.model import Judgement, Observation, Outcome, Signature, Verdict, capture_signature, judge
+from harness.events import SILENT, Reporter, SignatureCaptured
+from harness.model import Judgement, Observation, Signature
 from harness.model.step import Step
-from harness.scheduling.loop import Watcher
+from harness.probe import Judge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from harness.store import Store
 
 C = TypeVar("C")
@@ -20,52 +19,33 @@ C = TypeVar("C")
 
 @define
 class Record(Generic[C]):
-    """What a search has seen so far, in the order in which it was told; `ran` counts what no store answered."""
+    """What a search has seen so far, in the order in which it was told; `ran` counts what no store answered.
+
+    Where there is no signature yet, the first failure that can be recognised again gives it; `captured_from` says in
+    words which run that is.
+    """
 
     signature: Signature | None
+    captured_from: str = "the first failing run"
+    reporter: Reporter = SILENT
     steps: list[Step] = field(factory=list)
     observations: dict[C, Observation] = field(factory=dict)
     ran: int = 0
 
-    def judged(
-        self, candidate: C, observation: Observation, store: Store, captured: Callable[[Signature], None]
-    ) -> Judgement:
-        """Note an observation and judge it.
-
-        Where there is no signature yet, the first failure that can be recognised again gives it; `captured` is told.
-        """
+    def judge(self, candidate: C, observation: Observation, store: Store) -> Judgement:
+        """Note an observation and judge it."""
         self.observations[candidate] = observation
-        log = store.log(observation) if _needs_log(self.signature, observation) else ""
-        if self.signature is None:
-            self.signature = capture_signature(observation, log)
-            if self.signature is None:
-                if observation.outcome is Outcome.COMPLETED:
-                    return Judgement(Verdict.GOOD, "ran to its end")
-                return Judgement(Verdict.SKIP, observation.detail or observation.outcome.value)
-            captured(self.signature)
-        return judge(observation, self.signature, log)
+        judge = Judge(self.signature, store).or_captured(observation)
+        if self.signature is None and judge.signature is not None:
+            self.signature = judge.signature
+            self.reporter.report(SignatureCaptured(judge.signature, self.captured_from))
+        return judge(observation)
 
-
-class Recorder(Watcher[C]):
-    """Writes steps down before it passes them on. `named` gives a candidate's release and its repetition."""
-
-    def __init__(self, record: Record[C], named: Callable[[C], tuple[str, int]], watcher: Watcher[C]) -> None:
-        self._record = record
-        self._named = named
-        self._watcher = watcher
-
-    def preparing(self, candidate: C) -> None:
-        """Passed on."""
-        self._watcher.preparing(candidate)
-
-    def running(self, candidate: C) -> None:
-        """Passed on."""
-        self._watcher.running(candidate)
-
-    def told(self, candidate: C, judgement: Judgement, observation: Observation, *, cached: bool) -> None:
-        """Written down and passed on."""
-        release, attempt = self._named(candidate)
-        self._record.steps.append(
+    def write_down(
+        self, release: str, judgement: Judgement, observation: Observation, *, cached: bool, attempt: int = 0
+    ) -> None:
+        """Add a step: a release that was judged, in this repetition."""
+        self.steps.append(
             Step(
                 release=release,
                 verdict=judgement.verdict,
@@ -76,11 +56,4 @@ class Recorder(Watcher[C]):
                 attempt=attempt,
             )
         )
-        self._record.ran += not cached and observation.outcome.ran
-        self._watcher.told(candidate, judgement, observation, cached=cached)
-
-
-def _needs_log(signature: Signature | None, observation: Observation) -> bool:
-    if signature is None:
-        return observation.outcome is Outcome.EXITED
-    return signature.output is not None
+        self.ran += not cached and observation.outcome.ran

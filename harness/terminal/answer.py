@@ -12,7 +12,7 @@ from harness.bisect.answer import Answer, Status
 from harness.model import Observation, Outcome, Verdict
 from harness.model.culprit import Culprit
 from harness.terminal.clock import duration
-from harness.terminal.running import STYLE
+from harness.terminal.picture import STYLE
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from harness.terminal.answer import print_observation
+from harness.terminal.picture import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,11 +63,6 @@ def print_absorbed(console: Console, absorbed: Absorbed) -> None:
     new = sum(not taken.known for taken in absorbed.taken)
     told = f"{counted(new, 'observation')} taken, {len(absorbed.taken) - new} known already"
     console.print(Text(f"{told}, {len(absorbed.missing)} missing, {len(absorbed.refused)} refused"))
-
-
-def counted(count: int, noun: str) -> str:
-    """A number with its noun."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def mebibytes(size: int) -> str:

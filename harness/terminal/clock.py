@@ -35,10 +35,6 @@ class Clock:
         self._last = now
         self._begun.pop(candidate, None)
 
-    def left(self, runs: int) -> str:
-        """How long so many runs will take at most, in words."""
-        return f"at most {runs} {'probe' if runs == 1 else 'probes'} left, {self.estimate(runs)}"
-
     def estimate(self, runs: int) -> str:
         """How long so many runs will take, by how often one has ended so far."""
         mean = sum(self._taken) / len(self._taken) if self._taken else _UNKNOWN_RUN_S

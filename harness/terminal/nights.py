@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import define, field
 from rich.text import Text
 
-from harness.matrix.running import CellWatcher
+from harness.events import Asked, Event, Judged, LevelBegan, Note, Progress, SearchBegan, Warned
 from harness.nightly.telling import news_of, one_line
 from harness.terminal.clock import duration
-from harness.terminal.running import PlainView, QuietView
+from harness.terminal.picture import counted
+from harness.terminal.plain import PlainView
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rich.console import Console
 
-    from harness.bisect.investigate import Watcher
-    from harness.matrix import Cell
-    from harness.model import Judgement, Observation
     from harness.nightly.record import Night, Past
-    from harness.search import Grid
 
 _STYLE = {
     "newly broken": "bold red",
@@ -31,51 +25,42 @@ _STYLE = {
 }
 
 
-@define
 class NightView:
-    """Lines about what is run; what the store answers is not worth one. `quiet` shows nothing (`--json`)."""
+    """Lines about what is run; what the store answers is not worth one."""
 
-    console: Console
-    quiet: bool = False
-    cells: CellWatcher = field(init=False)
-    levels: Watcher = field(init=False)
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self._lines = PlainView(console)
+        self._in_cells = False
 
-    def __attrs_post_init__(self) -> None:
-        self.cells = _CellLines(self)
-        self.levels = QuietView() if self.quiet else PlainView(self.console)
+    def report(self, event: Event) -> None:
+        """Print a line, or nothing."""
+        match event:
+            case Note(sentence) | Warned(sentence):
+                self.console.print(Text(sentence), soft_wrap=True)
+            case SearchBegan(progress=Progress(unit="cell")):
+                self._in_cells = True
+            case Asked() if self._in_cells:
+                pass
+            case Judged() if self._in_cells:
+                if not event.cached:
+                    self._judged(event)
+            case SearchBegan() | LevelBegan():
+                self._in_cells = False
+                self._lines.report(event)
+            case _:
+                self._lines.report(event)
 
-    def say(self, sentence: str) -> None:
-        """Print one line."""
-        if not self.quiet:
-            self.console.print(Text(sentence), soft_wrap=True)
-
-
-@define
-class _CellLines(CellWatcher):
-    view: NightView
-    _cells: Sequence[Cell] = ()
-    _search: Grid | None = None
-
-    def begin(self, cells: Sequence[Cell], search: Grid) -> None:
-        self._cells, self._search = cells, search
-
-    def preparing(self, candidate: int) -> None:
-        pass
-
-    def running(self, candidate: int) -> None:
-        self.view.say(f"{self._cells[candidate].name}: running")
-
-    def told(self, candidate: int, judgement: Judgement, observation: Observation, *, cached: bool) -> None:
-        if not cached:
-            left = self._search.remaining() if self._search is not None else 0
-            took = f"{observation.duration_s:.1f} s" if observation.outcome.ran else "not run"
-            name = self._cells[candidate].name
-            self.view.say(f"{name}: {judgement.verdict.value} ({judgement.reason}) [{took}; {_cells(left)} left]")
+    def _judged(self, event: Judged) -> None:
+        took = f"{event.observation.duration_s:.1f} s" if event.observation.outcome.ran else "not run"
+        verdict, left = event.judgement, counted(event.progress.left, "cell")
+        line = f"{event.label}: {verdict.verdict.value} ({verdict.reason}) [{took}; {left} left]"
+        self.console.print(Text(line), soft_wrap=True)
 
 
 def estimate(cells: int, seconds: float | None, gpu_seconds: float | None) -> str:
     """How many cells there are, and how long they take at most by what earlier nights measured."""
-    about = _cells(cells)
+    about = counted(cells, "cell")
     if seconds is None:
         return f"{about}; how long they take is not known yet"
     on_gpu = f", {duration(gpu_seconds)} of it on a GPU" if gpu_seconds else ""
@@ -91,7 +76,3 @@ def print_night(console: Console, night: Night, past: Past, reports: dict[str, s
             console.print(Text(f"  {line}"), soft_wrap=True)
     for title, path in reports.items():
         console.print(Text(f"  report: {path} ({title})"), soft_wrap=True)
-
-
-def _cells(count: int) -> str:
-    return f"{count} {'cell' if count == 1 else 'cells'}"

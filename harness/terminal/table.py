@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.report.matrix.pivot import axis_name, differences, parts, pivot
-from harness.terminal.running import STYLE
+from harness.terminal.picture import STYLE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

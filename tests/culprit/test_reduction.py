@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from attrs import define, field
+from support import Heard
 
 from harness.culprit.reduction import Reduction
 from harness.model import Device, Judgement, Observation, Outcome, Verdict
@@ -39,25 +40,6 @@ class Ruled:
         return Observation("".join(sorted(units)), self.rule(units), "repro", "d", Device.CPU)
 
 
-@define
-class Notes:
-    """Writes down what is tried."""
-
-    tried_: list[tuple[str, Verdict, bool]] = field(factory=list)
-    trying_: list[str] = field(factory=list)
-
-    def level(self, level, sentence):
-        """Not called by a reduction."""
-
-    def trying(self, label):
-        """Write it down."""
-        self.trying_.append(label)
-
-    def tried(self, label, judgement, observation, *, cached, left):
-        """Write it down."""
-        self.tried_.append((label, judgement.verdict, cached))
-
-
 @pytest.fixture
 def reduce():
     """Run a reduction; `flips` says which sets do."""
@@ -75,7 +57,7 @@ def reduce():
             prober=prober or Ruled(rule),
             lanes=pool,
             judge=lambda observation: Judgement(VERDICTS[observation.outcome], "as the rule says"),
-            watcher=notes or Notes(),
+            reporter=notes or Heard(),
             probe_of=lambda units: units,
             label_of=lambda units: "".join(sorted(units)),
             flipped=flipped,
@@ -152,15 +134,15 @@ def test_what_is_known_is_not_run_again(reduce):
     prober = Ruled(lambda units: Outcome.RAISED if "e" in units else Outcome.COMPLETED)
     first = reduce(None, prober=prober)
     assert first.ran_now == len(prober.ran) > 0
-    notes = Notes()
+    notes = Heard()
     second = reduce(None, prober=prober, notes=notes)
     assert (second.units, second.ran_now, second.runs) == ({"e"}, 0, first.runs)
-    assert all(cached for _, _, cached in notes.tried_)
+    assert all(cached for _, _, cached in notes.judged)
 
 
 def test_verdicts_are_told_as_they_were_seen(reduce):
     """A reduction that looks for what undoes a bug must not call the good ones bad."""
-    notes = Notes()
+    notes = Heard()
     reduce(lambda units: "b" in units, flipped=Verdict.GOOD, notes=notes, units=tuple("abc"))
-    assert notes.tried_[:2] == [("a", Verdict.BAD, False), ("b", Verdict.GOOD, False)]
-    assert notes.trying_[:2] == ["a", "b"]
+    assert notes.judged[:2] == [("a", Verdict.BAD, False), ("b", Verdict.GOOD, False)]
+    assert notes.started[:2] == ["a", "b"]

@@ -7,6 +7,7 @@ from support import MESSAGE, SIGNED, repro_text
 
 from harness.bisect.answering import answer_of
 from harness.culprit.release_search import ReleaseSearch
+from harness.events import SILENT
 from harness.history import HistoryStatus, Scanning, make_history_plan
 from harness.history.answer import RowState
 from harness.model import Device, Verdict
@@ -14,7 +15,6 @@ from harness.model.repro import parse_repro
 from harness.planning.plan import make_plan
 from harness.request.question import Question
 from harness.scheduling.lanes import LocalLanes
-from harness.terminal import QuietView
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def scan(parts, interpreter, lanes):
             interpreter=interpreter,
             device=Device.CPU,
         )
-        return Scanning(made, parts.prober, lanes, QuietView()).run()
+        return Scanning(made, parts.prober, lanes, SILENT).run()
 
     return scanned
 
@@ -71,7 +71,7 @@ def test_what_a_bisection_has_run_is_told_first_though_it_held_other_companions(
     question = Question("brittle", repro, good="1.1", bad="1.8")
     plan = make_plan(question, index=parts.index, interpreter=interpreter, device=Device.CPU)
     lane = LocalLanes(1)  # on two, a run that became useless may end all the same, and be kept
-    bisected = answer_of(ReleaseSearch(plan, parts.prober, lane, QuietView()).run())
+    bisected = answer_of(ReleaseSearch(plan, parts.prober, lane, SILENT).run())
     lane.close()
     assert bisected.first_bad == "1.6"
     history = scan("brittle", max_gap=6)

@@ -6,45 +6,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from attrs import define, field
-from support import SIGNED, repro_text
+from support import SIGNED, Heard, repro_text
 
 from harness.errors import BadRepro, UserMistake
 from harness.matrix import Cell
-from harness.matrix.running import Bench, Cells, CellWatcher, era_of
+from harness.matrix.running import Bench, Cells, era_of
 from harness.model import Verdict
 from harness.scheduling.lanes import LocalLanes
 from harness.scheduling.probers import Probers
 
 
-@define
-class Notes(CellWatcher):
-    """Writes down what it is told."""
-
-    cells: tuple[Cell, ...] = ()
-    told_: list[tuple[int, Verdict, bool]] = field(factory=list)
-    running_: list[int] = field(factory=list)
-
-    def begin(self, cells, search):
-        """Write it down."""
-        self.cells = tuple(cells)
-
-    def preparing(self, candidate):
-        """Not of interest."""
-
-    def running(self, candidate):
-        """Write it down."""
-        self.running_.append(candidate)
-
-    def told(self, candidate, judgement, observation, *, cached):
-        """Write it down."""
-        self.told_.append((candidate, judgement.verdict, cached))
-
-
 @pytest.fixture
 def run(parts, interpreter, tmp_path):
     """Run cells of a repro, signed or not, that takes the step of `brittle` or another project."""
-    notes = Notes()
+    notes = Heard()
 
     def start(*requirements: str, signed: bool = True, project: str = "brittle", lanes: int = 1, **more):
         path = tmp_path / f"{project}_step.py"
@@ -54,7 +29,7 @@ def run(parts, interpreter, tmp_path):
         try:
             bench = Bench(parts.index, {None: interpreter})
             prober = Probers({interpreter.version: parts.prober})
-            return Cells(cells, bench, prober, pool, notes, parts.store.log).run()
+            return Cells(cells, bench, prober, pool, notes, parts.store).run()
         finally:
             pool.close()
 
@@ -71,7 +46,7 @@ def test_each_cell_has_its_verdict_with_its_reason(run):
     assert words(runs) == "gbs"
     assert "the step is broken" in runs[1].judgement.reason
     assert "9.9" in runs[2].judgement.reason
-    assert [cached for _, _, cached in run.notes.told_] == [False, False, False]
+    assert [cached for _, _, cached in run.notes.judged] == [False, False, False]
 
 
 @pytest.mark.parametrize("lanes", [1, 2])
@@ -80,7 +55,7 @@ def test_cells_with_the_same_lock_run_once(run, lanes):
     assert words(runs) == "ggb"
     assert runs[0].observation == runs[1].observation
     assert sorted(run.cached for run in runs) == [False, False, True]
-    assert len(run.notes.running_) == 2
+    assert len(run.notes.started) == 2
 
 
 def test_what_the_store_has_is_not_run_again(run):
@@ -132,11 +107,11 @@ def test_a_pinned_pre_release_may_be_taken(parts, interpreter, tmp_path):
 def test_a_mistake_in_one_cell_is_told_before_anything_runs(parts, interpreter, tmp_path):
     path = tmp_path / "step.py"
     path.write_text(repro_text("brittle"), encoding="utf-8")
-    notes, pool = Notes(), LocalLanes(1)
+    notes, pool = Heard(), LocalLanes(1)
     cells = (Cell("a", str(path)), Cell("b", str(Path("no_such_repro"))))
     bench, prober = Bench(parts.index, {None: interpreter}), Probers({interpreter.version: parts.prober})
     with pytest.raises(BadRepro, match="no_such_repro"):
-        Cells(cells, bench, prober, pool, notes, parts.store.log).run()
+        Cells(cells, bench, prober, pool, notes, parts.store).run()
     pool.close()
-    assert notes.told_ == []
+    assert notes.judged == []
     assert list(parts.store.observations()) == []

@@ -25,9 +25,7 @@ def cells(tmp_path):
 
 def test_what_the_store_knows_is_found_without_a_run(parts, bench, cells):
     def known():
-        return [
-            (run.cell.name, run.judgement.verdict) for run in known_runs(cells, bench, parts.prober, parts.store.log)
-        ]
+        return [(run.cell.name, run.judgement.verdict) for run in known_runs(cells, bench, parts.prober, parts.store)]
 
     assert known() == []
     for cell in cells[1:]:
@@ -39,7 +37,7 @@ def test_what_the_store_knows_is_found_without_a_run(parts, bench, cells):
 
 def test_each_cell_has_a_word_and_a_reason(parts, bench, cells):
     parts.prober.execute(parts.prober.prepare(bench.probe(cells[1])))
-    runs = known_runs(cells, bench, parts.prober, parts.store.log)
+    runs = known_runs(cells, bench, parts.prober, parts.store)
     stood = standings(cells, runs, {"9.9": "no Python 3.3 here"})
     assert [standing.word for standing in stood] == ["not run", "bad", "skip"]
     assert [standing.verdict for standing in stood] == [None, Verdict.BAD, Verdict.SKIP]

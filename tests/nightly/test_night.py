@@ -8,19 +8,20 @@ from pathlib import Path
 import pytest
 from attrs import define, field
 from night_cells import FIRST, SECOND, THIRD
-from simulation import BROKEN
+from simulation import BROKEN, MESSAGE, REPRO
 from support import make_parts
 
 from harness.environment import PipSettings
+from harness.events import Judged, LevelBegan, Note, SearchBegan, Started
 from harness.matrix import Cell
-from harness.matrix.running import Bench, CellWatcher
+from harness.matrix.running import Bench
+from harness.model import Verdict
 from harness.nightly.budget import Budget
 from harness.nightly.night import Nightly
 from harness.nightly.record import Past, Standing
 from harness.nightly.triage import Settling
 from harness.scheduling.lanes import LocalLanes
 from harness.scheduling.probers import Probers
-from harness.terminal import QuietView
 
 
 @define
@@ -37,47 +38,26 @@ class Clock:
 
 
 @define
-class Diary(CellWatcher, QuietView):
-    """Writes down what happens in which order, and lets the time pass. It watches cells and levels alike."""
+class Diary:
+    """Writes down what happens in which order, and lets the time pass."""
 
     clock: Clock
     lines: list[str] = field(factory=list)
-    judged: tuple[Cell, ...] = ()
+    in_cells: bool = False
 
-    @property
-    def cells(self):
-        """Itself."""
-        return self
-
-    @property
-    def levels(self):
-        """One that only lets the time pass."""
-        return Trying(self)
-
-    def say(self, sentence):
+    def report(self, event):
         """Write it down."""
-        self.lines.append(sentence.partition(":")[0])
-
-    def begin(self, cells, search):
-        """Note them."""
-        self.judged = cells
-
-    def told(self, candidate, judgement, observation, *, cached):
-        """A cell was judged."""
-        self.lines.append(f"{self.judged[candidate].name} {judgement.verdict.value}")
-        self.clock.now += self.clock.a_cell
-
-
-@define
-class Trying(QuietView):
-    """Counts what is tried."""
-
-    diary: Diary
-
-    def trying(self, label):
-        """Time passes."""
-        self.diary.lines.append("tried")
-        self.diary.clock.now += self.diary.clock.a_try
+        match event:
+            case Note(sentence):
+                self.lines.append(sentence.partition(":")[0])
+            case SearchBegan() | LevelBegan():
+                self.in_cells = isinstance(event, SearchBegan) and event.progress.unit == "cell"
+            case Judged() if self.in_cells:
+                self.lines.append(f"{event.label} {event.judgement.verdict.value}")
+                self.clock.now += self.clock.a_cell
+            case Started() if not self.in_cells:
+                self.lines.append("tried")
+                self.clock.now += self.clock.a_try
 
 
 @define
@@ -119,7 +99,7 @@ def night(nights, tmp_path, uv_cache, interpreter):
             lanes=pool,
             reports=shelf,
             budget=Budget(clock, minutes),
-            watcher=diary,
+            reporter=diary,
         )
         bench = Bench(parts.index, {None: interpreter}, as_of=datetime.fromisoformat(start))
         ended = Nightly("small", start, cells, past, bench, settling).run()
@@ -171,6 +151,19 @@ def test_a_search_that_runs_out_of_time_goes_on_in_the_next_night(night, nights)
     assert standings(resumed) == [Standing.BROKEN, Standing.BROKEN]
     (kept,) = night.shelf.kept.values()
     assert kept.answer.sentence.startswith("helper 1.1 broke it: 1.0 is good, 1.1 is bad.")
+
+
+def test_a_bug_that_is_known_by_what_it_prints_is_bad_in_every_step(night, nights):
+    """The runs that a report lists are judged with what they printed."""
+    repro = REPRO.format(message=MESSAGE).replace('exception = "RuntimeError"\n# message', "output")
+    (Path.cwd() / "repros" / "step.py").write_text(repro, encoding="utf-8")
+    night(FIRST, Clock(), 1)
+    nights.helper("1.1", "2024-02-01", BROKEN)
+    assert standings(night(SECOND, Clock(), 1)) == [Standing.BROKEN]
+    (kept,) = night.shelf.kept.values()
+    assert kept.answer.signature.output == MESSAGE
+    verdicts = {(step.release, step.verdict) for step in kept.answer.steps}
+    assert verdicts == {("1.0", Verdict.GOOD), ("1.1", Verdict.BAD)}
 
 
 def test_what_was_left_comes_first_in_the_next_night(night):

@@ -7,7 +7,8 @@ import sys
 import threading
 
 import pytest
-from attrs import define, evolve, field
+from attrs import define, evolve, field, frozen
+from support import Heard
 
 from harness.run.devices import Gpu
 from harness.run.lease import GpuPool, NoGpu
@@ -36,35 +37,46 @@ class Time:
             self.events.pop(at)()
 
 
+@frozen
+class Cancels:
+    """A reporter that calls a wait off at its first note."""
+
+    cancel: threading.Event
+
+    def report(self, event):
+        """Call it off."""
+        self.cancel.set()
+
+
 @pytest.fixture
 def pool_of(tmp_path):
-    """A pool with listings that are made up, and what it told."""
+    """A pool with listings that are made up, and what it reports."""
 
     def make(*listings, wait_s=600.0, time=None, gpus=None):
         time = time or Time()
-        told, left = [], list(listings)
+        heard, left = Heard(), list(listings)
         find = lambda: left.pop(0) if len(left) > 1 else left[0]  # noqa: E731
-        return GpuPool(gpus or listings[0], tmp_path, wait_s, told.append, find, time.clock, time.pause), told, time
+        return GpuPool(gpus or listings[0], tmp_path, wait_s, heard, find, time.clock, time.pause), heard, time
 
     return make
 
 
 def test_the_gpu_with_most_memory_free_is_leased_first(pool_of):
-    pool, told, time = pool_of((evolve(T4, free=2 * GIB), TWIN))
+    pool, heard, time = pool_of((evolve(T4, free=2 * GIB), TWIN))
     with pool.lease(GIB) as gpu:
         assert gpu == TWIN
-    assert (told, time.now) == ([], 0.0)
+    assert (heard.events, time.now) == ([], 0.0)
 
 
 def test_each_gpu_takes_one_probe_at_a_time(pool_of):
-    pool, told, time = pool_of((T4, TWIN))
+    pool, heard, time = pool_of((T4, TWIN))
     with pool.lease(GIB) as first, pool.lease(GIB) as second:
         assert {first, second} == {T4, TWIN}
         called_off = threading.Event()
         time.events[4.0] = called_off.set
         with pytest.raises(Cancelled), pool.lease(GIB, called_off):
             pass
-    assert told == ["waiting until another probe has ended: each of the 2 GPUs takes one at a time"]
+    assert heard.notes == ["waiting until another probe has ended: each of the 2 GPUs takes one at a time"]
     with pool.lease(GIB) as again:
         assert again == T4
 
@@ -99,11 +111,11 @@ def test_another_process_that_dies_gives_its_gpu_back(pool_of, tmp_path):
 
 def test_memory_that_comes_free_in_time_is_waited_for(pool_of):
     full = (evolve(T4, free=GIB),)
-    pool, told, time = pool_of(full, full, (T4,))
+    pool, heard, time = pool_of(full, full, (T4,))
     with pool.lease(4 * GIB) as gpu:
         assert gpu == T4
     assert time.now == 4.0
-    assert told == [
+    assert heard.notes == [
         "waiting for memory, at most 10 min (--gpu-wait changes it): "
         "GPU 0 (NVIDIA T4) had 1.0 GiB of the 4.0 GiB needed free"
     ]
@@ -135,10 +147,10 @@ def test_the_wait_for_memory_ends_at_its_limit_and_says_what_was_missing(pool_of
 
 
 def test_what_no_gpu_can_ever_have_is_not_waited_for(pool_of):
-    pool, told, time = pool_of((T4, TWIN))
+    pool, heard, time = pool_of((T4, TWIN))
     with pool.lease(40 * GIB) as nothing:
         assert nothing == NoGpu("GPU 0 (NVIDIA T4) has 15 GiB of memory in all, 40 GiB are needed")
-    assert (told, time.now) == ([], 0.0)
+    assert (heard.events, time.now) == ([], 0.0)
 
 
 def test_a_gpu_that_tells_no_memory_and_one_that_is_not_of_the_pool(pool_of):
@@ -154,7 +166,7 @@ def test_a_wait_that_is_called_off_ends_at_once_and_holds_nothing(pool_of):
     pool, _, _ = pool_of((T4,))
     with pytest.raises(Cancelled), pool.lease(GIB, cancel):
         pass
-    pool = GpuPool((T4,), pool.locks, find=lambda: (evolve(T4, free=0),), tell=lambda words: cancel.set())
+    pool = GpuPool((T4,), pool.locks, find=lambda: (evolve(T4, free=0),), reporter=Cancels(cancel))
     cancel.clear()
     with pytest.raises(Cancelled), pool.lease(GIB, cancel):
         pass

@@ -7,8 +7,10 @@ from concurrent.futures import Future
 
 import pytest
 from attrs import define, field
+from support import Heard
 
 from harness.errors import HarnessFault, Interrupted, NoNetwork
+from harness.events import SILENT, Progress
 from harness.model import Device, Judgement, Observation, Outcome, Verdict
 from harness.probe import Prepared
 from harness.run.process import Cancelled
@@ -69,27 +71,6 @@ class FakeProber:
         return observation(prepared.probe, self.letters[position])
 
 
-@define
-class Notes:
-    """A watcher that writes down what it is told."""
-
-    preparing_: list[Trial] = field(factory=list)
-    running_: list[Trial] = field(factory=list)
-    told_: list[tuple[int, Verdict, bool]] = field(factory=list)
-
-    def preparing(self, candidate):
-        """Write it down."""
-        self.preparing_.append(candidate)
-
-    def running(self, candidate):
-        """Write it down."""
-        self.running_.append(candidate)
-
-    def told(self, candidate, judgement, observation, *, cached):
-        """Write it down."""
-        self.told_.append((candidate.position, judgement.verdict, cached))
-
-
 def drive(prober, search, *, lanes=1, notes=None, judge=None, **more):
     pool = LocalLanes(lanes)
     try:
@@ -97,8 +78,10 @@ def drive(prober, search, *, lanes=1, notes=None, judge=None, **more):
             prober,
             pool,
             lambda trial: trial,
-            judge or (lambda trial, seen: Judgement(VERDICTS[seen.outcome], "")),
-            notes or Notes(),
+            lambda trial: str(trial.position),
+            judge or (lambda trial, seen, cached: Judgement(VERDICTS[seen.outcome], "")),
+            notes or SILENT,
+            lambda: Progress(search.states, search.remaining()),
         )
         engine.drive(search, **more)
     finally:
@@ -109,26 +92,26 @@ def drive(prober, search, *, lanes=1, notes=None, judge=None, **more):
 @pytest.mark.parametrize("letters", ["GB", "GGGGGBBB", "GBBBBBBB", "GGGGGGGB", "GGGUGBBB", "UGGGBBBU"])
 def test_the_answer_does_not_depend_on_lanes(letters, lanes):
     search = Bisection(len(letters), good=0, bad=len(letters) - 1)
-    notes = Notes()
+    notes = Heard()
     drive(FakeProber(letters), search, lanes=lanes, notes=notes)
     assert search.result.first_bad == letters.index("B")
-    positions = [position for position, _, _ in notes.told_]
+    positions = [int(label) for label, _, _ in notes.judged]
     assert len(positions) == len(set(positions))
 
 
 def test_what_can_not_be_resolved_is_told_without_a_run():
-    prober, notes = FakeProber("GGGUGBBB"), Notes()
+    prober, notes = FakeProber("GGGUGBBB"), Heard()
     drive(prober, Bisection(8, good=0, bad=7), notes=notes)
-    assert (3, Verdict.SKIP, False) in notes.told_
+    assert ("3", Verdict.SKIP, False) in notes.judged
     assert 3 not in prober.executed
-    assert all(trial.position != 3 for trial in notes.running_)
+    assert "3" not in notes.started
 
 
 def test_what_the_store_knows_is_told_and_not_run():
-    prober, notes = FakeProber("GGGGBBBB", known=frozenset(range(8))), Notes()
+    prober, notes = FakeProber("GGGGBBBB", known=frozenset(range(8))), Heard()
     drive(prober, Bisection(8, good=0, bad=7), notes=notes)
     assert prober.executed == []
-    assert all(cached for _, _, cached in notes.told_)
+    assert all(cached for _, _, cached in notes.judged)
 
 
 def test_what_is_foreseen_is_prepared_while_a_lane_runs():
@@ -185,12 +168,12 @@ class TrialGrid(Grid):
 @pytest.mark.parametrize("lanes", [1, 2, 4])
 def test_of_those_with_the_same_key_one_runs_and_answers_for_all(lanes):
     twins = {0: "same", 1: "same", 3: "same", 4: "other", 5: "other"}
-    prober, notes = FakeProber("BBGBGGG", keys=twins), Notes()
+    prober, notes = FakeProber("BBGBGGG", keys=twins), Heard()
     search = TrialGrid(7)
     drive(prober, search, lanes=lanes, notes=notes)
     assert len(prober.executed) == len(set(prober.executed)) == 4
     assert [verdict.value[0] for verdict in search.result.values()] == list("bbgbggg")
-    assert sorted(position for position, _, cached in notes.told_ if cached) == sorted(
+    assert sorted(int(label) for label, _, cached in notes.judged if cached) == sorted(
         {0, 1, 3, 4, 5} - set(prober.executed)
     )
 
@@ -238,7 +221,7 @@ def test_an_error_of_a_run_ends_the_loop():
 def test_ctrl_c_is_an_interruption_that_calls_off_what_runs():
     prober = FakeProber("GGGB", stuck=frozenset({2}))
 
-    def judge(trial, seen):
+    def judge(trial, seen, cached):
         if trial.position == 0:
             raise KeyboardInterrupt
         return Judgement(VERDICTS[seen.outcome], "")
@@ -249,9 +232,9 @@ def test_ctrl_c_is_an_interruption_that_calls_off_what_runs():
 
 
 def test_it_stops_where_it_is_told_to():
-    search, notes = Bisection(8, good=0, bad=7), Notes()
-    drive(FakeProber("GGGGBBBB"), search, notes=notes, width=1, until=lambda: len(notes.told_) >= 1)
-    assert [position for position, _, _ in notes.told_] == [7]
+    search, notes = Bisection(8, good=0, bad=7), Heard()
+    drive(FakeProber("GGGGBBBB"), search, notes=notes, width=1, until=lambda: len(notes.judged) >= 1)
+    assert [int(label) for label, _, _ in notes.judged] == [7]
     assert not search.done
 
 

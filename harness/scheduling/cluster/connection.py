@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import define, field
 
 from harness.errors import HarnessFault, NoWorkers, UserMistake
+from harness.events import Reporter, Warned
 from harness.model import Device
 from harness.run.process import Cancelled
 from harness.scheduling.cluster.members import GPU, Kind, Member, code_digest, introduce, left_out_because
@@ -40,17 +41,17 @@ _GO_ON = "the same command goes on where it stopped"
 
 @define
 class Connection:
-    """An open connection. `tell` is given one sentence for each worker that is left out, once."""
+    """An open connection. `reporter` is warned of each worker that is left out, once."""
 
     client: Client
     address: str
-    tell: Callable[[str], None]
+    reporter: Reporter
     _known: dict[tuple[str, Kind], Member | None] = field(factory=dict, init=False)
     _told: set[str] = field(factory=set, init=False)
     _asking: threading.Lock = field(factory=threading.Lock, init=False)
 
     @classmethod
-    def open(cls, address: str, tell: Callable[[str], None]) -> Connection:
+    def open(cls, address: str, reporter: Reporter) -> Connection:
         """Connect to a scheduler such as "tcp://192.0.2.1:8786".
 
         Raises `NoWorkers` where it can't be reached, `UserMistake` where Dask is not installed.
@@ -76,7 +77,7 @@ class Connection:
                 f"the scheduler at {address} can't be reached" + (f": {why}" if why else ""),
                 hint="start one with 'dask scheduler', and give its address: --scheduler tcp://HOST:8786",
             ) from error
-        connection = cls(client, address, tell)
+        connection = cls(client, address, reporter)
         connection._check_scheduler()
         return connection
 
@@ -94,16 +95,16 @@ class Connection:
                 introduced = isinstance(member, Member)
                 why = left_out_because(member, kind) if introduced else _not_introduced(member)
                 if why is not None:
-                    self.tell_once(f"worker {address} is left out: {why}")
+                    self.warn_once(f"worker {address} is left out: {why}")
                 self._known[address, kind] = member if why is None else None
             found = ((address, self._known.get((address, kind))) for address in addresses)
             return {address: member for address, member in found if member is not None}
 
-    def tell_once(self, sentence: str) -> None:
-        """Tell something that is found again and again."""
+    def warn_once(self, sentence: str) -> None:
+        """Warn of something that is found again and again."""
         if sentence not in self._told:
             self._told.add(sentence)
-            self.tell(sentence)
+            self.reporter.report(Warned(sentence))
 
     def run(
         self, order: Order, may_run: Callable[[], dict[str, Member]], *, cancel: threading.Event | None = None

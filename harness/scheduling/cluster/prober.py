@@ -142,5 +142,5 @@ class ClusterProber:
             if why is None:
                 fit[address] = member
             else:
-                self.connection.tell_once(f"worker {address} runs nothing on a GPU: {why}")
+                self.connection.warn_once(f"worker {address} runs nothing on a GPU: {why}")
         return fit

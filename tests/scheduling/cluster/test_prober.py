@@ -35,7 +35,7 @@ class FakeConnection:
         """All of them."""
         return self.workers
 
-    def tell_once(self, sentence):
+    def warn_once(self, sentence):
         """Write it down."""
         self.told.add(sentence)
 

@@ -1,0 +1,34 @@
+"""How a search over releases is announced: what is searched, where, and what was chosen for the user."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.events import SearchBegan
+
+if TYPE_CHECKING:
+    from harness.events import Progress
+    from harness.planning.plan import Plan
+
+_SHOWN = 4
+
+
+def search_began(plan: Plan, looking_for: str, progress: Progress, *, disk: str = "") -> SearchBegan:
+    """The event of a search over a plan's releases; `disk` says what its first environment takes, where known."""
+    first, last = plan.releases[0].version, plan.releases[-1].version
+    headline = (
+        f"looking for {looking_for}: {plan.subject} {first} to {last}, {len(plan.releases)} releases, "
+        f"Python {plan.interpreter.version}, {plan.device.value}"
+    )
+    details = list(plan.choices)
+    if disk:
+        details.append(f"disk, for the first environment: {disk} (--max-disk limits the harness's own cache)")
+    if plan.repro.signature is not None:
+        details.append(f"the bug is recognised by: {plan.repro.signature}")
+    by_reason: dict[str, list[str]] = {}
+    for row in plan.left_out:
+        by_reason.setdefault(row.reason, []).append(row.release)
+    for reason, releases in by_reason.items():
+        more = f" and {len(releases) - _SHOWN} more" if len(releases) > _SHOWN else ""
+        details.append(f"left out: {', '.join(releases[:_SHOWN])}{more} ({reason})")
+    return SearchBegan(headline, tuple(details), progress)

@@ -1,0 +1,58 @@
+"""The judge reads what a run printed where the signature asks for it, and nowhere else."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from harness.model import Device, Observation, Outcome, Signature, Verdict
+from harness.probe import Judge
+from harness.store import Store
+
+
+@pytest.fixture
+def seen(tmp_path):
+    """An observation whose log is in the store, and that store."""
+    store = Store(tmp_path)
+
+    def make(outcome: Outcome, printed: str = "", **more) -> tuple[Observation, Store]:
+        path = store.log_path("ab")
+        path.write_bytes(gzip.compress(printed.encode()))
+        log = path.relative_to(tmp_path).as_posix()
+        return Observation("ab", outcome, "step", "d", Device.CPU, log=log, **more), store
+
+    return make
+
+
+def test_a_signature_of_the_output_is_matched_with_the_log(seen):
+    run, store = seen(Outcome.COMPLETED, "step 3: loss is nan")
+    assert Judge(Signature(output="loss is nan"), store)(run).verdict is Verdict.BAD
+    assert Judge(Signature(output="out of memory"), store)(run).verdict is Verdict.GOOD
+
+
+def test_no_other_signature_needs_the_log(seen):
+    run, _ = seen(Outcome.COMPLETED)
+    assert Judge(Signature(exception="ValueError"), None)(run).verdict is Verdict.GOOD
+
+
+def test_without_a_signature_nothing_is_bad(seen):
+    judge = Judge(None, None)
+    assert judge(seen(Outcome.COMPLETED)[0]).verdict is Verdict.GOOD
+    assert judge(seen(Outcome.EXITED, detail="exit code 1")[0]).verdict is Verdict.SKIP
+
+
+def test_a_failed_command_gives_a_signature_by_what_it_printed(seen):
+    run, store = seen(Outcome.EXITED, "ValueError: no 3 of them\n", exit_code=1)
+    judge = Judge(None, store).or_captured(run)
+    assert judge.signature.exit_code == 1
+    assert judge(run).verdict is Verdict.BAD
+    other, _ = seen(Outcome.EXITED, "KeyError: 3\n", exit_code=1)
+    assert judge(other).verdict is Verdict.SKIP
+
+
+def test_what_did_not_fail_gives_no_signature(seen):
+    run, store = seen(Outcome.COMPLETED)
+    given = Judge(Signature(hang=True), store)
+    assert Judge(None, store).or_captured(run).signature is None
+    assert given.or_captured(run) is given
