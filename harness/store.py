@@ -7,10 +7,8 @@ question asked again is answered from here.
 from __future__ import annotations
 
 import contextlib
-import gzip
 import hashlib
 import json
-import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +21,7 @@ from harness.environment.passing import is_lasting
 from harness.environment.uv import is_out_of_space
 from harness.errors import NoSpace
 from harness.model import Device, Lock, Observation, Outcome, Repro
+from harness.run.logs import read_log
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -129,14 +128,10 @@ class Store:
         return path
 
     def log(self, observation: Observation) -> str:
-        """All that a run printed; empty if it was not kept."""
+        """All that was kept of what a run printed; of a damaged log as much as can be read."""
         if not observation.log:
             return ""
-        try:
-            with gzip.open(self.root / observation.log, "rt", encoding="utf-8", errors="replace") as file:
-                return file.read()
-        except (OSError, EOFError, zlib.error):
-            return ""
+        return read_log(self.root / observation.log)
 
     def write(self, name: str, text: str) -> Path:
         """Write a text file of this folder (`name`: its relative path), whole or not at all. Raises `NoSpace`."""

@@ -102,7 +102,7 @@ def test_a_log_is_read_if_it_is_there(tmp_path):
     path.write_bytes(gzip.compress(b"one\ntwo\n"))
     assert store.log(FULL) == "one\ntwo\n"
     path.write_bytes(gzip.compress(b"one\ntwo\n")[:12])
-    assert store.log(FULL) == ""
+    assert "one\ntwo\n".startswith(store.log(FULL))
     path.unlink()
     assert store.log(FULL) == ""
     assert store.log(evolve(FULL, log="")) == ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import shutil
@@ -16,9 +15,9 @@ from harness.errors import HarnessFault, NoSpace, UserMistake
 from harness.model import Lock, Observation, Pin, normalized_name
 from harness.probe import Judge, observation_of, probe_key, question_of
 from harness.run.devices import parse_gpus, unavailable, visible
+from harness.run.logs import read_tail
 from harness.run.process import Limits, ended_from
 from harness.run.result import LeftBehind, Ran, result_of
-from harness.run.runner import tail_of
 from harness.store import StoredResolution
 
 if TYPE_CHECKING:
@@ -173,8 +172,7 @@ def _take(back: _Back, store: Store) -> Taken:
 
 def _ran(back: _Back) -> Ran:
     limits = Limits(back.order.wall_s, back.record["memory"])
-    with gzip.open(back.folder / "log.gz") as log:
-        tail = tail_of(log)
+    tail = read_tail(back.folder / "log.gz")
     left = LeftBehind(ended_from(back.record["ended"]), tail, back.folder / "report.json", back.folder / "metrics.json")
     return result_of(left, device=back.order.device, limits=limits)
 

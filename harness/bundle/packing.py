@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _RUN = Path(__file__).parent.parent / "run"
 _SCRIPT = Path(__file__).parent / "running" / "run.py"
-_TOOLS = ("guard.py", "launch.py", "sandbox.py")
+CARRIED_TOOLS = ("guard.py", "bounded_log.py", "process_tree.py", "staged.py", "launch.py", "sandbox.py")
 _UNFINISHED = ".packing"
 _README = """\
 This folder holds {count} of {repro} for Python {minor} on {platform}, with all that they need but that Python.
@@ -173,7 +173,7 @@ class Packer:
             left.unlink()  # of a probe that could not be packed, or of a packing that was interrupted
         tools = output / "harness-run"
         tools.mkdir(exist_ok=True)
-        for name in _TOOLS:
+        for name in CARRIED_TOOLS:
             shutil.copy(_RUN / name, tools / name)
         _copy_python(_RUN / "inside", tools / "inside")
         _copy_python(_pip(), output / "installer" / "pip")

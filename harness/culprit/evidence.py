@@ -23,7 +23,7 @@ _RAN, _CALLED, _NEVER_CALLED, _AT_IMPORT, _UNKNOWN = 12.0, 3.0, 0.4, 2.0, 3.0
 _PARTED, _PARTED_LATER = 40.0, 6.0
 _RAISED_HERE, _IN_TRACEBACK = 20.0, 8.0
 _NAMED = 6.0
-_APART = "\x1f"
+_APART = "\u241f"
 
 Function = tuple[str, str]  # file and qualified name
 

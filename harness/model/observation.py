@@ -21,9 +21,11 @@ class Outcome(enum.StrEnum):
     RAISED = "raised"
     EXITED = "exited"  # ended by itself with a non-zero exit code and no exception
     DECLINED = "declined"  # exit code 125: the repro itself says that it can't tell
+    NO_REPORT = "no-report"  # a script that ended with exit code 0, or was lost sight of, without reaching its end
     CRASHED = "crashed"  # killed by a signal of its own making
     TIMED_OUT = "timed-out"
     OUT_OF_MEMORY = "out-of-memory"
+    TOO_MUCH_OUTPUT = "too-much-output"
     UNRESOLVABLE = "unresolvable"
     UNINSTALLABLE = "uninstallable"
     NO_DEVICE = "no-device"

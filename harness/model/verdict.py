@@ -39,6 +39,7 @@ _NEVER_JUDGED = frozenset(
         Outcome.EMULATION_GAP,
         Outcome.DECLINED,
         Outcome.OUT_OF_MEMORY,
+        Outcome.NO_REPORT,
     }
 )
 

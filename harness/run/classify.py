@@ -8,32 +8,20 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from harness.model import Device, Outcome
+from harness.model.text import one_line
 from harness.run.process import EndReason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from harness.model import RaisedException
+    from harness.run.child_report import ChildReport
     from harness.run.process import Ended, Limits
 
 _DECLINED = 125
+_WIDTH = 300
 _NOT_FOUND = 127
 _KILLED_IN_SHELL = 128 + 9  # how a shell passes on that SIGKILL ended its command
-
-
-@frozen
-class Report:
-    """What the child driver says of the end of the script.
-
-    `end` is "completed", "exit" or "raised"; `stage` is "emulation" while the stand-in for CUDA is being
-    set up, then "script"; `chain` has type and message of each exception that this one came out of.
-    """
-
-    end: str
-    stage: str = "script"
-    message: str = ""
-    exception: RaisedException | None = None
-    chain: tuple[tuple[str, str], ...] = ()
 
 
 @frozen
@@ -87,7 +75,13 @@ _ERROR_LINE = re.compile(r"^.*(?:Error\b|Exception\b|terminate called|what\(\):)
 
 
 def classify(
-    ended: Ended, report: Report | None, *, device: Device, limits: Limits, printed: str = ""
+    ended: Ended,
+    report: ChildReport | None,
+    *,
+    device: Device,
+    limits: Limits,
+    printed: str = "",
+    is_command: bool = False,
 ) -> tuple[Outcome, str]:
     """The outcome of a run and one sentence on it.
 
@@ -96,17 +90,11 @@ def classify(
     """
     if report is not None and report.end == "raised":
         return _raised(report, device)
-    ran_to_its_end = report is not None and report.end == "completed"
-    if ended.reason is EndReason.TIMEOUT:
-        if ran_to_its_end:
-            return Outcome.TIMED_OUT, f"the script ended, its process did not within {limits.wall_s:g} s"
-        return Outcome.TIMED_OUT, f"no end within {limits.wall_s:g} s"
-    if ended.reason is EndReason.MEMORY:
-        return Outcome.OUT_OF_MEMORY, f"used more than {_size(limits.bytes)} of memory"
-    if ended.oom_killed and (ended.signal == "SIGKILL" or ended.returncode == _KILLED_IN_SHELL):
-        return Outcome.OUT_OF_MEMORY, "killed by the system for want of memory"
+    stopped = _stopped(ended, report, limits)
+    if stopped is not None:
+        return stopped
     if ended.returncode == 0:
-        return Outcome.COMPLETED, "ran to its end"
+        return (Outcome.COMPLETED, "ran to its end") if is_command else _last_word(report)
     if ended.returncode == _DECLINED:
         return Outcome.DECLINED, f"exit code {_DECLINED}: the repro says that it can't tell"
     if report is None:
@@ -114,10 +102,42 @@ def classify(
         if found is not None:
             return found
     if ended.signal is not None:
-        late = " after the script had ended" if ran_to_its_end else ""
+        late = " after the script had ended" if report is not None and report.end == "completed" else ""
         return Outcome.CRASHED, f"killed by {ended.signal}{late}"
-    message = _one_line(report.message) if report is not None else ""
+    message = one_line(report.message, _WIDTH) if report is not None else ""
     return Outcome.EXITED, f"exit code {ended.returncode}" + (f": {message}" if message else "")
+
+
+def _stopped(ended: Ended, report: ChildReport | None, limits: Limits) -> tuple[Outcome, str] | None:
+    """A run that did not come to an end of its own."""
+    match ended.reason:
+        case EndReason.TIMEOUT:
+            if report is not None and report.end == "completed":
+                return Outcome.TIMED_OUT, f"the script ended, its process did not within {limits.wall_s:g} s"
+            return Outcome.TIMED_OUT, f"no end within {limits.wall_s:g} s"
+        case EndReason.MEMORY:
+            return Outcome.OUT_OF_MEMORY, f"used more than {_size(limits.bytes)} of memory"
+        case EndReason.OUTPUT:
+            return Outcome.TOO_MUCH_OUTPUT, f"printed more than {_size(limits.output)}"
+        case EndReason.LOST:
+            return Outcome.NO_REPORT, "the process that watched over it was killed, so how it ended is not known"
+    if ended.oom_killed and (ended.signal == "SIGKILL" or ended.returncode == _KILLED_IN_SHELL):
+        return Outcome.OUT_OF_MEMORY, "killed by the system for want of memory"
+    return None
+
+
+def _last_word(report: ChildReport | None) -> tuple[Outcome, str]:
+    """What exit code 0 of a script means: that it ran to its end only where the child driver saw it do so."""
+    match report.end if report is not None else None:
+        case "completed":
+            return Outcome.COMPLETED, "ran to its end"
+        case "forked":
+            why = "it exited while a process that it had forked was still running the script"
+        case "exit":
+            why = "it asked for another exit code than 0"
+        case _:
+            why = "the process ended without a report (os._exit, os.execv, or a fork)"
+    return Outcome.NO_REPORT, f"exit code 0 without reaching its end: {why}"
 
 
 def not_started(command: str, why: str) -> tuple[Outcome, str, int]:
@@ -125,7 +145,7 @@ def not_started(command: str, why: str) -> tuple[Outcome, str, int]:
     return Outcome.EXITED, f"{command} can't be started: {why}", _NOT_FOUND
 
 
-def _raised(report: Report, device: Device) -> tuple[Outcome, str]:
+def _raised(report: ChildReport, device: Device) -> tuple[Outcome, str]:
     raised = report.exception
     detail = _titled(raised.name, raised.message) if raised is not None else "an unknown exception"
     if report.stage == "emulation":
@@ -148,7 +168,7 @@ def _by_texts(texts: Iterable[str], device: Device) -> tuple[Outcome, str] | Non
         if device in rule.devices:
             for text in candidates:
                 if rule.texts.search(text):
-                    return rule.outcome, _one_line(text)
+                    return rule.outcome, one_line(text, _WIDTH)
     return None
 
 
@@ -159,12 +179,7 @@ def _causes(raised: RaisedException | None) -> Iterable[RaisedException]:
 
 
 def _titled(name: str, message: str) -> str:
-    return f"{name}: {_one_line(message)}" if message.strip() else name
-
-
-def _one_line(text: str, width: int = 300) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= width else line[: width - 1] + "…"
+    return f"{name}: {one_line(message, _WIDTH)}" if message.strip() else name
 
 
 def _size(count: float) -> str:

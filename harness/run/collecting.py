@@ -15,6 +15,7 @@ from attrs import evolve, field, frozen
 
 from harness.model import Outcome, RaisedException, StackFrame, TestOutcome, TestResult
 from harness.model.tests import TESTS_LIMIT, WHOLE_RUN, bounded
+from harness.model.text import one_line, plain
 from harness.run.commands import TestTool, collecting, recognised
 
 if TYPE_CHECKING:
@@ -106,10 +107,10 @@ def read_record(path: Path) -> Record:
     for line in lines:
         told = _object(line)
         if isinstance(told.get("start"), str) and len(running) < TESTS_LIMIT:
-            running[told["start"]] = None
+            running[plain(told["start"])] = None
         elif isinstance(told.get("test"), str) and len(results) < TESTS_LIMIT:
             result = _result(told)
-            running.pop(told["test"], None)
+            running.pop(plain(told["test"]), None)
             if result is not None:
                 results[result.id] = result
         elif told.get("end") is True:
@@ -144,7 +145,7 @@ def _result(told: Mapping[str, Any]) -> TestResult | None:
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
     is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    return TestResult(str(told["test"]), outcome, exception, float(seconds) if is_number and seconds else 0.0)
+    return TestResult(plain(told["test"]), outcome, exception, float(seconds) if is_number and seconds else 0.0)
 
 
 def _exception(told: Any, depth: int = 0) -> RaisedException | None:
@@ -152,16 +153,16 @@ def _exception(told: Any, depth: int = 0) -> RaisedException | None:
     if told is None or depth == _CHAIN_LIMIT:
         return None
     return RaisedException(
-        type=str(told["type"]),
-        message=str(told["message"]),
-        bases=tuple(map(str, told["bases"])),
+        type=plain(str(told["type"])),
+        message=plain(str(told["message"])),
+        bases=tuple(plain(str(base)) for base in told["bases"]),
         frames=tuple(
             StackFrame(
-                str(frame["file"]),
+                plain(str(frame["file"])),
                 int(frame["line"]),
-                str(frame["function"]),
-                str(frame["file"]).split("/")[0] if frame.get("installed") else "",
-                str(frame["text"]),
+                plain(str(frame["function"])),
+                plain(str(frame["file"]).split("/")[0]) if frame.get("installed") else "",
+                plain(str(frame["text"])),
             )
             for frame in told["frames"]
         ),
@@ -173,7 +174,7 @@ def _loaded(told: Any) -> dict[str, tuple[str, ...]]:
     if not isinstance(told, dict):
         return {}
     return {
-        name: tuple(file for file in files if isinstance(file, str))
+        plain(name): tuple(plain(file) for file in files if isinstance(file, str))
         for name, files in told.items()
         if isinstance(name, str) and isinstance(files, list)
     }
@@ -223,7 +224,7 @@ def _detail(tool: TestTool, ran: Ran, tests: tuple[TestResult, ...], record: Rec
     end = ends.get(ran.exit_code or 0)
     whole = next((test.exception for test in tests if test.id == WHOLE_RUN), None)
     if whole is not None and not told:
-        told = f"{whole.name}: {_one_line(whole.message)}"
+        told = f"{whole.name}: {one_line(whole.message, 200)}"
     if running:
         return f"{ran.detail}{running}"
     if end is not None:
@@ -240,8 +241,3 @@ def _last_line(text: str) -> str:
 
 def _named(tests: Sequence[str]) -> str:
     return tests[0] + (f" and {len(tests) - 1} more" if len(tests) > 1 else "")
-
-
-def _one_line(text: str, width: int = 200) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= width else line[: width - 1] + "…"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import shutil
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -19,7 +18,9 @@ if TYPE_CHECKING:
 
     from harness.run.sandbox import Sandbox
 
-METRICS_LIMIT = 16 * 1024 * 1024
+METRICS_LIMIT = 8 * 1024 * 1024
+LOG_KEPT = 16 * 1024 * 1024
+OUTPUT_LIMIT = 1024 * 1024 * 1024  # who prints more than that is ended
 _GZIP_LEVEL = 3  # logs shrink well at any level, and higher ones take seconds on a long one
 _SHARE_OF_MEMORY = 0.9
 
@@ -68,8 +69,10 @@ def guard_order(
     memory: int,
     output: Path,
     remove_if_orphaned: Path | None = None,
+    output_limit: int = OUTPUT_LIMIT,
+    sandbox: Sequence[str] = (),
 ) -> bytes:
-    """The line that tells the guard (guard.py) what to start and how long and how large it may get."""
+    """The line that tells the guard (guard.py) what to start, how long and how large it may get, and how much print."""
     order = {
         "argv": list(argv),
         "env": dict(env),
@@ -77,6 +80,9 @@ def guard_order(
         "wall_s": wall_s,
         "memory": memory,
         "output": str(output),
+        "log_keep": LOG_KEPT,
+        "output_limit": output_limit,
+        "sandbox": list(sandbox),
         "remove_if_orphaned": str(remove_if_orphaned) if remove_if_orphaned else "",
     }
     return json.dumps(order).encode() + b"\n"
@@ -99,13 +105,16 @@ def physical_memory() -> int:
 
 
 def keep_log(log: BinaryIO, target: Path) -> None:
-    """Compress a log to its place, whole or not at all."""
+    """Compress a log to its place, whole or not at all; one that something wrote to behind the guard's back is cut."""
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, part = tempfile.mkstemp(prefix=".log", dir=target.parent)
     log.seek(0)
     try:
         with os.fdopen(handle, "wb") as raw, gzip.GzipFile("", "wb", _GZIP_LEVEL, raw, mtime=0) as packed:
-            shutil.copyfileobj(log, packed, 1 << 20)
+            left = LOG_KEPT + 4096  # with the line that says what was left out
+            while left > 0 and (piece := log.read(min(left, 1 << 20))):
+                packed.write(piece)
+                left -= len(piece)
         Path(part).replace(target)
     except BaseException:
         Path(part).unlink(missing_ok=True)

@@ -10,13 +10,15 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from attrs import frozen
 
 from harness.errors import HarnessFault
-from harness.run.launch import guard_order, memory_limit
+from harness.run.launch import OUTPUT_LIMIT, guard_order, memory_limit
+from harness.run.strays import end_strays
 
 if TYPE_CHECKING:
     import threading
@@ -24,11 +26,18 @@ if TYPE_CHECKING:
 
 _GUARD = Path(__file__).with_name("guard.py")
 _CANCEL_POLL_MS = 100
+_LONGEST_POLL_MS = 3_600_000.0
 _GUARD_ENDS_WITHIN_S = 20.0
+_SILENT_S = 30.0  # the guard ends a run at its limit, with seconds to spare, and says so
+_GUARD_NEEDS = frozenset({"LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"})
 
 
 class Cancelled(Exception):
     """The run was called off; all its processes have ended and nothing was observed."""
+
+
+class NoSandbox(Exception):
+    """The sandbox of a run could not be made; the words are those of bubblewrap."""
 
 
 class EndReason(enum.StrEnum):
@@ -37,14 +46,17 @@ class EndReason(enum.StrEnum):
     ENDED = "ended"
     TIMEOUT = "timeout"
     MEMORY = "memory"
+    OUTPUT = "output"
+    LOST = "lost"  # who watched over it was killed, by the tree itself as a rule
 
 
 @frozen
 class Limits:
-    """What a process tree may use: seconds of wall clock, bytes of memory (None: 90 % of the machine's)."""
+    """What a process tree may use: seconds of wall clock, bytes of memory (None: 90 % of the machine's), of output."""
 
     wall_s: float
     memory: int | None = None
+    output: int = OUTPUT_LIMIT
 
     @property
     def bytes(self) -> int:
@@ -58,7 +70,8 @@ class Ended:
 
     `returncode` is negative for a signal, as in `subprocess`; `seconds` runs from its start to its end;
     `peak_memory` is in bytes over the whole tree; `oom_killed` says that the kernel's OOM killer struck
-    during the run; `left` counts processes that could not be killed (uninterruptible sleep).
+    during the run; `left` counts processes that could not be killed (uninterruptible sleep); `output` counts the
+    bytes that were printed.
     """
 
     returncode: int
@@ -67,6 +80,7 @@ class Ended:
     peak_memory: int
     oom_killed: bool = False
     left: int = 0
+    output: int = 0
 
     @property
     def signal(self) -> str | None:
@@ -88,12 +102,14 @@ def run_guarded(
     output: Path,
     cancel: threading.Event | None = None,
     remove_if_orphaned: Path | None = None,
+    sandbox: Sequence[str] = (),
 ) -> Ended:
-    """Run a command to its end, within limits, with all that it writes appended to `output`.
+    """Run a command to its end, within limits, with what it prints appended to `output` (see `BoundedLog`).
 
     Every process that it started has ended on return. `remove_if_orphaned` is a folder that the guard
-    removes if the harness dies meanwhile. Raises `OSError` where the command can't be started, `Cancelled`
-    once `cancel` is set, `HarnessFault` where the guard itself fails.
+    removes if the harness dies meanwhile; `sandbox` is the command that makes a sandbox and starts in it what follows
+    (see `isolation`). Raises `OSError` where the command can't be started or the log not be written, `NoSandbox` where
+    the sandbox can't be made, `Cancelled` once `cancel` is set, `HarnessFault` where the guard itself fails.
     """
     command = [str(argument) for argument in argv]
     order = guard_order(
@@ -104,7 +120,10 @@ def run_guarded(
         memory=limits.bytes,
         output=output,
         remove_if_orphaned=remove_if_orphaned,
+        output_limit=limits.output,
+        sandbox=sandbox,
     )
+    begun = time.monotonic()
     # A session of its own, so that Ctrl-C in a terminal reaches the harness alone.
     guard = subprocess.Popen(
         [sys.executable, "-I", "-S", str(_GUARD)],
@@ -113,15 +132,20 @@ def run_guarded(
         stderr=subprocess.STDOUT,
         bufsize=0,
         start_new_session=True,
+        # What runs below it can read it there, under /proc.
+        env={name: value for name, value in os.environ.items() if name in _GUARD_NEEDS},
     )
     try:
-        said = _converse(guard, order, cancel)
+        said = _converse(guard, order, cancel, time.monotonic() + limits.wall_s + _SILENT_S)
     finally:
         _dismiss(guard)
-    return _ended(said, command, guard.returncode)
+    if not said and guard.returncode < 0:
+        end_strays(env)
+        return Ended(-signal.SIGKILL, EndReason.LOST, time.monotonic() - begun, peak_memory=0)
+    return _ended(said, command, guard.returncode, output)
 
 
-def _converse(guard: subprocess.Popen[bytes], order: bytes, cancel: threading.Event | None) -> bytes:
+def _converse(guard: subprocess.Popen[bytes], order: bytes, cancel: threading.Event | None, deadline: float) -> bytes:
     stdin, stdout = _stream(guard.stdin), _stream(guard.stdout)
     with contextlib.suppress(BrokenPipeError):  # its last words follow on stdout
         unsent = memoryview(order)
@@ -136,7 +160,11 @@ def _converse(guard: subprocess.Popen[bytes], order: bytes, cancel: threading.Ev
             asked_to_cancel = True
             with contextlib.suppress(BrokenPipeError):  # it may just have ended by itself
                 stdin.write(b"c")
-        if not poller.poll(None if cancel is None else _CANCEL_POLL_MS):
+        left_ms = (deadline - time.monotonic()) * 1000
+        if left_ms <= 0:  # it was stopped by a signal: a stopped process can be killed, not asked
+            guard.kill()
+            return b""
+        if not poller.poll(min(left_ms, _LONGEST_POLL_MS) if cancel is None else min(left_ms, _CANCEL_POLL_MS)):
             continue
         piece = stdout.read(1 << 16)
         if not piece:
@@ -162,7 +190,7 @@ def _dismiss(guard: subprocess.Popen[bytes]) -> None:
         _stream(guard.stdout).close()
 
 
-def _ended(said: bytes, argv: Sequence[str], status: int) -> Ended:
+def _ended(said: bytes, argv: Sequence[str], status: int, log: Path) -> Ended:
     try:
         result: dict[str, Any] = json.loads(said)
     except ValueError:
@@ -172,6 +200,10 @@ def _ended(said: bytes, argv: Sequence[str], status: int) -> Ended:
         ) from None
     if "problem" in result:
         raise OSError(result["problem"], os.strerror(result["problem"]), argv[0])
+    if log_error := result.pop("log_error", 0):
+        raise OSError(log_error, os.strerror(log_error), str(log))
+    if result["reason"] == "unsandboxed":
+        raise NoSandbox(log.read_text(errors="replace").strip().rpartition("\n")[2] or "it said nothing")
     if result["reason"] not in set(EndReason):
         raise Cancelled
     return ended_from(result)
@@ -179,4 +211,5 @@ def _ended(said: bytes, argv: Sequence[str], status: int) -> Ended:
 
 def ended_from(told: Mapping[str, Any]) -> Ended:
     """How a command ended, in the guard's own words. Raises `ValueError` and `TypeError` where they are not such."""
-    return Ended(**{**told, "reason": EndReason(told["reason"])})
+    known = {name: value for name, value in told.items() if name != "log_error"}
+    return Ended(**{**known, "reason": EndReason(told["reason"])})

@@ -19,7 +19,6 @@ from harness.run.result import LeftBehind, Ran, result_of
 from harness.run.sandbox import Sandbox, process_environment, sandbox
 
 if TYPE_CHECKING:
-    import gzip
     import threading
 
 INSIDE = Path(__file__).with_name("inside")
@@ -118,7 +117,7 @@ def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event |
         outcome, detail, code = not_started(job.repro.argv[0], error.strerror or "unknown reason")
         log.write(f"{detail}\n".encode())
         return Ran(outcome, detail, code, duration_s=0.0, peak_memory=None, tail=f"{detail}\n")
-    left = LeftBehind(ended, tail_of(log), place.report, place.metrics)
+    left = LeftBehind(ended, _tail_of(log), place.report, place.metrics, is_command=bool(job.repro.argv))
     ran = result_of(left, device=job.device, limits=job.limits)
     return tests.added_to(ran) if tests is not None else ran
 
@@ -159,7 +158,7 @@ def _absolute(argument: str, folder: Path) -> str:
     return f"{option}{equals}{(folder / path).absolute()}{colons}{rest}" if exists else argument
 
 
-def tail_of(log: BinaryIO | gzip.GzipFile) -> str:
+def _tail_of(log: BinaryIO) -> str:
     """The end of a log, as much as is looked at."""
     size = log.seek(0, os.SEEK_END)
     log.seek(max(0, size - _TAIL))

@@ -18,6 +18,7 @@ from support import SIGNED, processes_below, step_source
 
 import harness
 from harness.bundle import Installed, absorb, read_installed
+from harness.bundle.packing import CARRIED_TOOLS
 from harness.model import Device, Outcome, Verdict
 from harness.probe import probe_key
 from harness.run.devices import Gpu
@@ -25,7 +26,7 @@ from harness.run.devices import Gpu
 HOUSE = Path(harness.__file__).parent
 CARRIED = [
     HOUSE / "bundle" / "running" / "run.py",
-    *(HOUSE / "run" / name for name in ("guard.py", "launch.py", "sandbox.py")),
+    *(HOUSE / "run" / name for name in CARRIED_TOOLS),
     *(HOUSE / "run" / "inside").rglob("*.py"),
 ]
 GATED = """
@@ -43,7 +44,7 @@ brittle.step()
 @pytest.mark.parametrize("path", CARRIED, ids=lambda path: path.name)
 def test_what_runs_there_is_python_3_9_and_needs_the_standard_library_only(path):
     tree = ast.parse(path.read_text(), feature_version=(3, 9))
-    ours = {file.stem for file in CARRIED} | {"_harness_inside", "harness", "torch", "triton"}
+    ours = {file.stem for file in CARRIED} | {"_harness_inside", "harness", "torch", "triton", "pytest"}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]

@@ -22,6 +22,7 @@ NEVER_JUDGED = {
     Outcome.EMULATION_GAP,
     Outcome.DECLINED,
     Outcome.OUT_OF_MEMORY,
+    Outcome.NO_REPORT,
 }
 
 

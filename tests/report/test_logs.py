@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from harness.report.logs import plain, tail
+from harness.model.text import plain
+from harness.report.logs import tail
 
 
 def test_colours_and_redrawn_lines_are_gone():

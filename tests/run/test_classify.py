@@ -8,7 +8,8 @@ import pytest
 from attrs import evolve
 
 from harness.model import Device, Outcome, RaisedException
-from harness.run.classify import Report, classify, not_started
+from harness.run.child_report import ChildReport as Report
+from harness.run.classify import classify, not_started
 from harness.run.process import Ended, EndReason, Limits
 
 LIMITS = Limits(300, 2**30)
@@ -16,8 +17,8 @@ DONE = Ended(returncode=0, reason=EndReason.ENDED, seconds=1.0, peak_memory=1)
 KILLED = evolve(DONE, returncode=-9)
 
 
-def of(ended=DONE, report=None, device=Device.CPU, printed=""):
-    return classify(ended, report, device=device, limits=LIMITS, printed=printed)
+def of(ended=DONE, report=None, device=Device.CPU, printed="", *, is_command=False):
+    return classify(ended, report, device=device, limits=LIMITS, printed=printed, is_command=is_command)
 
 
 def raised(
@@ -40,7 +41,7 @@ def of_raised(*arguments, device=Device.CPU, **more):
 @pytest.mark.parametrize(
     ("ended", "report", "outcome", "detail"),
     [
-        (DONE, None, Outcome.COMPLETED, "ran to its end"),
+        (evolve(DONE, reason=EndReason.OUTPUT), None, Outcome.TOO_MUCH_OUTPUT, "printed more than 1 GiB"),
         (DONE, Report("completed"), Outcome.COMPLETED, "ran to its end"),
         (evolve(KILLED, reason=EndReason.TIMEOUT), None, Outcome.TIMED_OUT, "no end within 300 s"),
         (
@@ -101,6 +102,19 @@ def of_raised(*arguments, device=Device.CPU, **more):
 )
 def test_how_a_process_ended_gives_the_outcome(ended, report, outcome, detail):
     assert of(ended, report) == (outcome, detail)
+
+
+@pytest.mark.parametrize("report", [None, Report("exit"), Report("forked")])
+def test_exit_code_0_of_a_script_without_its_last_word_is_no_success(report):
+    assert of(DONE, report)[0] is Outcome.NO_REPORT
+
+
+def test_exit_code_0_of_a_command_is_success():
+    assert of(DONE, None, is_command=True) == (Outcome.COMPLETED, "ran to its end")
+
+
+def test_a_run_whose_guard_was_killed_is_no_crash():
+    assert of(evolve(KILLED, reason=EndReason.LOST))[0] is Outcome.NO_REPORT
 
 
 def test_an_exception_is_told_with_its_message():
@@ -196,7 +210,7 @@ def test_a_stand_in_that_can_not_be_set_up_is_a_gap():
 )
 def test_without_a_report_the_error_lines_of_a_failure_tell(printed, outcome):
     assert of(evolve(DONE, returncode=1), printed=printed, device=Device.CUDA)[0] is outcome
-    assert of(printed=printed, device=Device.CUDA)[0] is Outcome.COMPLETED
+    assert of(printed=printed, device=Device.CUDA, is_command=True)[0] is Outcome.COMPLETED
 
 
 def test_with_a_report_nothing_is_read_out_of_what_was_printed():

@@ -13,8 +13,7 @@ from pathlib import Path
 import probes
 import pytest
 
-from harness.errors import HarnessFault
-from harness.run.launch import physical_memory
+from harness.run.launch import LOG_KEPT, physical_memory
 from harness.run.process import Cancelled, EndReason, Limits, run_guarded
 
 ROOT = Path(__file__).parents[2]
@@ -167,24 +166,63 @@ def test_ctrl_c_in_the_terminal_reaches_the_harness_alone(tmp_path):
     assert all(probes.is_gone(pid) for pid in started)
 
 
-def test_a_killed_guard_is_a_fault_and_takes_the_command_with_it(tmp_path):
+SIGNALS_ITS_GUARD = """
+import os, signal, subprocess, sys, time
+subprocess.Popen([sys.executable, "-c", "import os, time; open(os.environ['PIDS'], 'w').write(str(os.getpid())); "
+    "time.sleep(1000)"], start_new_session=True)
+while not os.path.exists(os.environ["PIDS"]) or not open(os.environ["PIDS"]).read():
+    time.sleep(0.01)
+os.kill(os.getppid(), signal.{})
+time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGSTOP"])
+def test_a_command_that_signals_its_guard_is_ended_with_all_it_started(tmp_path, monkeypatch, name):
+    monkeypatch.setattr("harness.run.process._SILENT_S", 0.5)
     pids = tmp_path / "pids"
-    source = f"import os, time\nopen({str(pids)!r}, 'w').write(str(os.getpid()))\ntime.sleep(1000)"
-    faults = []
+    env = {"PIDS": str(pids), "HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path / "tmp")}
+    ended = guarded(tmp_path, python(SIGNALS_ITS_GUARD.format(name)), env=env, wall_s=2.0)
+    assert ended.reason is EndReason.LOST
+    assert probes.all_gone(probes.told_pids(pids, 1))
 
-    def work():
-        try:
-            guarded(tmp_path, python(source))
-        except HarnessFault as fault:
-            faults.append(fault)
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    (command,) = probes.told_pids(pids, 1)
-    probes.psutil.Process(command).parent().kill()
-    thread.join()
-    assert len(faults) == 1
-    assert probes.all_gone([command])
+def test_the_guard_has_no_variable_of_the_user(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_TOKEN", "hush")
+    source = "import os; print(open(f'/proc/{os.getppid()}/environ').read())"
+    ended = guarded(tmp_path, python(source))
+    printed = (tmp_path / "output").read_text()
+    assert "hush" not in printed
+    # An unprivileged user can't even read it.
+    assert ended.returncode == 0 or "PermissionError" in printed
+
+
+def test_output_beyond_the_limit_keeps_head_and_tail(tmp_path):
+    source = "import sys\nfor i in range(3_000_000): sys.stdout.write(f'{i:09}\\n')"
+    ended = guarded(tmp_path, python(source))
+    kept = (tmp_path / "output").read_text()
+    assert (ended.returncode, ended.output) == (0, 30_000_000)
+    assert kept.startswith("000000000\n000000001\n")
+    assert kept.endswith("002999998\n002999999\n")
+    dropped = 30_000_000 - LOG_KEPT
+    assert f"\n[harness: {dropped} bytes of output left out here]\n" in kept
+    assert len(kept) < LOG_KEPT + 200
+
+
+def test_a_command_that_prints_without_end_is_ended(tmp_path):
+    begun = time.monotonic()
+    ended = run_guarded(
+        ["yes"], env={"PATH": os.environ["PATH"]}, cwd=tmp_path, limits=Limits(60, output=50_000_000),
+        output=tmp_path / "output",
+    )  # fmt: skip
+    assert ended.reason is EndReason.OUTPUT
+    assert (tmp_path / "output").stat().st_size < LOG_KEPT + 200
+    assert time.monotonic() - begun < 30
+
+
+def test_what_is_printed_last_arrives_though_its_process_ends_at_once(tmp_path):
+    guarded(tmp_path, python("import os; os.write(1, b'x' * 65536); os._exit(0)"))
+    assert (tmp_path / "output").read_bytes() == b"x" * 65536
 
 
 def test_ignored_signals_are_not_passed_on(tmp_path):

@@ -9,7 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from harness.run.launch import guard_order, keep_log, memory_limit, physical_memory, script_command, told_variables
+from harness.run.launch import (
+    LOG_KEPT,
+    OUTPUT_LIMIT,
+    guard_order,
+    keep_log,
+    memory_limit,
+    physical_memory,
+    script_command,
+    told_variables,
+)
 from harness.run.sandbox import sandbox
 
 
@@ -43,7 +52,9 @@ def test_script_and_job_lie_where_the_child_driver_finds_them(tmp_path, capabili
 def test_the_order_to_the_guard_is_one_line():
     line = guard_order(["a"], env={"B": "c\nd"}, cwd=Path("/"), wall_s=1.5, memory=9, output=Path("/log"))
     assert line.count(b"\n") == 1
-    assert json.loads(line) == {
+    told = json.loads(line)
+    assert (told.pop("log_keep"), told.pop("output_limit"), told.pop("sandbox")) == (LOG_KEPT, OUTPUT_LIMIT, [])
+    assert told == {
         "argv": ["a"],
         "env": {"B": "c\nd"},
         "cwd": "/",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import math
 import os
 import sys
@@ -13,9 +14,9 @@ import probes
 import pytest
 
 from harness.errors import HarnessFault
-from harness.model import Outcome
+from harness.model import Device, Observation, Outcome, Signature, Verdict, capture_signature, judge
+from harness.run.child_report import METRICS_COUNT, read_metrics
 from harness.run.process import Cancelled
-from harness.run.result import read_metrics
 from harness.run.runner import run_repro
 
 
@@ -113,7 +114,6 @@ def test_an_exception_without_a_message_of_its_own_is_reported(tmp_path):
             "exit code 125: the repro says that it can't tell",
         ),
         ("import sys; sys.exit('no data')", Outcome.EXITED, 1, "exit code 1: no data"),
-        ("import os; os._exit(0)", Outcome.COMPLETED, 0, "ran to its end"),
         ("import os; os._exit(4)", Outcome.EXITED, 4, "exit code 4"),
         ("import ctypes; ctypes.string_at(0)", Outcome.CRASHED, None, "killed by SIGSEGV"),
         ("import os; os.abort()", Outcome.CRASHED, None, "killed by SIGABRT"),
@@ -130,6 +130,41 @@ def test_an_exception_without_a_message_of_its_own_is_reported(tmp_path):
 def test_ways_to_end(tmp_path, source, outcome, code, detail):
     ran = probes.run(tmp_path, source)
     assert (ran.outcome, ran.exit_code, ran.detail) == (outcome, code, detail)
+
+
+NO_LAST_WORD = {
+    "exits hard": "import os; os._exit(0)",
+    "becomes another program": "import os; os.execv('/bin/true', ['true'])",
+    "becomes another Python": "import os, sys; os.execv(sys.executable, [sys.executable, '-c', 'pass'])",
+    "leaves it to a fork": "import os, time\nif os.fork(): os._exit(0)\ntime.sleep(0.3)\nraise ValueError('the bug')\n",
+    "leaves it to a fork and exits": "import os, sys, time\nif os.fork(): sys.exit(0)\ntime.sleep(5)\n1 / 0\n",
+    "changes its exit code": "import atexit, os, sys\natexit.register(os._exit, 0)\nsys.exit(3)\n",
+    "kills its guard": "import os, signal, time; os.kill(os.getppid(), signal.SIGKILL); time.sleep(60)",
+    "breaks its report": "import glob, json, os, sys\nprint('x')\njson.dumps = lambda *a, **k: '{\"end\": [1]}'\n",
+}
+
+
+@pytest.mark.parametrize("source", NO_LAST_WORD.values(), ids=NO_LAST_WORD)
+def test_a_script_without_its_last_word_has_not_completed(tmp_path, source):
+    ran = probes.run(tmp_path, source)
+    assert ran.outcome is Outcome.NO_REPORT, ran.detail
+    seen = Observation("k", ran.outcome, "r", "d", Device.CPU, detail=ran.detail, exit_code=ran.exit_code)
+    assert judge(seen, Signature(exception="ValueError")).verdict is Verdict.SKIP
+    assert judge(seen, Signature(exit_code=0)).verdict is Verdict.SKIP
+    assert capture_signature(seen) is None
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import os\nif os.fork() == 0: os._exit(0)\nos.wait()\n",
+        "import multiprocessing, time\np = multiprocessing.get_context('fork').Process(target=time.sleep, args=(9,),"
+        " daemon=True)\np.start()\nimport sys; sys.exit(0)\n",
+        "import subprocess; subprocess.Popen(['sleep', '9'])",
+    ],
+)
+def test_processes_of_other_kinds_do_not_keep_a_script_from_completing(tmp_path, source):
+    assert probes.run(tmp_path, source).outcome is Outcome.COMPLETED
 
 
 def test_a_hang_ends_at_its_limit_and_says_where_it_hung(tmp_path):
@@ -228,7 +263,7 @@ def test_parameters_and_metrics_pass_through(tmp_path):
     assert ran.metrics == {"loss": 1.5, "ok": 1.0}
     assert (ran.outcome, ran.detail) == (
         Outcome.COMPLETED,
-        "ran to its end; metrics that are no numbers: name",
+        "ran to its end; metrics that are not numbers: name",
     )
 
 
@@ -245,13 +280,63 @@ def test_metrics_of_a_script_that_hangs_are_kept(tmp_path):
         ("[" * 100_000, {}, "; its metrics file can't be read (RecursionError)"),
         ('{"a": Infinity, "b": 2}', {"a": math.inf, "b": 2.0}, ""),
         ('{"a": 1' + "0" * 400 + "}", {"a": math.inf}, ""),
-        ('{"a": [1], "b": null}', {}, "; metrics that are no numbers: a, b"),
+        ('{"a": [1], "b": null}', {}, "; metrics that are not numbers: a, b"),
     ],
 )
 def test_broken_metrics_are_ignored_with_a_word(tmp_path, text, metrics, complaint):
     path = tmp_path / "metrics.json"
     path.write_text(text)
     assert read_metrics(path) == (metrics, complaint)
+
+
+METRICS_FILES = {
+    "a named pipe": "os.mkfifo(path)",
+    "a link to endless zeros": "os.symlink('/dev/zero', path)",
+    "a folder": "os.mkdir(path)",
+    "a socket": "import socket; socket.socket(socket.AF_UNIX).bind(path)",
+    "a huge file": "open(path, 'w').truncate(10**13)",
+    "a link to a file": "open('m', 'w').write('{\"a\": 1}'); os.symlink(os.path.abspath('m'), path)",
+}
+
+
+@pytest.mark.parametrize("act", METRICS_FILES.values(), ids=METRICS_FILES)
+def test_a_metrics_file_of_another_kind_is_not_read(tmp_path, act):
+    ran = probes.run(tmp_path, f"import os\npath = os.environ['HARNESS_METRICS']\n{act}\n")
+    assert (ran.outcome, ran.metrics) == (Outcome.COMPLETED, {}), ran.tail
+    assert "its metrics file" in ran.detail
+
+
+@pytest.mark.parametrize("act", METRICS_FILES.values(), ids=METRICS_FILES)
+def test_a_report_of_another_kind_is_not_read(tmp_path, act):
+    source = f"""
+import os
+def replace(part, path):
+    {act}
+os.replace = replace
+"""
+    ran = probes.run(tmp_path, source)
+    assert (ran.outcome, ran.exit_code) == (Outcome.NO_REPORT, 0), ran.tail
+
+
+def test_of_many_metrics_the_first_are_kept(tmp_path):
+    path = tmp_path / "m"
+    path.write_text(json.dumps({f"loss {i}": i for i in range(200_000)}))
+    metrics, complaint = read_metrics(path)
+    assert metrics == {f"loss {i}": float(i) for i in range(METRICS_COUNT)}
+    assert "199000 were dropped" in complaint
+
+
+def test_text_out_of_a_probe_is_made_safe(tmp_path):
+    source = (
+        "import json, os\n"
+        "json.dump({'lo\\x1b[2Jss\\ud800': 1}, open(os.environ['HARNESS_METRICS'], 'w'))\n"
+        "class \ufe33odd(Exception): pass\n"
+        "raise ValueError('a\\ud800b \\x1b]8;;http://x\\x07link\\x1b]8;;\\x07 \\u202egnp \\x9b2J end')\n"
+    ).replace("class \ufe33odd(Exception): pass\n", "")
+    ran = probes.run(tmp_path, source)
+    assert ran.exception.message == "a\ufffdb link gnp  end"
+    assert ran.metrics == {"loss\ufffd": 1.0}
+    assert ran.detail == "ValueError: a\ufffdb link gnp end"
 
 
 def test_metrics_that_are_no_text_are_ignored(tmp_path):
@@ -316,10 +401,10 @@ def test_a_script_that_removes_its_whole_sandbox_is_still_reported(tmp_path):
     assert (ran.outcome, ran.detail) == (Outcome.RAISED, "ValueError: x")
 
 
-def test_a_huge_output_is_kept_whole(tmp_path):
-    ran = probes.run(tmp_path, "for i in range(300): print(f'{i:04} ' * 20_000)")
+def test_a_large_output_is_kept_whole(tmp_path):
+    ran = probes.run(tmp_path, "for i in range(150): print(f'{i:04} ' * 20_000)")
     log = log_of(tmp_path).decode()
-    assert log.splitlines() == [f"{i:04} " * 20_000 for i in range(300)]
+    assert log.splitlines() == [f"{i:04} " * 20_000 for i in range(150)]
     assert len(ran.tail) == 64 * 1024
     assert log.endswith(ran.tail)
 

@@ -10,10 +10,11 @@ from attrs import evolve, frozen
 
 from harness.matrix.cells import PACKAGES
 from harness.model import normalized_name
+from harness.model.text import plain
 from harness.report.answer.commands import asked_for
 from harness.report.answer.phrases import device_worth
 from harness.report.answer.traces import trimmed_traceback
-from harness.report.logs import plain, tail
+from harness.report.logs import tail
 from harness.report.matrix.content import Panel
 from harness.report.matrix.heat_map import state_class
 from harness.report.matrix.pivot import axis_name

@@ -5,7 +5,7 @@ writes, its traceback and its exit code are what Python alone would give.
 """
 
 # Importing pathlib would cost more time than all else here.
-# ruff: noqa: PTH100, PTH103, PTH105, PTH118, PTH119, PTH120, PTH123
+# ruff: noqa: PTH100, PTH103, PTH105, PTH118, PTH119, PTH120, PTH123, PTH208
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ _ACCESS_MODE = os.O_WRONLY | os.O_RDWR
 _INTERRUPTED = 130
 
 _used_files: set[str] = set()
+_forks = [0]
 
 
 def _note_use(event: str, args: tuple[Any, ...]) -> None:
@@ -38,6 +39,37 @@ def _note_use(event: str, args: tuple[Any, ...]) -> None:
         path = getattr(args[0], "co_filename", "")
         if "-packages" in path:
             _used_files.add(path)
+
+
+def _note_fork() -> None:
+    """Called in the parent of a fork: count those of the script's own, whose child goes on in the script.
+
+    A child of multiprocessing never comes back to it.
+    """
+    frame: Any = sys._getframe(1)  # noqa: SLF001 - who forked can't be known otherwise
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").startswith(("multiprocessing.", "concurrent.futures.")):
+            return
+        frame = frame.f_back
+    _forks[0] += 1
+
+
+def _is_forked_copy_running() -> bool:
+    """Whether a process that the script forked still runs what this one does: it has the same command line."""
+    try:
+        with open("/proc/self/cmdline", "rb") as file:
+            own = file.read()
+        children: list[str] = []
+        for thread in os.listdir("/proc/self/task"):
+            with open(f"/proc/self/task/{thread}/children", encoding="ascii") as file:
+                children += file.read().split()
+        for child in children:
+            with open(f"/proc/{child}/cmdline", "rb") as file:
+                if file.read() == own:
+                    return True
+    except Exception:  # noqa: BLE001 - no /proc, or the script replaced `open`; a zombie has no command line
+        return False
+    return False
 
 
 def _load_package(name: str, folder: str) -> Any:
@@ -201,8 +233,12 @@ def main(job_path: str) -> int:
     sys.argv[:] = [job["script"]]
     sys.path[0] = os.path.dirname(job["script"])
     sys.addaudithook(_note_use)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_parent=_note_fork)
     trace = _new_trace(job, start_path)
     report, error, code = _attempt(job, trace)
+    if os.getpid() == pid and report["end"] == "completed" and _forks[0] and _is_forked_copy_running():
+        report["end"] = "forked"
     # A process that the script forked and that came back here is not the one to report.
     if os.getpid() == pid:
         try:

@@ -24,7 +24,7 @@ _MOST_RECORDS = 4000
 _MOST_NUMBERS = 4_000_000  # of one tensor
 _TIME_S = 4.0
 _TEXT = 200
-_APART = "\x1f"  # between the arguments of a call
+_APART = "\u241f"  # between the arguments of a call
 
 
 class Trace:

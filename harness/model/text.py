@@ -1,0 +1,44 @@
+"""Text out of a probe, made safe to show: no terminal escapes, no control or bidi characters, no lone surrogates.
+
+What a probe says reaches terminals, Markdown and HTML. Escapes could clear the screen or forge a link there, and bidi
+controls could show a text in another order than it has (CVE-2021-42574, "Trojan Source").
+"""
+
+from __future__ import annotations
+
+import re
+
+# CSI, OSC, and the strings DCS, SOS, PM, APC; then any two-character escape (ECMA-48, sections 5.4 and 5.6).
+_ESCAPES = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
+    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x90\x98\x9c-\x9f]*(?:\x07|\x1b\\|\x9c)"
+    r"|\x1b[ -/]*[0-~]"
+)
+_UNSAFE = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but tab and newline, DEL, C1
+    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidi marks, embeddings, overrides, isolates
+    r"\u2028\u2029\ufeff\ufffe\uffff"  # line separators, byte order marks, what is no character
+    r"\ud800-\udfff]"  # half of a pair, which no encoding can write
+)
+
+
+def plain(text: str) -> str:
+    """The text as a terminal would show it, with nothing in it that a terminal or browser would act on.
+
+    Escape sequences go; of a line redrawn in place its last state stays; what is left of control characters goes, too.
+    A lone surrogate becomes U+FFFD.
+    """
+    text = _ESCAPES.sub("", text.replace("\r\n", "\n"))
+    if "\r" in text:
+        text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
+    return _UNSAFE.sub(_replacement, text)
+
+
+def one_line(text: str, width: int) -> str:
+    """Plain text on one line of at most `width` characters."""
+    line = " ".join(plain(text).split())
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def _replacement(match: re.Match[str]) -> str:
+    return "\ufffd" if "\ud800" <= match[0] <= "\udfff" else ""

@@ -1,0 +1,39 @@
+"""Reads the compressed log of a run, as far as one can be long; what is damaged is read as far as it is whole."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from typing import TYPE_CHECKING
+
+from harness.run.launch import LOG_KEPT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_MOST = LOG_KEPT + (1 << 16)
+_PIECE = 1 << 20
+_TAIL = 64 * 1024
+
+
+def read_log(path: Path) -> str:
+    """All that was kept of what a run printed; empty where there is no log."""
+    return _read(path).decode("utf-8", "replace")
+
+
+def read_tail(path: Path) -> str:
+    """The end of a log, as much as is looked at after a run."""
+    return _read(path)[-_TAIL:].decode("utf-8", "replace")
+
+
+def _read(path: Path) -> bytes:
+    # A few kilobytes can unpack to terabytes.
+    pieces, left = [], _MOST
+    try:
+        with path.open("rb") as raw, gzip.GzipFile(fileobj=raw, mode="rb") as packed:
+            while left > 0 and (piece := packed.read(min(left, _PIECE))):
+                pieces.append(piece)
+                left -= len(piece)
+    except (OSError, EOFError, zlib.error):
+        pass
+    return b"".join(pieces)
