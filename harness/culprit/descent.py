@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from harness.culprit.counterfactual import Ground
-from harness.culprit.file import find_files
+from harness.culprit.lines import find_lines
 from harness.culprit.package import find_package
-from harness.culprit.region import find_regions
 from harness.culprit.release import narrow_release
 from harness.culprit.sides import Sides
 from harness.model.culprit import Culprit, Level
@@ -20,10 +19,6 @@ def find_culprit(ground: Ground, sides: Sides, until: Level) -> Culprit | None:
         package, narrowed = narrow_release(ground, narrowed, package)
     findings = [package]
     if until.depth >= Level.FILE.depth and package.is_shown_one_way:
-        files = find_files(ground, narrowed, package)
-        if files is not None:
-            findings.append(files)
-            if until is Level.REGION and files.is_shown_one_way:
-                regions = find_regions(ground, narrowed, files)
-                findings += [regions] if regions is not None else []
+        below = find_lines(ground, narrowed, package, until)
+        findings = [*below] if below and below[0].level is Level.PACKAGE else [*findings, *below]
     return Culprit(tuple(findings))

@@ -4,6 +4,7 @@ from harness.search.bisection import Bisection
 from harness.search.bisection_result import BisectionResult, BisectionStatus, MovedEnd, Trial
 from harness.search.delta import DeltaDebugging, DeltaResult
 from harness.search.grid import Grid
+from harness.search.narrowing import Narrowing
 from harness.search.protocol import Search
 from harness.search.states import PositionState
 from harness.search.windows import Window, WindowScan, WindowsResult
@@ -16,6 +17,7 @@ __all__ = [
     "DeltaResult",
     "Grid",
     "MovedEnd",
+    "Narrowing",
     "PositionState",
     "Search",
     "Trial",

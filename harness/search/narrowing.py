@@ -15,7 +15,6 @@ from typing import Generic, TypeVar
 
 from harness.model.verdict import Verdict
 from harness.search.delta import DeltaResult
-from harness.search.foresight import foresee
 from harness.search.protocol import record
 
 H = TypeVar("H", bound=Hashable)
@@ -24,7 +23,6 @@ _FEW = 3  # so many changes are left out one by one at once; more are bisected b
 _SIDESTEPS = 4  # so many neighbours of a skipped middle are tried
 _EXPECTED_SKIPS = 0.3  # before anything has run: this many skips in sets of altogether
 _EXPECTED_SIZE = 30.0  # so many changes
-_CHANCES = {Verdict.GOOD: 0.7, Verdict.BAD: 0.3}
 
 
 class Narrowing(Generic[H]):
@@ -55,6 +53,7 @@ class Narrowing(Generic[H]):
         self._told: dict[frozenset[H], Verdict] = {}
         self._next: frozenset[H] | None = None
         self._is_planned = False
+        self._foreseen: tuple[frozenset[H], ...] | None = None
 
     def ask(self, n: int = 1) -> tuple[frozenset[H], ...]:
         """Up to n sets: the one that promises most, then those that follow should the ones before be GOOD."""
@@ -66,13 +65,10 @@ class Narrowing(Generic[H]):
         return tuple(found)
 
     def foresee(self, n: int) -> tuple[frozenset[H], ...]:
-        """Up to n sets that may be asked after the first."""
-        return foresee(
-            n,
-            plan=lambda supposed: self._plan({**self._told, **supposed}),
-            chances=lambda _: _CHANCES,
-            asked=self.ask(),
-        )
+        """The set that comes after the first one of `ask` should that be GOOD, if n is not 0: what mostly happens."""
+        if self._foreseen is None:
+            self._foreseen = self.ask(2)[1:]
+        return self._foreseen[: max(n, 0)]
 
     def tell(self, candidate: frozenset[H], verdict: Verdict) -> None:
         """Record a verdict. Raises ValueError for unknown changes and for a second and different verdict."""
@@ -85,6 +81,7 @@ class Narrowing(Generic[H]):
     def refresh(self) -> None:
         """Plan anew: `closed` has learned something."""
         self._is_planned = False
+        self._foreseen = None
 
     @property
     def done(self) -> bool:
