@@ -30,12 +30,13 @@ from attrs import asdict, field, frozen
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # the harness of this checkout, installed or not
 
-from harness.cli.wiring import open_workshop
 from harness.environment import read_pip_settings
 from harness.model import Device
 from harness.planning.plan import make_plan
 from harness.request.question import Question
 from harness.request.repros import find_repro
+from harness.session import local_session
+from harness.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -203,9 +204,9 @@ def prepare(place: Place, repro: Path, good: str, bad: str) -> Task:
     os.environ.update(place.environ)
     for name in _UNWANTED:
         os.environ.pop(name, None)
-    workshop = open_workshop(place.results)
+    session = local_session(Settings(results=place.results))
     question = Question(SUBJECT, find_repro(str(repro)), good=good, bad=bad)
-    plan = make_plan(question, index=workshop.index, interpreter=workshop.interpreter, device=Device.CPU)
+    plan = make_plan(question, index=session.index, interpreter=session.interpreter, device=Device.CPU)
     signature = plan.repro.signature
     if plan.bad is None or signature is None or signature.message is None:
         sys.exit("the benchmark needs a repro with a signature's message, and both ends")
@@ -228,16 +229,16 @@ def prepare(place: Place, repro: Path, good: str, bad: str) -> Task:
         env=place.environ, cwd=_ROOT, stdout=subprocess.PIPE, check=True,
     )  # fmt: skip
     first_bad = releases.index(json.loads(found.stdout)["first_bad"])
-    task = Task(releases, {}, first_bad, repro, signature.message, workshop.interpreter.path)
-    near = workshop.prober.resolve(plan.probe(plan.bad, None)).lock
+    task = Task(releases, {}, first_bad, repro, signature.message, session.interpreter.path)
+    near = session.local.resolve(plan.probe(plan.bad, None)).lock
     for release in task.visited():
-        lock = workshop.prober.resolve(plan.probe(releases.index(release), near)).lock
+        lock = session.local.resolve(plan.probe(releases.index(release), near)).lock
         if lock is None:
             sys.exit(f"{SUBJECT} {release} can't be resolved")
         task.locks[release] = lock
         # The loop may visit other releases than the harness, whose bytecode and wheels are to be as warm.
         probe = plan.probe(releases.index(release), near)
-        workshop.prober.execute(workshop.prober.prepare(probe))
+        session.local.execute(session.local.prepare(probe))
     _warm_pip(task, place)
     return task
 

@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))  # the harness of this che
 
 from attrs import evolve, field, frozen
 
-from harness.cli.wiring import open_workshop
+from harness.events import SILENT, Event, Judged, Progress
 from harness.model import Combination, Device, Judgement, Lock, Observation, Outcome, Repro, Verdict
 from harness.model.repro import parse_repro
 from harness.probe import Probe
@@ -32,6 +32,8 @@ from harness.scheduling.cluster import ClusterProber, Connection
 from harness.scheduling.lanes import LocalLanes
 from harness.scheduling.loop import Engine
 from harness.search import WindowScan
+from harness.session import local_session
+from harness.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,23 +50,19 @@ _START_S = 60.0
 
 
 @frozen
-class Quiet:
-    """A watcher that only counts what really ran."""
+class Counts:
+    """A reporter that only counts what really ran."""
 
-    ran: list[int] = field(factory=list)
+    ran: list[str] = field(factory=list)
 
-    def preparing(self, candidate: int) -> None:
-        """Nothing to do."""
-
-    def running(self, candidate: int) -> None:
-        """Nothing to do."""
-
-    def told(self, candidate: int, judgement: Judgement, observation: Observation, *, cached: bool) -> None:
-        """Count it."""
-        if judgement.verdict is not Verdict.GOOD:
-            raise SystemExit(f"a repro that only sleeps did not end well: {observation.detail}")
-        if not cached:
-            self.ran.append(candidate)
+    def report(self, event: Event) -> None:
+        """Count a run."""
+        if not isinstance(event, Judged):
+            return
+        if event.judgement.verdict is not Verdict.GOOD:
+            raise SystemExit(f"a repro that only sleeps did not end well: {event.observation.detail}")
+        if not event.cached:
+            self.ran.append(event.label)
 
 
 @contextlib.contextmanager
@@ -101,21 +99,21 @@ def cluster(folder: Path, workers: int) -> Iterator[str]:
 
 def measured(folder: Path, workers: int, probes: int, seconds: float) -> dict[str, Any]:
     """Wall seconds of the whole search over a cluster of so many workers, warm."""
-    workshop = open_workshop(folder / f"results-{workers}")
-    interpreter = workshop.interpreter
+    session = local_session(Settings(results=folder / f"results-{workers}"))
+    interpreter = session.interpreter
     lock = Lock(python=interpreter.version, platform=interpreter.platform, pins=())
     repro = parse_repro(_REPRO, name="sleeps")
     with cluster(folder, workers) as address:
         until = time.monotonic() + _START_S
         while True:
             with contextlib.suppress(Exception):
-                connection = Connection.open(address, print)
+                connection = Connection.open(address, SILENT)
                 break
             if time.monotonic() > until:
                 raise SystemExit("the scheduler does not start")
         try:
             connection.client.wait_for_workers(workers, timeout=_START_S)
-            prober = ClusterProber.over(connection, workshop.prober)
+            prober = ClusterProber.over(connection, session.local)
             lanes = LocalLanes(prober.slots(Device.CPU))
             try:
                 warm_up = evolve(repro, params={"seconds": 2.0})
@@ -139,13 +137,13 @@ def drive(prober: ClusterProber, lanes: LocalLanes, lock: Lock, repro: Repro, co
         combination = Combination(python=lock.python, requirements=())
         return Probe(repro, combination, attempt=position, lock=lock)
 
-    def judged(_: int, observation: Observation) -> Judgement:
+    def judged(_: int, observation: Observation, cached: bool) -> Judgement:  # noqa: ARG001
         good = observation.outcome is Outcome.COMPLETED
         return Judgement(Verdict.GOOD if good else Verdict.SKIP, observation.detail)
 
-    watcher = Quiet()
-    Engine(prober, lanes, probe_of, judged, watcher).drive(WindowScan(count, max_gap=1))
-    return len(watcher.ran)
+    counts = Counts()
+    Engine(prober, lanes, probe_of, str, judged, counts, Progress).drive(WindowScan(count, max_gap=1))
+    return len(counts.ran)
 
 
 def main() -> None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import os
 import pickle
 import random
 import statistics
@@ -39,7 +38,7 @@ from harness.culprit.edits import Edits
 from harness.culprit.sides import PackageFiles
 from harness.environment import Builder, Index, PipSettings, Resolver, Uv, Workspace, find_interpreter
 from harness.events import SILENT
-from harness.model import Device, Repro, Verdict
+from harness.model import Device, Verdict
 from harness.model.culprit import Level
 from harness.planning.plan import make_plan
 from harness.probe import Prober
@@ -57,7 +56,7 @@ _MOST_DDMIN = 400
 
 @frozen
 class Found:
-    """What came of one case: "exact", "wrong" or "not sure", the runs, seconds, and the runs of ddmin (0: not asked)."""
+    """What came of one case: "exact", "wrong" or "not sure", runs, seconds, and the runs of ddmin (0: not asked)."""
 
     name: str
     outcome: str
@@ -102,10 +101,15 @@ def summary(found: list[Found]) -> dict[str, Any]:
     return {
         "cases": len(found),
         **{outcome: sum(one.outcome == outcome for one in found) for outcome in ("exact", "wrong", "not sure")},
-        "runs": {"median": statistics.median(runs), "p90": runs[int(0.9 * (len(runs) - 1))]} if runs else {},
+        "runs": _middle(runs),
         "seconds": {"median": round(statistics.median(one.seconds for one in found), 1)} if found else {},
-        "ddmin": {"median": statistics.median(plain), "p90": plain[int(0.9 * (len(plain) - 1))], "exact": sum(one.ddmin_exact for one in found)} if plain else {},
-    }  # fmt: skip
+        "ddmin": {**_middle(plain), "exact": sum(one.ddmin_exact for one in found)} if plain else {},
+    }
+
+
+def _middle(runs: list[int]) -> dict[str, float]:
+    """Median and 90th percentile of sorted numbers."""
+    return {"median": statistics.median(runs), "p90": runs[int(0.9 * (len(runs) - 1))]} if runs else {}
 
 
 def measure(case: Case, folder: Path, *, with_ddmin: bool) -> Found:
@@ -196,7 +200,8 @@ def _written(folder: Path, tree: dict[str, str]) -> PackageFiles:
 
 def _script(case: Case) -> str:
     """The repro: the expression, and the answer that it must have."""
-    check = f"answer = {case.expression}\nif repr(answer)[:5000] != {case.expected!r}:\n    raise RuntimeError({MESSAGE!r})\n"
+    check = f"answer = {case.expression}\nif repr(answer)[:5000] != {case.expected!r}:\n"
+    check += f"    raise RuntimeError({MESSAGE!r})\n"
     exception = case.raised or "RuntimeError"
     head = [
         "# /// script",
@@ -240,7 +245,7 @@ def _cases(seed: int, count: int, sources: Path, folder: Path, kept: Path | None
 
 
 def _tree(package: Package, sources: Path) -> dict[str, str]:
-    """The Python files of a package and of what it needs, as plain ASCII: positions in a text are then those of bytes."""
+    """The Python files of a package and of what it needs, in ASCII: positions in a text are then those of bytes."""
     tree: dict[str, str] = {}
     for project in (package.project, *package.needs):
         place = sources / f"src-{project}"
@@ -260,7 +265,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--ddmin", action="store_true", help="count the runs of plain ddmin, too")
     parser.add_argument("--only", help="the one case of this name")
-    parser.add_argument("--work", default=os.environ.get("TMPDIR", "/tmp"), help="a folder for what is made")
+    parser.add_argument("--work", default=tempfile.gettempdir(), help="a folder for what is made")
     parser.add_argument("--sources", help="a folder with the packages, unpacked; downloaded to if empty")
     parser.add_argument("--kept", help="a file to keep the planted cases in")
     parser.add_argument("--out", help="a file for the results as JSON")

@@ -1,5 +1,7 @@
 """The packages that regressions are planted in, and expressions over them whose answers are always the same."""
 
+# ruff: noqa: E501
+
 from __future__ import annotations
 
 from attrs import frozen

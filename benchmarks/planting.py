@@ -7,6 +7,7 @@ is wrong. Each step is checked by running the expression that shows the bug; wha
 
 from __future__ import annotations
 
+# ruff: noqa: E501
 import ast
 import builtins
 import functools
@@ -134,7 +135,7 @@ def plant(
     good = run(tree, setup, expression)
     if good.raised:
         return None
-    newer, steps = _refactored(package, tree, lambda found: run(found, setup, expression) == good, rng)
+    newer, steps = _refactored(tree, lambda found: run(found, setup, expression) == good, rng)
     ran = run(newer, setup, expression, trace=True)
     spots = list(_mutations(newer, ran.lines))
     rng.shuffle(spots)
@@ -149,16 +150,14 @@ def plant(
     return None
 
 
-def _refactored(
-    package: str, tree: Tree, is_same: Callable[[Tree], bool], rng: random.Random
-) -> tuple[Tree, list[str]]:
+def _refactored(tree: Tree, is_same: Callable[[Tree], bool], rng: random.Random) -> tuple[Tree, list[str]]:
     steps: list[str] = []
     current = dict(tree)
     for _ in range(rng.randint(2, 6)):
         batch, done = dict(current), []
         for _ in range(rng.randint(2, 6)):
             kind = rng.choice(_REFACTORINGS)
-            found = kind(package, batch, rng)
+            found = kind(batch, rng)
             if found is not None and all(_is_sound(text) for path, text in found.items() if text != batch.get(path)):
                 batch = found
                 done.append(kind.__name__.strip("_"))
@@ -176,7 +175,7 @@ def _is_sound(text: str) -> bool:
     return True
 
 
-# Refactorings: each takes the package's name, its files and a source of chance, and gives new files or None.
+# Refactorings: each takes a package's files and a source of chance, and gives new files or None.
 
 
 def _pick(tree: Tree, rng: random.Random) -> tuple[str, str, ast.Module] | None:
@@ -220,7 +219,7 @@ def _renamed_everywhere(tree: Tree, name: str, new: str) -> Tree:
     return {path: re.sub(rf"\b{re.escape(name)}\b", new, text) for path, text in tree.items()}
 
 
-def _rename_local(package: str, tree: Tree, rng: random.Random) -> Tree | None:
+def _rename_local(tree: Tree, rng: random.Random) -> Tree | None:
     picked = _pick(tree, rng)
     candidates = (
         [f for f in _functions(picked[2]) if sum(isinstance(n, Function) for n in ast.walk(f)) == 1] if picked else []
@@ -246,7 +245,7 @@ def _rename_local(package: str, tree: Tree, rng: random.Random) -> Tree | None:
     return {**tree, path: _spliced(text, edits)}
 
 
-def _rename_function(package: str, tree: Tree, rng: random.Random) -> Tree | None:
+def _rename_function(tree: Tree, rng: random.Random) -> Tree | None:
     picked = _pick(tree, rng)
     if picked is None:
         return None
@@ -258,7 +257,7 @@ def _rename_function(package: str, tree: Tree, rng: random.Random) -> Tree | Non
     return _renamed_everywhere(tree, name, f"{name}_{rng.choice(['of', 'impl', 'inner', 'for'])}")
 
 
-def _rename_attribute(package: str, tree: Tree, rng: random.Random) -> Tree | None:
+def _rename_attribute(tree: Tree, rng: random.Random) -> Tree | None:
     picked = _pick(tree, rng)
     names = sorted(set(re.findall(r"self\.(_[a-z]\w{3,})\s*=", picked[1]))) if picked else []
     names = [name for name in names if _everywhere(tree, name) <= 15]
@@ -286,7 +285,7 @@ def _calls(tree: Tree, name: str) -> Iterator[tuple[str, ast.Call, str]]:
                         yield path, node, text
 
 
-def _add_parameter(package: str, tree: Tree, rng: random.Random) -> Tree | None:
+def _add_parameter(tree: Tree, rng: random.Random) -> Tree | None:
     picked = _pick(tree, rng)
     found = [
         f
@@ -325,7 +324,7 @@ def _add_parameter(package: str, tree: Tree, rng: random.Random) -> Tree | None:
     return {**tree, **{place: _spliced(tree[place], found_edits) for place, found_edits in edits.items()}}
 
 
-def _return_tuple(package: str, tree: Tree, rng: random.Random) -> Tree | None:
+def _return_tuple(tree: Tree, rng: random.Random) -> Tree | None:
     picked = _pick(tree, rng)
     functions = _plain_functions(picked, tree)
     rng.shuffle(functions)
@@ -384,7 +383,7 @@ def _used_at_import(module: ast.Module, name: str) -> bool:
     return False
 
 
-def _move_in_file(package: str, tree: Tree, rng: random.Random) -> Tree | None:
+def _move_in_file(tree: Tree, rng: random.Random) -> Tree | None:
     picked = _pick(tree, rng)
     functions = [f for f in _plain_functions(picked, tree) if picked and not _used_at_import(picked[2], f.name)]
     if picked is None or not functions:
@@ -396,7 +395,7 @@ def _move_in_file(package: str, tree: Tree, rng: random.Random) -> Tree | None:
     return {**tree, path: rest.rstrip("\n") + "\n\n\n" + text[first:last].rstrip("\n") + "\n"}
 
 
-def _move_to_new_file(package: str, tree: Tree, rng: random.Random) -> Tree | None:
+def _move_to_new_file(tree: Tree, rng: random.Random) -> Tree | None:
     picked = _pick(tree, rng)
     found = []
     for function in _plain_functions(picked, tree):
@@ -420,7 +419,7 @@ def _move_to_new_file(package: str, tree: Tree, rng: random.Random) -> Tree | No
     return {**tree, path: f"{text[:first]}from {dotted} import {function.name}\n{text[last:]}", new: body}
 
 
-def _rename_file(package: str, tree: Tree, rng: random.Random) -> Tree | None:
+def _rename_file(tree: Tree, rng: random.Random) -> Tree | None:
     paths = [path for path in tree if not path.endswith("__init__.py") and len(tree[path]) > 300]
     if not paths:
         return None
@@ -438,12 +437,12 @@ def _rename_file(package: str, tree: Tree, rng: random.Random) -> Tree | None:
     found = {}
     for other, text in tree.items():
         for pattern, into in patterns:
-            text = re.sub(pattern, into, text, flags=re.MULTILINE)  # noqa: PLW2901
+            text = re.sub(pattern, into, text, flags=re.MULTILINE)
         found[place if other == path else other] = text
     return found
 
 
-def _comment(package: str, tree: Tree, rng: random.Random) -> Tree | None:
+def _comment(tree: Tree, rng: random.Random) -> Tree | None:
     picked = _pick(tree, rng)
     if picked is None:
         return None
@@ -461,7 +460,7 @@ def _comment(package: str, tree: Tree, rng: random.Random) -> Tree | None:
     return {**tree, path: "".join(lines)}
 
 
-def _name_the_result(package: str, tree: Tree, rng: random.Random) -> Tree | None:
+def _name_the_result(tree: Tree, rng: random.Random) -> Tree | None:
     picked = _pick(tree, rng)
     if picked is None:
         return None
@@ -482,7 +481,7 @@ def _name_the_result(package: str, tree: Tree, rng: random.Random) -> Tree | Non
     return {**tree, path: _spliced(text, edits)}
 
 
-def _new_helper(package: str, tree: Tree, rng: random.Random) -> Tree | None:
+def _new_helper(tree: Tree, rng: random.Random) -> Tree | None:
     picked = _pick(tree, rng)
     if picked is None:
         return None
@@ -498,7 +497,7 @@ def _new_helper(package: str, tree: Tree, rng: random.Random) -> Tree | None:
     return {**tree, path: changed.rstrip("\n") + f"\n\n\ndef {name}(value):\n    return value\n"}
 
 
-def _new_base(package: str, tree: Tree, rng: random.Random) -> Tree | None:
+def _new_base(tree: Tree, rng: random.Random) -> Tree | None:
     picked = _pick(tree, rng)
     classes = (
         [

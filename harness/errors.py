@@ -6,8 +6,10 @@ What a probed release does wrong is never an exception but an `Outcome`. Only `h
     |-- UserMistake              2   the command or a file it names is wrong
     |   |-- UnknownProject       2   the index has no such project
     |   |-- UnknownRelease       2   the project has no such release, or none that can be tried
+    |   |-- MissingProgram       2   the environment lacks the program of a command
     |   |-- BadRepro             2   the repro can't be read, or lacks its metadata
-    |   `-- BadMatrix            2   the matrix file can't be read
+    |   |-- BadMatrix            2   the matrix file can't be read
+    |   `-- BadRepository        2   a clone can't be read, or lacks a commit
     |-- NoNetwork                5   the package index can't be reached
     |   `-- IndexFault           5   what answers there refuses, fails, or is no package index
     |-- NoSpace                  6   the disk is full, or the store can't be written
@@ -60,12 +62,24 @@ class UnknownRelease(UserMistake):
         self.version = version
 
 
+class MissingProgram(UserMistake):
+    """The program that a command starts is not in the environment, or would be one of the user's own Python."""
+
+    def __init__(self, message: str, program: str = "") -> None:
+        super().__init__(message)
+        self.program = program
+
+
 class BadRepro(UserMistake):
     """A repro can't be read, or its metadata is missing or wrong."""
 
 
 class BadMatrix(UserMistake):
     """A matrix file can't be read, or names what does not exist."""
+
+
+class BadRepository(UserMistake):
+    """A git repository can't be read, or lacks the commit that is asked for."""
 
 
 class NoNetwork(HarnessError):

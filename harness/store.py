@@ -7,8 +7,10 @@ question asked again is answered from here.
 from __future__ import annotations
 
 import contextlib
+import gzip
 import hashlib
 import json
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SCHEMA = 1
+_PIECE = 1 << 20
 
 # All that can be wrong with a record that something else wrote, or half wrote.
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, cattrs.BaseValidationError)
@@ -132,6 +135,16 @@ class Store:
         if not observation.log:
             return ""
         return read_log(self.root / observation.log)
+
+    def has_log(self, observation: Observation) -> bool:
+        """Whether all that a run printed can still be read."""
+        try:
+            with gzip.open(self.root / observation.log) as file:
+                while file.read(_PIECE):
+                    pass
+        except (OSError, EOFError, zlib.error):
+            return False
+        return True
 
     def write(self, name: str, text: str) -> Path:
         """Write a text file of this folder (`name`: its relative path), whole or not at all. Raises `NoSpace`."""

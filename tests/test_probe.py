@@ -8,7 +8,7 @@ import pytest
 from attrs import evolve
 from support import MESSAGE, repro_text
 
-from harness.model import Combination, Device, Outcome
+from harness.model import Combination, Device, Outcome, Signature
 from harness.model.repro import parse_repro
 from harness.probe import Cancelled, Probe, Prober, next_attempt
 
@@ -89,3 +89,13 @@ def test_cancelling_before_anything_began_ends_at_once(parts, probe):
     with pytest.raises(Cancelled):
         parts.prober.prepare(probe("brittle==1.3"), cancel=cancel)
     assert isinstance(evolve(parts.prober, capability="9.0"), Prober)
+
+
+def test_a_record_whose_log_is_damaged_is_run_again_where_the_log_is_needed(parts, probe):
+    by_output = Signature(output="nothing of this kind")
+    for signature, is_kept in ((by_output, False), (Signature(exception="ValueError"), True)):
+        asked = probe("brittle==1.2")
+        asked = evolve(asked, repro=evolve(asked.repro, signature=signature))
+        seen = parts.prober.execute(parts.prober.prepare(asked))
+        parts.store.log_path(seen.key).write_bytes(b"\x1f\x8b damaged")
+        assert parts.prober.prepare(asked).cached is is_kept

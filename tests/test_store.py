@@ -24,6 +24,7 @@ from harness.model import (
 )
 from harness.store import Store, StoredResolution, observation_key
 
+DEEP = '{"schema": 1, "key": ' + "[" * 100_000
 LOCK = Lock("3.11.7", "linux", [Pin("brittle", "1.2", "b.whl", "ff", 12)])
 FULL = Observation(
     key="ab12",
@@ -72,7 +73,9 @@ def test_a_record_says_its_schema_and_leaves_no_other_file(tmp_path):
     assert json.loads(files[0].read_text())["schema"] == 1
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"schema": 1}', '{"schema": 99}', '{"schema": 1, "key": 3}'])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", DEEP, '{"schema": 1}', '{"schema": 99}', '{"schema": 1, "key": 3}']
+)
 def test_a_record_that_can_not_be_read_counts_as_absent(tmp_path, text):
     store = Store(tmp_path)
     store.put(FULL)
@@ -91,7 +94,7 @@ def test_a_resolution_comes_back_as_it_was(tmp_path, resolution):
     store.put_resolution("key", resolution, {"requirements": ("a",)})
     assert store.get_resolution("key") == resolution
     assert store.get_resolution("other") is None
-    for text in ("{", "[]", "null"):
+    for text in ("{", "[]", "null", DEEP):
         (tmp_path / "locks" / "key.json").write_text(text)
         assert store.get_resolution("key") is None
 
@@ -103,6 +106,11 @@ def test_a_log_is_read_if_it_is_there(tmp_path):
     assert store.log(FULL) == "one\ntwo\n"
     path.write_bytes(gzip.compress(b"one\ntwo\n")[:12])
     assert "one\ntwo\n".startswith(store.log(FULL))
+    damaged = bytearray(gzip.compress(bytes(range(256)) * 40))
+    damaged[len(damaged) // 2 :] = b"\xff" * (len(damaged) - len(damaged) // 2)
+    path.write_bytes(damaged)
+    assert len(store.log(FULL)) < 256 * 40
+    assert not store.has_log(FULL)
     path.unlink()
     assert store.log(FULL) == ""
     assert store.log(evolve(FULL, log="")) == ""

@@ -10,6 +10,7 @@ from attrs import field, frozen
 
 from harness.model import Change, Observation, Signature
 from harness.model.culprit import Culprit
+from harness.model.notebook import sentence_and_table
 from harness.model.signature import given_parts
 from harness.model.step import Step
 
@@ -65,6 +66,10 @@ class Answer:
     probes: int = 0
     culprit_probes: int = 0
     wall_s: float = 0.0
+
+    def _repr_html_(self) -> str:
+        rows = [(step.release, step.verdict.value, step.reason, f"{step.seconds:.1f}") for step in self.steps]
+        return sentence_and_table(self.sentence, ("release", "verdict", "reason", "seconds"), rows)
 
     def as_json(self) -> dict[str, Any]:
         """The answer as `harness bisect --json` prints it (schema 1)."""
@@ -125,6 +130,8 @@ def _culprit(culprit: Culprit | None) -> list[dict[str, Any]] | None:
             "runs": finding.runs,
             "unresolved": finding.unresolved,
             "notes": list(finding.notes),
+            "commits": [commit.as_json() for commit in finding.commits],
+            "replay": finding.replay,
         }
         for finding in culprit.findings
     ]

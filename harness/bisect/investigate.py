@@ -16,14 +16,29 @@ from harness.culprit.release_search import ReleaseSearch
 from harness.culprit.sides import Side, Sides
 from harness.model import Verdict
 from harness.model.culprit import Level
+from harness.planning.plan import make_plan
 from harness.probe import Judge
 
 if TYPE_CHECKING:
     from harness.environment import Index
     from harness.events import Reporter
     from harness.planning.plan import Plan
+    from harness.request.question import Question
     from harness.scheduling.lanes import Lanes
     from harness.scheduling.probers import Probing
+    from harness.session import Session
+
+
+def ask(session: Session, question: Question, depth: Level = Level.REGION) -> tuple[Plan, Answer]:
+    """Plan a question and answer it, down to `depth`, in a session.
+
+    Raises `UnknownProject`, `UnknownRelease`, `UserMistake`, `NoWorkers`, `Interrupted`, `NoNetwork` and `NoSpace`.
+    """
+    device, why = session.device_for(question.repro)
+    plan = make_plan(question, index=session.index, interpreter=session.interpreter, device=device)
+    plan = evolve(plan, choices=(*plan.choices, why))
+    with session.lanes(device) as lanes:
+        return plan, investigate(plan, session.prober, lanes, session.index, session.reporter, depth)
 
 
 def investigate(plan: Plan, prober: Probing, lanes: Lanes, index: Index, reporter: Reporter, depth: Level) -> Answer:

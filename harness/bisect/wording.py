@@ -96,6 +96,8 @@ def _inconclusive(answer: Answer, result: BisectionResult, name: Mapping[int, st
         return f"Not sure: {answer.subject} {which} gave different verdicts when it was run again."
     if result.suspects:
         old, new = (answer.last_good, answer.first_bad) if answer.first_bad else (answer.last_bad, answer.first_good)
+        if not old or not new:
+            return f"Not sure which: the suspects are {', '.join(answer.suspects)}, which could not be tested."
         return (
             f"Not sure which: the change came after {answer.subject} {old} and not later than {new}; "
             f"suspects are {', '.join(answer.suspects)}, since those between could not be tested."

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
+import re
 import shutil
+import zlib
 from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
 from harness.bundle.installed import same_version
-from harness.bundle.order import SCHEMA, Order, as_requirements, read_order
+from harness.bundle.order import SCHEMA, UNREADABLE, Order, as_requirements, inside, read_order
 from harness.errors import HarnessFault, NoSpace, UserMistake
 from harness.model import Lock, Observation, Pin, normalized_name
 from harness.probe import Judge, observation_of, probe_key, question_of
-from harness.run.devices import parse_gpus, unavailable, visible
+from harness.run.devices import unavailable, visible
+from harness.run.devices.cuda import parse_gpus
 from harness.run.logs import read_tail
 from harness.run.process import Limits, ended_from
 from harness.run.result import LeftBehind, Ran, result_of
@@ -27,6 +31,10 @@ if TYPE_CHECKING:
     from harness.probe import Probe
     from harness.run.devices import Gpu
     from harness.store import Store
+
+
+_KEY = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
+_LONGEST_LOG = 1 << 30
 
 
 @frozen
@@ -79,7 +87,7 @@ def absorb(folder: Path, store: Store) -> Absorbed:
             order, probe = read_order(folder / "probes" / key)
             label = order.label
             where = folder / "observed" / key
-            if not (where / "run.json").is_file():
+            if not (where / "run.json").exists():
                 missing.append((label, _why_not(where)))
                 continue
             taken.append(_take(_checked(order, probe, where), store))
@@ -90,9 +98,9 @@ def absorb(folder: Path, store: Store) -> Absorbed:
 
 def _probes(folder: Path) -> list[str]:
     try:
-        bundle = json.loads((folder / "bundle.json").read_text(encoding="utf-8"))
-        schema, probes = bundle["schema"], [str(key) for key in bundle["probes"]]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        bundle = json.loads(inside(folder.resolve(), "bundle.json").read_text(encoding="utf-8"))
+        schema, probes = bundle["schema"], [_folder_name(key) for key in bundle["probes"]]
+    except UNREADABLE as error:
         raise UserMistake(
             f"{folder} is no bundle: its bundle.json can't be read", hint="harness bundle makes one; name its folder"
         ) from error
@@ -101,24 +109,33 @@ def _probes(folder: Path) -> list[str]:
     return probes
 
 
+def _folder_name(key: Any) -> str:
+    if not isinstance(key, str) or not _KEY.fullmatch(key):
+        raise ValueError(f"{key!r} is no key of a probe")
+    return key
+
+
 def _why_not(where: Path) -> str:
     try:
-        return where.with_name(f"{where.name}.problem.txt").read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError):
+        return inside(where.parent, f"{where.name}.problem.txt").read_text(encoding="utf-8").strip()
+    except (OSError, ValueError):
         return "not run yet"
 
 
 def _checked(order: Order, probe: Probe, where: Path) -> _Back:
     """What came back, if it is of this order and as the run script left it. Raises `_Refused`."""
     try:
-        record = json.loads((where / "run.json").read_text(encoding="utf-8"))
+        if where.parent.is_symlink():
+            raise ValueError(f"{where.parent.name} is a link")
+        record = json.loads(inside(where, "run.json").read_text(encoding="utf-8"))
         ran = record["key"], record["script"], record["requirements"]
         changed = [
             name
             for name, digest in record["files"].items()
-            if hashlib.sha256((where / name).read_bytes()).hexdigest() != digest
+            if hashlib.sha256(inside(where, name).read_bytes()).hexdigest() != digest
         ]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        unlisted = [path.name for path in where.iterdir() if path.name not in {*record["files"], "run.json"}]
+    except UNREADABLE as error:
         raise _Refused(f"what it left behind is not whole: {error}") from error
     if ran[0] != order.key:
         raise _Refused(f"what lies there was left by another probe ({ran[0]})")
@@ -126,6 +143,8 @@ def _checked(order: Order, probe: Probe, where: Path) -> _Back:
         raise _Refused("another script was run than the repro that was packed")
     if ran[2] != _sha256(as_requirements(order.packed)):
         raise _Refused("other requirements were installed than those of its lock")
+    if any((where / name).is_symlink() or not (where / name).is_dir() for name in unlisted):
+        raise _Refused(f"{', '.join(unlisted)} was put there after the run")
     if changed:
         raise _Refused(f"{', '.join(changed)} was changed after the run")
     return _Back(order, probe, where, record)
@@ -135,10 +154,10 @@ def _take(back: _Back, store: Store) -> Taken:
     order, probe = back.order, back.probe
     try:
         if unavailable(order.device, back.gpus) is not None:
-            raise _Refused("it was run where no GPU was to be seen")
+            raise _Refused("it was run where no GPU was found")
         ran, lock = _ran(back), _lock_there(back)
         started, setup_s = str(back.record["started"]), float(back.record["setup_s"])
-    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, HarnessFault) as error:
+    except (*UNREADABLE, zlib.error, HarnessFault) as error:
         raise _Refused(f"what it left behind can't be read: {error}") from error
     key = probe_key(probe, lock, gpus=back.gpus, capability=order.capability)
     observation = store.get(key)
@@ -172,9 +191,20 @@ def _take(back: _Back, store: Store) -> Taken:
 
 def _ran(back: _Back) -> Ran:
     limits = Limits(back.order.wall_s, back.record["memory"])
+    with gzip.open(back.folder / "log.gz") as log:
+        _check_length(log)
     tail = read_tail(back.folder / "log.gz")
     left = LeftBehind(ended_from(back.record["ended"]), tail, back.folder / "report.json", back.folder / "metrics.json")
     return result_of(left, device=back.order.device, limits=limits)
+
+
+def _check_length(log: gzip.GzipFile) -> None:
+    """Raise `_Refused` where a log unpacks to more than any run leaves."""
+    length = 0
+    while piece := log.read(1 << 20):
+        length += len(piece)
+        if length > _LONGEST_LOG:
+            raise _Refused(f"its log is longer than {_LONGEST_LOG >> 20} MiB")
 
 
 def _lock_there(back: _Back) -> Lock:

@@ -52,7 +52,7 @@ def read_installed(path: Path) -> Installed:
     Lines that name no version (a local folder, a repository) are passed over: such distributions count as not there.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UserMistake(f"can't read what is installed from {path}: {error}", hint=_HINT) from error
     if text.lstrip().startswith(("{", "[")):
@@ -78,7 +78,7 @@ def _from_json(text: str, path: Path) -> Installed:
             told = {"installed": {row["name"]: row["version"] for row in told}}
         versions = {normalized_name(name): str(version) for name, version in told["installed"].items()}
         return Installed(versions, str(told.get("python", "")), str(told.get("platform", "")))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UserMistake(f"{path} is not a list of what is installed", hint=_HINT) from error
 
 

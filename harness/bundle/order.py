@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import stat
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import cattrs
@@ -16,9 +18,10 @@ from harness.probe import Probe, probe_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
 SCHEMA = 1
+# What comes back was on another machine: a file of it may be anything.
+UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
 
 
 @frozen
@@ -89,10 +92,10 @@ class Order:
 def read_order(folder: Path) -> tuple[Order, Probe]:
     """An order and its probe. Raises `UserMistake` where they are not those that were packed."""
     try:
-        told = json.loads((folder / "order.json").read_text(encoding="utf-8"))
+        told = json.loads(inside(folder, "order.json").read_text(encoding="utf-8"))
         order = cattrs.structure(told, Order)
-        probe = order.probe((folder / order.script).read_text(encoding="utf-8"))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, cattrs.BaseValidationError, BadRepro) as error:
+        probe = order.probe(inside(folder, order.script).read_text(encoding="utf-8"))
+    except (*UNREADABLE, cattrs.BaseValidationError, BadRepro) as error:
         raise UserMistake(f"its order in {folder} can't be read: {_said(error)}") from error
     if order.schema != SCHEMA:
         raise UserMistake(f"its order is of schema {order.schema}, this harness reads {SCHEMA}")
@@ -107,6 +110,14 @@ def read_order(folder: Path) -> tuple[Order, Probe]:
     if not fits or order.key != folder.name or order.key != ordered_key(probe, order.lock, order.capability):
         raise UserMistake("its repro, parameters, device or lock are not those that were packed")
     return order, probe
+
+
+def inside(folder: Path, name: str) -> Path:
+    """A plain file that lies in this very folder. Raises `ValueError` where it is a link, a pipe, or elsewhere."""
+    path = folder / name
+    if Path(name).name != name or folder.is_symlink() or not stat.S_ISREG(path.lstat().st_mode):
+        raise ValueError(f"{name} is no plain file of its folder")
+    return path
 
 
 def ordered_key(probe: Probe, lock: Lock, capability: str) -> str:

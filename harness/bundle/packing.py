@@ -19,7 +19,7 @@ from harness.errors import HarnessFault, NoSpace, UserMistake
 from harness.events import SILENT, Note, Reporter
 from harness.model import Device
 from harness.probe import next_attempt
-from harness.run.devices import gpu_queries
+from harness.run.devices.cuda import gpu_queries
 from harness.run.launch import told_variables
 from harness.run.runner import script_name
 

@@ -9,15 +9,16 @@ import click
 from rich.console import Console
 
 from harness.bundle import absorb as take_back
-from harness.cli.wiring import results_option
+from harness.cli.options import settings_options
+from harness.settings import Settings
 from harness.store import Store
 from harness.terminal.bundle import print_absorbed
 
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
-@results_option
-def absorb(folder: Path, results_folder: Path) -> None:
+@settings_options()
+def absorb(folder: Path, settings: Settings) -> None:
     """Take back what was observed with the bundle in FOLDER.
 
     What does not fit the bundle is refused. Taking the same back twice changes nothing.
@@ -26,6 +27,6 @@ def absorb(folder: Path, results_folder: Path) -> None:
     \b
     harness absorb carry
     """
-    absorbed = take_back(folder, Store(results_folder.absolute()))
+    absorbed = take_back(folder, Store(settings.results.absolute()))
     print_absorbed(Console(soft_wrap=True), absorbed)
     sys.exit(2 if absorbed.refused else 3 if absorbed.missing else 0)

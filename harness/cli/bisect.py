@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sys
-from pathlib import Path
+from typing import Any
 
 import click
-from attrs import evolve
 from rich.console import Console
 
-from harness.bisect.investigate import investigate
-from harness.cli.lane_options import lane_options, open_place
-from harness.cli.report import keep_and_report
-from harness.cli.repro_options import chosen_repro, short, typed_words
-from harness.cli.wiring import open_workshop, resource_options, shared_options
+from harness.bisect.investigate import ask
+from harness.cli.options import json_option, repro_options, settings_options
+from harness.cli.paths import print_reports
 from harness.model.culprit import Level
-from harness.planning.plan import make_plan
+from harness.report.answer.keeping import keep_and_report
+from harness.request.chosen_repro import chosen_repro, typed_words
 from harness.request.question import Question
-from harness.run.devices import choose_device
+from harness.session import open_session
+from harness.settings import Group, Settings
 from harness.terminal import print_answer, reporting
 
 
 @click.command()
 @click.argument("subject")
-@click.option("--repro", metavar="NAME|PATH", help="Repro to run [default: the one that names the subject].")
-@click.option("--run", metavar="COMMAND", help="Command to run instead: exit code 0 is good, 125 skip, else it failed.")
+@repro_options
 @click.option(
     "--good",
     metavar="V",
@@ -34,7 +31,7 @@ from harness.terminal import print_answer, reporting
 )
 @click.option("--bad", metavar="V", help="A release that fails [default: the repro's, else the newest].")
 @click.option("--find-fix", is_flag=True, help="Find the release that fixed it: good is newer than bad.")
-@click.option("--pre", is_flag=True, help="Try pre-releases of the subject too.")
+@click.option("--pre", "prereleases", is_flag=True, help="Try pre-releases of the subject too.")
 @click.option(
     "--confirm",
     type=click.IntRange(0, 20),
@@ -42,43 +39,24 @@ from harness.terminal import print_answer, reporting
     show_default=True,
     help="Run both sides of the change this often again.",
 )
+@click.option("--git", default="", metavar="PATH|URL|auto", help="SUBJECT's repository, to go down to the commit.")
 @click.option(
     "--depth",
     type=click.Choice([level.value for level in Level]),
     default=Level.REGION.value,
     show_default=True,
-    help="How closely to look for what of the change made the difference.",
+    help="How deep to go: " + ", ".join(level.value for level in Level) + ".",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON on stdout, and nothing else there.")
-@lane_options
-@shared_options
-@resource_options
+@json_option("the answer as JSON")
+@settings_options(Group.LANES, Group.QUESTION, Group.RUNS, Group.LIMITS)
 def bisect(
     subject: str,
     repro: str | None,
     run: str | None,
-    good: str | None,
-    bad: str | None,
-    find_fix: bool,
-    pre: bool,
-    confirm: int,
     depth: str,
     as_json: bool,
-    lanes: int | None,
-    scheduler: str | None,
-    with_: tuple[str, ...],
-    hold: tuple[str, ...],
-    python: str | None,
-    as_of: str | None,
-    device: str,
-    capability: str,
-    params: tuple[str, ...],
-    pass_env: tuple[str, ...],
-    from_source: tuple[str, ...],
-    torch_backend: str | None,
-    results_folder: Path,
-    gpu_wait: float,
-    max_disk: int | None,
+    settings: Settings,
+    **ends: Any,
 ) -> None:
     """Find the release of SUBJECT that broke a repro.
 
@@ -90,45 +68,18 @@ def bisect(
     harness bisect transformers --find-fix --bad 4.57.6
     harness bisect peft --run "pytest -x tests/test_lora.py" --with pytest
     """
-    question = Question(
-        subject=subject,
-        repro=chosen_repro(repro, run, subject, params),
-        good=good,
-        bad=bad,
-        find_fix=find_fix,
-        with_=with_,
-        hold=hold,
-        as_of=as_of,
-        prereleases=pre,
-        python=python,
-        device=device,
-        confirm=confirm,
-        from_source=from_source,
-        typed=typed_words(repro, run, params),
-    )
-    with reporting(Console(stderr=True), quiet=as_json) as reporter:
-        workshop = open_workshop(
-            results_folder,
-            python=python,
-            pass_env=pass_env,
-            from_source=from_source,
-            capability=capability,
-            torch_backend=torch_backend,
-            gpu_wait=gpu_wait,
-            max_disk=max_disk,
-            reporter=reporter,
-        )
-        place = click.get_current_context().with_resource(open_place(workshop, lanes, scheduler, reporter))
-        chosen, why = choose_device(device, question.repro.device, place.gpus)
-        plan = make_plan(question, index=workshop.index, interpreter=workshop.interpreter, device=chosen)
-        plan = evolve(plan, choices=(*plan.choices, f"{why} (--device changes it)"))
-        with contextlib.closing(place.open_lanes(chosen)) as pool:
-            answer = investigate(plan, place.prober, pool, workshop.index, reporter, Level(depth))
-    reports = keep_and_report(workshop.store, plan, answer, pass_env)
+    chosen = chosen_repro(repro, run, subject, settings.params)
+    typed = typed_words(repro, run, settings.params)
+    question = Question.under(settings, subject, chosen, typed=typed, **ends)
+    with (
+        reporting(Console(stderr=True), quiet=as_json) as reporter,
+        open_session(settings, reporter, requires_python=chosen.requires_python) as session,
+    ):
+        plan, answer = ask(session, question, Level(depth))
+    reports = keep_and_report(session.store, plan, answer, settings.pass_env)
     if as_json:
         click.echo(json.dumps(answer.as_json(), indent=1))
     else:
-        print_answer(Console(soft_wrap=True), answer, str(results_folder))
-        for path in reports:
-            click.echo(f"  report: {short(path)}")
+        print_answer(Console(soft_wrap=True), answer, str(settings.results))
+        print_reports(reports)
     sys.exit(answer.status.exit_code)

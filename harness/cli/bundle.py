@@ -10,12 +10,15 @@ import click
 from rich.console import Console
 
 from harness.bundle import Asked, Installed, Packed, Packer, read_installed
-from harness.cli.repro_options import chosen_repro, one_date
-from harness.cli.wiring import open_workshop, shared_options
+from harness.cli.options import settings_options
 from harness.errors import NoSpace, UserMistake
 from harness.model import Combination, Device, Repro
+from harness.planning.pins import one_date
 from harness.planning.plan import merged_requirements
 from harness.probe import Judge, Probe
+from harness.request.chosen_repro import chosen_repro
+from harness.session import Session, local_session
+from harness.settings import Group, Settings
 from harness.store import Store
 from harness.terminal import PlainView
 from harness.terminal.bundle import print_packed
@@ -35,7 +38,7 @@ from harness.terminal.bundle import print_packed
     help="What the machine has already (pip list --format=freeze there): those wheels are left out.",
 )
 @click.option("--fresh", is_flag=True, help="Pack it even if the store has the answer.")
-@shared_options
+@settings_options(Group.QUESTION, Group.RUNS)
 def bundle(
     repro: str,
     over: tuple[str, ...],
@@ -43,17 +46,7 @@ def bundle(
     as_zip: bool,
     installed: Path | None,
     fresh: bool,
-    with_: tuple[str, ...],
-    hold: tuple[str, ...],
-    python: str | None,
-    as_of: str | None,
-    device: str,
-    capability: str,
-    params: tuple[str, ...],
-    pass_env: tuple[str, ...],
-    from_source: tuple[str, ...],
-    torch_backend: str | None,
-    results_folder: Path,
+    settings: Settings,
 ) -> None:
     """Pack probes of REPRO into a folder that runs on a machine without network.
 
@@ -63,37 +56,32 @@ def bundle(
     \b
     harness bundle whisper_lora_checkpointing --over transformers==4.52.4 --over transformers==4.53.0 --output carry
     """
-    if from_source:
+    if settings.from_source:
         raise UserMistake("a bundle holds wheels; what has to be built (--build) can't go into one")
-    chosen = chosen_repro(repro, None, None, params)
-    workshop = open_workshop(
-        results_folder, python=python, pass_env=pass_env, capability=capability, torch_backend=torch_backend
-    )
+    chosen = chosen_repro(repro, None, None, settings.params)
+    view = PlainView(Console(stderr=True, soft_wrap=True))
+    session = local_session(settings, requires_python=chosen.requires_python)
     node = read_installed(installed) if installed else Installed()
-    node.check(workshop.interpreter)
-    requirements = merged_requirements(chosen.dependencies, with_)
-    asked = [
-        Asked(
-            one or " ".join(with_) or chosen.name,
-            Probe(
-                chosen,
-                Combination(
-                    python=workshop.interpreter.version,
-                    requirements=merged_requirements(requirements, (one,)) if one else requirements,
-                    holds=merged_requirements((), hold),
-                    as_of=one_date(as_of, (*with_, one) if one else with_, workshop.index),
-                    device=_device(device, chosen),
-                ),
-            ),
-        )
-        for one in dict.fromkeys(over or ("",))
-    ]
-    console = Console(stderr=True, soft_wrap=True)
-    packer = Packer(workshop.prober, workshop.index, workshop.interpreter, node, PlainView(console))
-    packed = packer.pack(asked, output, fresh=fresh)
+    node.check(session.interpreter)
+    asked = [_asked(session, chosen, one) for one in dict.fromkeys(over or ("",))]
+    packed = Packer(session.local, session.index, session.interpreter, node, view).pack(asked, output, fresh=fresh)
     archive = _zipped(output) if as_zip and packed.orders else None
-    print_packed(Console(soft_wrap=True), packed, output, archive, _verdicts(packed, workshop.store))
+    print_packed(Console(soft_wrap=True), packed, output, archive, _verdicts(packed, session.store))
     sys.exit(3 if packed.failed else 0)
+
+
+def _asked(session: Session, repro: Repro, one: str) -> Asked:
+    """The probe of one of the releases that were asked for, or of what --with asks for alone."""
+    settings = session.settings
+    requirements = merged_requirements(repro.dependencies, settings.with_)
+    combination = Combination(
+        python=session.interpreter.version,
+        requirements=merged_requirements(requirements, (one,)) if one else requirements,
+        holds=merged_requirements((), settings.hold),
+        as_of=one_date(settings.as_of, (*settings.with_, one) if one else settings.with_, session.index),
+        device=_device(settings.device, repro),
+    )
+    return Asked(one or " ".join(settings.with_) or repro.name, Probe(repro, combination))
 
 
 def _device(asked: str, repro: Repro) -> Device:

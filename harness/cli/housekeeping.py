@@ -12,12 +12,14 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from harness.cli.wiring import Workshop, open_workshop, results_option
+from harness.cli.options import settings_options
 from harness.environment import Workspace
 from harness.environment.cleaning import Kept, kept_folders, own_bytes, remove
 from harness.errors import HarnessError, NoSpace, UserMistake
 from harness.model.size import size_in_words
 from harness.run.devices import choose_device
+from harness.session import Session, local_session
+from harness.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,8 +30,8 @@ _PROJECT_TO_ASK_FOR = "pip"
 
 
 @click.command()
-@results_option
-def doctor(results_folder: Path) -> None:
+@settings_options()
+def doctor(settings: Settings) -> None:
     """Check what the harness needs: Python, uv, the package index, disk, GPU.
 
     \b
@@ -37,7 +39,7 @@ def doctor(results_folder: Path) -> None:
     """
     console = Console(soft_wrap=True)
     failures = 0
-    for name, is_fine, words in _checks(results_folder):
+    for name, is_fine, words in _checks(settings):
         failures += not is_fine
         console.print(
             Text.assemble(("ok    " if is_fine else "FAIL  ", "green" if is_fine else "bold red"), f"{name:<13}", words)
@@ -45,38 +47,38 @@ def doctor(results_folder: Path) -> None:
     sys.exit(1 if failures else 0)
 
 
-def _checks(results_folder: Path) -> Iterator[tuple[str, bool, str]]:
+def _checks(settings: Settings) -> Iterator[tuple[str, bool, str]]:
     try:
-        workshop = open_workshop(results_folder)
+        session = local_session(settings)
     except HarnessError as error:
         yield "set-up", False, f"{error.message}. {error.hint}"
         return
-    yield "python", True, f"{workshop.interpreter.version} at {workshop.interpreter.path}"
-    answer = workshop.prober.resolver.uv.call("--version", cwd=Path.cwd())
+    yield "python", True, f"{session.interpreter.version} at {session.interpreter.path}"
+    answer = session.local.resolver.uv.call("--version", cwd=Path.cwd())
     yield "uv", answer.returncode == 0, answer.words
     try:
-        releases = workshop.index.releases(_PROJECT_TO_ASK_FOR)
+        releases = session.index.releases(_PROJECT_TO_ASK_FOR)
         dated = sum(release.uploaded is not None for release in releases)
         words = f"answers; {len(releases)} releases of {_PROJECT_TO_ASK_FOR}, {dated} with a date"
         yield "index", True, words if dated else f"{words}: --as-of needs dates"
     except HarnessError as error:
         yield "index", False, f"{error.message}. {error.hint}"
-    yield _disk(workshop)
-    folder = results_folder.absolute()
+    yield _disk(session)
+    folder = settings.results.absolute()
     writable = os.access(next(p for p in (folder, *folder.parents) if p.exists()), os.W_OK)
     yield "results", writable, f"{folder} {'can' if writable else 'can NOT'} be written"
-    for gpu in workshop.gpus:
+    for gpu in session.local_gpus:
         kind = f", compute capability {gpu.capability}" if gpu.capability else ""
         free = f"{size_in_words(gpu.free)} of {size_in_words(gpu.memory)} free" if gpu.memory else "memory not told"
         yield "gpu", True, f"{gpu.index}: {gpu.name}, driver {gpu.driver}, {free}{kind}"
-    if not workshop.gpus:
+    if not session.local_gpus:
         yield "gpu", True, "none; repros that need CUDA run with a stand-in"
-    taken = [choose_device("auto", needed, workshop.gpus)[0].value for needed in ("cuda", "any", "cpu")]
+    taken = [choose_device("auto", needed, session.local_gpus)[0].value for needed in ("cuda", "any", "cpu")]
     yield "device", True, "auto takes {} for a repro that needs CUDA, {} for any device, {} for the CPU".format(*taken)
 
 
-def _disk(workshop: Workshop) -> tuple[str, bool, str]:
-    workspace = workshop.prober.workspace
+def _disk(session: Session) -> tuple[str, bool, str]:
+    workspace = session.local.workspace
     try:
         free = shutil.disk_usage(workspace.environments).free
         count = sum(path.is_dir() for path in workspace.environments.iterdir())
@@ -84,7 +86,7 @@ def _disk(workshop: Workshop) -> tuple[str, bool, str]:
     except NoSpace as error:
         return "cache", False, f"{error.message}. {error.hint}"
     words = f"{size_in_words(free)} free at {workspace.root}, which takes {taken} for {count} environments"
-    wheels = workshop.prober.builder.uv.cache_folder
+    wheels = session.local.builder.uv.cache_folder
     words += f"; unpacked wheels are shared with uv's cache, {wheels}"
     return "cache", free > _SCARCE, words if free > _SCARCE else f"{words}; harness clean frees some"
 

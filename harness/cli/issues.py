@@ -9,15 +9,16 @@ from pathlib import Path
 
 import click
 
-from harness.cli.private import private_of
-from harness.cli.report import content_of, repositories_of
-from harness.cli.wiring import results_option
+from harness.cli.options import settings_options
 from harness.nightly.archive import NightArchive
 from harness.nightly.github import Gh, own_repository
 from harness.nightly.record import Past
 from harness.nightly.tracker import actions
 from harness.nightly.upstream import upstream_issue
 from harness.report import Archive, redacted, render_issue
+from harness.report.answer.keeping import content_of, repositories_of
+from harness.report.privacy import private_of
+from harness.settings import Settings
 from harness.store import Store
 
 _UNKNOWN_TARGET = 1
@@ -28,8 +29,8 @@ _UNKNOWN_TARGET = 1
     "--repository", metavar="OWNER/NAME", help="The own repository [default: the workflow's or git remote's]."
 )
 @click.option("--dry-run", is_flag=True, help="Print the gh commands and change nothing.")
-@results_option
-def issues(repository: str | None, dry_run: bool, results_folder: Path) -> None:
+@settings_options()
+def issues(repository: str | None, dry_run: bool, settings: Settings) -> None:
     """Open, update and close one issue for each break that the nights know, in the own repository.
 
     It needs the gh executable, logged in or with GH_TOKEN. The same command again changes nothing. Any repository but
@@ -39,7 +40,7 @@ def issues(repository: str | None, dry_run: bool, results_folder: Path) -> None:
     harness issues --dry-run
     harness issues --repository OWNER/NAME
     """
-    store = Store(results_folder.absolute())
+    store = Store(settings.results.absolute())
     breaks = redacted(Past.of(NightArchive(store).all(), "").breaks, private_of(store))
     gh = Gh(own_repository(repository, os.environ, Path.cwd()))
     wanted = actions(breaks.values(), {name: _report(store, name) for name in breaks}, gh.issues())
@@ -61,8 +62,8 @@ def _report(store: Store, name: str) -> str:
 @click.command()
 @click.argument("report", required=False)
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@results_option
-def upstream(report: str | None, style: str, results_folder: Path) -> None:
+@settings_options()
+def upstream(report: str | None, style: str, settings: Settings) -> None:
     """Print an issue for the culprit's maintainers: repository, title and body. A person sends it, nothing here does.
 
     REPORT is the begin of an answer's id; without it, the newest is taken. The repository is the one that the
@@ -72,7 +73,7 @@ def upstream(report: str | None, style: str, results_folder: Path) -> None:
     harness upstream
     harness upstream 8d38 --format json
     """
-    store = Store(results_folder.absolute())
+    store = Store(settings.results.absolute())
     kept = Archive(store).get(report)
     issue = upstream_issue(kept, repositories_of(kept), render_issue(content_of(store, kept)))
     command = issue.command("body.md")

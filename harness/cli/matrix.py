@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shlex
@@ -12,26 +11,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from attrs import frozen
 from rich.console import Console
 
-from harness.cli.benches import Benches, Places, open_benches, open_places, pythons_of
-from harness.cli.lane_options import lane_options
-from harness.cli.matrix_page import write_page
-from harness.cli.repro_options import short
-from harness.cli.wiring import open_workshop, resource_options, results_option
+from harness.cli.options import json_option, settings_options
+from harness.cli.paths import short
 from harness.errors import Interrupted, UserMistake
 from harness.matrix import Cell, read_matrix
 from harness.matrix.choice import Choice, choose
 from harness.matrix.expansion import expanded_by_index
 from harness.matrix.running import CellRun, Cells
+from harness.matrix.sessions import Sessions, open_sessions, pythons_of
 from harness.matrix.standing import Standing, known_runs, standings
 from harness.model import Verdict
+from harness.report.matrix.page import write_page
+from harness.session import local_session
+from harness.settings import Group, Settings
 from harness.terminal import print_table, reporting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from harness.events import Reporter
+    from harness.matrix import Matrix
 
 _NOT_JUDGED = 3
 _ANSWERS = (Verdict.GOOD, Verdict.BAD)
@@ -48,7 +50,6 @@ Exit codes:
 @click.command(epilog=_EPILOG)
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("-k", "words", metavar="WORDS", help='Only cells of these words: "transformers_4_53 and not case_lora".')
-@lane_options
 @click.option(
     "--cover",
     type=click.Choice(["pairs"]),
@@ -61,28 +62,17 @@ Exit codes:
 )
 @click.option("--list", "as_list", is_flag=True, help="List the cells and run nothing.")
 @click.option("--show", is_flag=True, help="Show and write what the store knows, and run nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON (schema 1) on stdout, and nothing else there.")
-@click.option("--pass-env", multiple=True, metavar="NAME", help="Let repros see this environment variable.")
-@click.option("--capability", default="8.6", show_default=True, help="What the stand-in for CUDA pretends to be.")
-@click.option("--torch-backend", metavar="NAME", help="uv's choice of PyTorch builds: auto, cpu, cu128, ...")
-@resource_options
-@results_option
+@json_option("JSON (schema 1)")
+@settings_options(Group.LANES, Group.RUNS, Group.LIMITS)
 def matrix(
     file: Path,
     words: str | None,
     cover: str | None,
-    lanes: int | None,
-    scheduler: str | None,
     as_of: str | None,
     as_list: bool,
     show: bool,
     as_json: bool,
-    pass_env: tuple[str, ...],
-    capability: str,
-    torch_backend: str | None,
-    gpu_wait: float,
-    max_disk: int | None,
-    results_folder: Path,
+    settings: Settings,
 ) -> None:
     """Run the cells of the matrix FILE, then show them as a table and write a page with each cell's log.
 
@@ -96,66 +86,64 @@ def matrix(
     """
     day = _day(as_of, show=show)
     read = read_matrix(file)
-
     if as_list:
-        if read.needs_index:
-            workshop = open_workshop(results_folder)
-            read = expanded_by_index(read, workshop.index, workshop.interpreter)
-        _print_list(choose(read, words, cover), as_json=as_json)
+        _print_list(choose(_with_versions(read, settings), words, cover), as_json=as_json)
         return
     console = Console(stderr=True)
-    runs: tuple[CellRun, ...] = ()
-    stopped: Interrupted | None = None
-    with reporting(console, quiet=as_json) as reporter:
-        benches = open_benches(
-            results_folder,
-            pythons_of(read),
-            as_of=day,
-            pass_env=pass_env,
-            capability=capability,
-            torch_backend=torch_backend,
-            gpu_wait=gpu_wait,
-            max_disk=max_disk,
-            reporter=reporter,
-        )
-        choice = choose(benches.expanded(read), words, cover)
-        places = click.get_current_context().with_resource(open_places(benches, lanes, scheduler, reporter))
-        benches = places.moved(benches)
-        for line in (*_left_out(choice), *(f"skipped cells: {reason}" for reason in benches.missing.values())):
+    with (
+        reporting(console, quiet=as_json) as reporter,
+        open_sessions(settings, pythons_of(read), reporter, as_of=day) as sessions,
+    ):
+        choice = choose(sessions.expanded(read), words, cover)
+        for line in (*_left_out(choice), *(f"skipped cells: {reason}" for reason in sessions.missing.values())):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
-        if not show:
-            try:
-                runs = _run(benches, choice, places, reporter)
-            except Interrupted as error:
-                stopped = error
-    stood = _standings(benches, choice.matrix.cells, runs)
-    meant = [standing for standing in stood if standing.cell.name in choice.names]
+        ran = _Ran() if show else _run(sessions, choice, reporter)
+        stood = _standings(sessions, choice.matrix.cells, ran.runs)
     page, record = write_page(
-        benches.workshop.store, read.name, stood, command=_typed(), pass_env=pass_env, left_out=choice.left_out
+        sessions.store, read.name, stood, command=_typed(), pass_env=settings.pass_env, left_out=choice.left_out
     )
     if as_json:
         click.echo(record, nl=False)
     else:
         print_table(Console(), stood, choice.names)
         click.echo(f"  page: {short(page)}")
-    if stopped is not None:
-        raise stopped
+    if ran.stopped is not None:
+        raise ran.stopped
+    meant = [standing for standing in stood if standing.cell.name in choice.names]
     sys.exit(0 if show or all(standing.verdict in _ANSWERS for standing in meant) else _NOT_JUDGED)
 
 
-def _run(benches: Benches, choice: Choice, places: Places, reporter: Reporter) -> tuple[CellRun, ...]:
-    cells = tuple(cell for cell in choice.cells if cell.python not in benches.missing)
-    with contextlib.closing(places.open_lanes(map(benches.bench.probe, cells))) as pool:
-        return Cells(cells, benches.bench, benches.probers, pool, reporter, benches.workshop.store).run()
+@frozen
+class _Ran:
+    """What was run now, and what stopped it."""
+
+    runs: tuple[CellRun, ...] = ()
+    stopped: Interrupted | None = None
 
 
-def _standings(benches: Benches, cells: Sequence[Cell], runs: tuple[CellRun, ...]) -> tuple[Standing, ...]:
+def _run(sessions: Sessions, choice: Choice, reporter: Reporter) -> _Ran:
+    cells = tuple(filter(sessions.can_run, choice.cells))
+    try:
+        with sessions.lanes(cells) as lanes:
+            return _Ran(Cells(cells, sessions.probes, sessions.probers, lanes, reporter, sessions.store).run())
+    except Interrupted as error:
+        return _Ran(stopped=error)
+
+
+def _with_versions(read: Matrix, settings: Settings) -> Matrix:
+    """The matrix with the index's versions, which is asked only where the matrix needs it."""
+    if not read.needs_index:
+        return read
+    session = local_session(settings)
+    return expanded_by_index(read, session.index, session.interpreter)
+
+
+def _standings(sessions: Sessions, cells: Sequence[Cell], runs: tuple[CellRun, ...]) -> tuple[Standing, ...]:
     """Every cell: what was run now, else what the store has of it."""
     done = {run.cell.name for run in runs}
-    rest = [cell for cell in cells if cell.name not in done and cell.python not in benches.missing]
-    known = known_runs(rest, benches.bench, benches.probers, benches.workshop.store)
-    hindered = {cell.name: benches.missing[cell.python] for cell in cells if cell.python in benches.missing}
-    return standings(cells, (*runs, *known), hindered)
+    rest = [cell for cell in cells if cell.name not in done and sessions.can_run(cell)]
+    known = known_runs(rest, sessions.probes, sessions.probers, sessions.store)
+    return standings(cells, (*runs, *known), sessions.hindered(cells))
 
 
 def _print_list(choice: Choice, *, as_json: bool) -> None:
@@ -202,7 +190,7 @@ def _typed() -> str:
         source = context.get_parameter_source(option.name or "")
         if isinstance(option, click.Option) and source is click.core.ParameterSource.COMMANDLINE:
             value = context.params[option.name or ""]
-            if option.name in ("show", "as_json", "results_folder"):
+            if option.name in ("show", "as_json", "results"):
                 continue
             values = value if isinstance(value, tuple) else [value]
             given += [word for one in values for word in (option.opts[0], *(() if option.is_flag else (str(one),)))]

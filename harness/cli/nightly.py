@@ -14,14 +14,12 @@ import click
 from attrs import frozen
 from rich.console import Console
 
-from harness.cli.benches import Benches, open_benches, open_places, pythons_of
-from harness.cli.lane_options import lane_options
-from harness.cli.private import private_of
-from harness.cli.report import write_reports
-from harness.cli.wiring import resource_options, results_option
+from harness.cli.options import json_option, settings_options
+from harness.cli.paths import short
 from harness.errors import UserMistake
 from harness.events import Note
 from harness.matrix import Target, expanded, read_matrix, tonight
+from harness.matrix.sessions import Sessions, open_sessions, pythons_of
 from harness.nightly.archive import NightArchive
 from harness.nightly.budget import Budget
 from harness.nightly.night import Nightly
@@ -32,14 +30,21 @@ from harness.nightly.telling import as_json as night_as_json
 from harness.nightly.telling import exit_code, report_of
 from harness.nightly.triage import Settling
 from harness.report import Archive, Private, passed_secrets, redacted
+from harness.report.answer.keeping import write_reports
+from harness.report.privacy import private_of
+from harness.settings import Group, Settings
 from harness.store import Store
 from harness.terminal.nights import NightView, estimate, print_night
 from harness.terminal.plain import WarningsOnly
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from harness.events import Reporter
     from harness.matrix import Matrix
     from harness.model import Release
     from harness.report import KeptAnswer
+    from harness.scheduling.lanes import Lanes
 
 _EPILOG = """\b
 Exit codes:
@@ -59,27 +64,10 @@ Exit codes:
 @click.option(
     "--gpu-budget", type=click.FloatRange(min=0), metavar="MINUTES", help="The same for runs on GPUs, added up."
 )
-@lane_options
-@click.option("--json", "as_json", is_flag=True, help="Print JSON (schema 1) on stdout, and nothing else there.")
-@click.option("--pass-env", multiple=True, metavar="NAME", help="Let repros see this environment variable.")
-@click.option("--capability", default="8.6", show_default=True, help="What the stand-in for CUDA pretends to be.")
-@click.option("--torch-backend", metavar="NAME", help="uv's choice of PyTorch builds: auto, cpu, cu128, ...")
-@resource_options
-@results_option
+@json_option("JSON (schema 1)")
+@settings_options(Group.LANES, Group.RUNS, Group.LIMITS)
 def nightly(
-    file: Path,
-    date: str | None,
-    budget: float | None,
-    gpu_budget: float | None,
-    lanes: int | None,
-    scheduler: str | None,
-    as_json: bool,
-    pass_env: tuple[str, ...],
-    capability: str,
-    torch_backend: str | None,
-    gpu_wait: float,
-    max_disk: int | None,
-    results_folder: Path,
+    file: Path, date: str | None, budget: float | None, gpu_budget: float | None, as_json: bool, settings: Settings
 ) -> None:
     """Run the matrix FILE as of tonight, and say what turned since its last night.
 
@@ -91,66 +79,63 @@ def nightly(
     harness nightly matrices/nightly.toml --budget 60
     harness nightly matrices/nightly.toml --date 2025-06-27
     """
-    store = Store(results_folder.absolute())
+    store = Store(settings.results.absolute())
     archive = NightArchive(store)
     matrix, changes = tonight(read_matrix(file))
     start = _start(date) or archive.start_of(matrix.name, datetime.now(UTC))
     past = Past.of(archive.before(start), matrix.name)
     console = Console(stderr=True)
     reporter = WarningsOnly(console) if as_json else NightView(console)
-    benches = open_benches(
-        results_folder,
-        pythons_of(matrix),
-        as_of=start,
-        pass_env=pass_env,
-        capability=capability,
-        torch_backend=torch_backend,
-        gpu_wait=gpu_wait,
-        max_disk=max_disk,
-        reporter=reporter,
-    )
-    matrix = _as_of(matrix, benches, start)
-    cells = matrix.cells
-    places = click.get_current_context().with_resource(open_places(benches, lanes, scheduler, reporter))
-    benches = places.moved(benches)
-    about = estimate(len(cells), estimated_s(cells, past), estimated_s(cells, past, on_gpu=True))
-    reporter.report(Note(f"{matrix.name}, night of {start.date()}: {about}"))
-    for sentence in (*changes, *(f"{row.project} {row.version} left out: {row.reason}" for row in matrix.left_out)):
-        reporter.report(Note(f"  {sentence}"))
-    pool = places.open_lanes(benches.bench.probe(cell) for cell in cells if cell.python not in benches.missing)
-    begun = start.isoformat()
-    settling = Settling(
-        matrix=matrix.name,
-        start=begun,
-        past=past,
-        store=store,
-        probers=benches.probers,
-        interpreters={interpreter.version: interpreter for interpreter in benches.bench.interpreters.values()},
-        index=benches.bench.index,
-        lanes=pool,
-        reports=_Reports(store),
-        budget=Budget(time.monotonic, budget, gpu_budget),
-        reporter=reporter,
-        pass_env=pass_env,
-    )
-    hindered = {cell.name: benches.missing[cell.python] for cell in cells if cell.python in benches.missing}
-    archive.put(Night(matrix.name, begun))
-    try:
-        night = Nightly(matrix.name, begun, cells, past, benches.bench, settling, hindered).run()
-    finally:
-        pool.close()
+    with open_sessions(settings, pythons_of(matrix), reporter, as_of=start) as sessions:
+        matrix = _as_of(matrix, sessions, start)
+        _announce(matrix, start, changes, past, reporter)
+        archive.put(Night(matrix.name, start.isoformat()))
+        with sessions.lanes(filter(sessions.can_run, matrix.cells)) as lanes:
+            settling = _settling(matrix, start, past, sessions, lanes, Budget(time.monotonic, budget, gpu_budget))
+            hindered = sessions.hindered(matrix.cells)
+            cells, probes = matrix.cells, sessions.probes
+            night = Nightly(matrix.name, start.isoformat(), cells, past, probes, settling, hindered).run()
     # Before it is compared with what was kept, in which nothing private is either.
-    night = redacted(night, Private(passed_secrets(os.environ, pass_env)))
+    night = redacted(night, Private(passed_secrets(os.environ, settings.pass_env)))
     archive.put(night)
-    page = write_page(store, private_of(store, pass_env=pass_env))
+    page = write_page(store, private_of(store, pass_env=settings.pass_env))
     if as_json:
         click.echo(json.dumps(night_as_json(night, past, settling.known()), indent=1))
     else:
-        reports = {known.title: str(_short(store.root / report_of(known))) for known in night.breaks}
+        reports = {known.title: str(short(store.root / report_of(known))) for known in night.breaks}
         print_night(Console(soft_wrap=True), night, past, reports)
         if night.breaks:
-            reporter.report(Note(f"all nights: {_short(page)}"))
+            reporter.report(Note(f"all nights: {short(page)}"))
     sys.exit(exit_code(night, past))
+
+
+def _announce(matrix: Matrix, start: datetime, changes: Iterable[str], past: Past, reporter: Reporter) -> None:
+    cells = matrix.cells
+    about = estimate(len(cells), estimated_s(cells, past), estimated_s(cells, past, on_gpu=True))
+    reporter.report(Note(f"{matrix.name}, night of {start.date()}: {about}"))
+    left_out = (f"{row.project} {row.version} left out: {row.reason}" for row in matrix.left_out)
+    for sentence in (*changes, *left_out):
+        reporter.report(Note(f"  {sentence}"))
+
+
+def _settling(
+    matrix: Matrix, start: datetime, past: Past, sessions: Sessions, lanes: Lanes, budget: Budget
+) -> Settling:
+    first = sessions.first
+    return Settling(
+        matrix=matrix.name,
+        start=start.isoformat(),
+        past=past,
+        store=sessions.store,
+        probers=sessions.probers,
+        interpreters={session.interpreter.version: session.interpreter for session in sessions.by_python.values()},
+        index=first.index,
+        lanes=lanes,
+        reports=_Reports(sessions.store),
+        budget=budget,
+        reporter=first.reporter,
+        pass_env=first.settings.pass_env,
+    )
 
 
 @frozen
@@ -168,14 +153,14 @@ class _Reports:
         write_reports(self.store, kept)
 
 
-def _as_of(matrix: Matrix, benches: Benches, start: datetime) -> Matrix:
+def _as_of(matrix: Matrix, sessions: Sessions, start: datetime) -> Matrix:
     """The matrix with the releases that were there when the night began."""
 
     def releases_of(project: str) -> list[Release]:
-        releases = benches.bench.index.releases(project)
+        releases = sessions.first.index.releases(project)
         return [release for release in releases if release.uploaded is None or release.uploaded <= start]
 
-    interpreters = dict.fromkeys(benches.bench.interpreters.values())
+    interpreters = dict.fromkeys(session.interpreter for session in sessions.by_python.values())
     targets = [Target(one.version, frozenset(one.wheel_tags())) for one in interpreters]
     return expanded(matrix, releases_of, targets)
 
@@ -187,7 +172,3 @@ def _start(date: str | None) -> datetime | None:
         return datetime.fromisoformat(date).replace(tzinfo=UTC)
     except ValueError as error:
         raise UserMistake(f"--date takes a day such as 2025-06-27, not {date!r}") from error
-
-
-def _short(path: Path) -> Path:
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness.cli.wiring import results_option
+from harness.cli.options import settings_options
 from harness.errors import NoSpace, UserMistake
+from harness.settings import Settings
 from harness.store import Store
 
 if TYPE_CHECKING:
@@ -24,17 +25,17 @@ _SHOWN = ("key", "started", "repro", "requirements", "device", "outcome", "detai
 @click.command()
 @click.option("--format", "style", type=click.Choice(["table", "csv", "parquet"]), default="table", show_default=True)
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write there instead of to stdout.")
-@results_option
-def results(style: str, output: Path | None, results_folder: Path) -> None:
+@settings_options()
+def results(style: str, output: Path | None, settings: Settings) -> None:
     """Show every observation that is kept: a row each; csv and parquet have all columns.
 
     \b
     harness results
     harness results --format csv --output runs.csv
     """
-    frame = Store(results_folder.absolute()).frame()
+    frame = Store(settings.results.absolute()).frame()
     if frame.empty:
-        raise UserMistake(f"no observations in {results_folder}", hint="harness bisect and harness probe make them")
+        raise UserMistake(f"no observations in {settings.results}", hint="harness bisect and harness probe make them")
     try:
         _write(frame, style, output)
     except OSError as error:

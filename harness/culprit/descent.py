@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from attrs import evolve
+
+from harness.culprit.commit import find_commit
 from harness.culprit.counterfactual import Ground
 from harness.culprit.lines import find_lines
 from harness.culprit.package import find_package
@@ -21,4 +24,11 @@ def find_culprit(ground: Ground, sides: Sides, until: Level) -> Culprit | None:
     if until.depth >= Level.FILE.depth and package.is_shown_one_way:
         below = find_lines(ground, narrowed, package, until)
         findings = [*below] if below and below[0].level is Level.PACKAGE else [*findings, *below]
+    if until is Level.COMMIT and findings[-1].is_shown_one_way:
+        cache = ground.prober.builder.workspace.clones
+        commit = find_commit(ground, narrowed, findings[-1], ground.plan.question.git, cache)
+        if isinstance(commit, str):
+            findings[-1] = evolve(findings[-1], notes=(*findings[-1].notes, f"no commit is named: {commit}"))
+        else:
+            findings.append(commit)
     return Culprit(tuple(findings))

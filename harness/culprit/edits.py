@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
+from itertools import pairwise
 
 from attrs import define, field, frozen
 
@@ -186,11 +187,7 @@ class _SideReader:
             self.facts.add(key, found, ranges)
             for first, last in found.statements:
                 sharing = sorted(ranges.within(first, last))
-                pairs += [
-                    pair
-                    for one, other in zip(sharing, sharing[1:], strict=False)
-                    for pair in ((one, other), (other, one))
-                ]
+                pairs += [pair for one, other in pairwise(sharing) for pair in ((one, other), (other, one))]
         for unit in self.edits.wholes:
             for path in self._paths(unit):
                 if path.endswith(".py"):

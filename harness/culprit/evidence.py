@@ -7,7 +7,7 @@ products of factors, each worth a few halvings of what is suspected.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from attrs import frozen
 
@@ -163,7 +163,7 @@ def _frames(sides: Sides) -> tuple[StackFrame, ...]:
 
 def used_units(units: Mapping[Unit, tuple[str, ...]], sides: Sides) -> frozenset[Unit]:
     """Units of which a side used a file, and metadata, which every start of an interpreter may read."""
-    used: Collection[str] = {
+    used = {
         path for side in (sides.before, sides.after) for files in side.observation.loaded.values() for path in files
     }
     return frozenset(unit for unit, paths in units.items() if unit.startswith(METADATA) or not used.isdisjoint(paths))

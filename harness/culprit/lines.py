@@ -113,8 +113,8 @@ def find_lines(ground: Ground, sides: Sides, package: Finding, until: Level) -> 
     used = used_units(exchange.units, sides)
     names = listed(change.name for change in package.packages)
     ground.begin(
-        Level.REGION if until is Level.REGION else Level.FILE,
-        f"{len(exchange.units)} files of {names} differ, {len(used)} of them were used: what of them makes the difference?",
+        Level.REGION if until.depth >= Level.REGION.depth else Level.FILE,
+        f"{len(exchange.units)} files of {names} differ, {len(used)} of them ran: which lines make the difference?",
     )
     search, traced = _prepared(ground, sides, exchange, used)
     reduced = search.pursue(search.weights, most=_MOST)
@@ -149,7 +149,7 @@ def find_lines(ground: Ground, sides: Sides, package: Finding, until: Level) -> 
         needed_files=needed_files,
         notes=notes,
     )
-    if until is not Level.REGION or not all(map(search.edits.is_region, core)):
+    if until.depth < Level.REGION.depth or not all(map(search.edits.is_region, core)):
         return (found,)
     fine = _refined(search, core, along)
     regions = fine.regions if fine is not None else search.edits.regions(core)
@@ -179,7 +179,8 @@ def _prepared(ground: Ground, sides: Sides, exchange: Exchange, used: frozenset[
         if len(exchange.units) > 1 or _is_worth_a_trace(exchange):
             traces = [ground.traced(side, wanted) for side in (sides.before, sides.after)]
         edits, consistency = reading.result()
-    evidence = Evidence(sides, ground.plan.repro.source, *traces)
+    before, after = traces or (None, None)
+    evidence = Evidence(sides, ground.plan.repro.source, before, after)
     return _Search(ground, sides, exchange, edits, consistency, evidence.weights(edits)), len(traces)
 
 

@@ -43,7 +43,7 @@ def refined(
     ground: Ground, edits: Edits, core: Candidate, along: Candidate, *, base: Side, expected: Verdict, older: str
 ) -> Refined | None:
     """The lines inside the regions of `core` that alone undo the difference; None where there is nothing smaller."""
-    texts = {path: found for path in _paths(edits, core, along) if (found := _laid_over(edits, core | along, path))}
+    texts = {path: found for path in _paths(edits, core) if (found := _laid_over(edits, core | along, path))}
     units = {f"{path}#{number}": 1.0 for path, found in texts.items() for number in range(len(found.blocks))}
     lines = sum(d - c for found in texts.values() for _, _, c, d in found.blocks)
     whole = sum(d - c for unit in core for _, _, c, d in (edits.block(unit),))
@@ -86,7 +86,7 @@ def refined(
     return Refined(regions, proof, 1 + reduced.runs)
 
 
-def _paths(edits: Edits, core: Candidate, along: Candidate) -> list[str]:
+def _paths(edits: Edits, core: Candidate) -> list[str]:
     """Newer files that some of the regions are in, or that a definition of theirs went to."""
     names = {edits.path_of(unit) for unit in core if edits.is_region(unit)}
     moved = {name for unit in core for name in _definitions("".join(edits.lines(unit)[0]))}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 from packaging import tags as wheel_tags
+from packaging.specifiers import SpecifierSet
 
 from harness.errors import UserMistake
 from harness.model import Lock, Pin, normalized_name
@@ -56,13 +57,30 @@ class Interpreter:
         return accepted_tags(self.version)
 
 
-def find_interpreter(asked: str | None, uv: Uv) -> Interpreter:
+def find_interpreter(asked: str | None, uv: Uv, *, needs: str | None = None) -> Interpreter:
     """The interpreter for a version ("3.12") or a path; None: the one the harness runs with.
 
-    Raises `UserMistake` where there is none.
+    `needs` is the `requires-python` of a repro: where nothing is asked for and the harness's own does not meet it,
+    another on this machine is taken. Raises `UserMistake` where there is none, or the one asked for does not meet it.
     """
     path = Path(asked) if asked and ("/" in asked or asked.startswith("~")) else uv.find_python(asked)
-    path = path.expanduser()
+    found = _interpreter_at(path.expanduser())
+    if meets(needs, found.version):
+        return found
+    if asked is not None:
+        raise UserMistake(
+            f"the repro requires Python {needs}, and --python {asked} is {found.version}",
+            hint="--python takes a version or a path; without it the harness looks for one that fits",
+        )
+    return _interpreter_at(uv.find_python(needs))
+
+
+def meets(needs: str | None, version: str) -> bool:
+    """Whether a Python of this version meets a `requires-python`; None is met by every one."""
+    return needs is None or SpecifierSet(needs).contains(version, prereleases=True)
+
+
+def _interpreter_at(path: Path) -> Interpreter:
     try:
         answer = subprocess.run(
             [path, "-I", "-S", "-c", _QUESTIONS], capture_output=True, text=True, timeout=60, check=True

@@ -141,7 +141,7 @@ class Uv:
         if path is None or not path.exists():
             raise UserMistake(
                 f"no Python {asked} on this machine",
-                hint=f"--python takes a path too; 'uv python install {asked}' brings one",
+                hint=f"--python takes a path too; uv python install '{asked}' installs one",
             )
         return path
 

@@ -55,6 +55,11 @@ class Workspace:
         return self._folder("index")
 
     @property
+    def clones(self) -> Path:
+        """Bare clones of repositories, one for each URL, and folders of commits."""
+        return self._folder("clones")
+
+    @property
     def scratch(self) -> Path:
         """Working folders of running probes."""
         return self._folder("scratch")

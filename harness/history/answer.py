@@ -10,6 +10,7 @@ import cattrs
 from attrs import field, frozen
 
 from harness.model import Signature, Verdict
+from harness.model.notebook import sentence_and_table
 from harness.model.signature import given_parts
 from harness.model.step import Step
 
@@ -146,6 +147,10 @@ class History:
     def known(self) -> int:
         """How many releases the store answered."""
         return sum(step.cached for step in self.steps)
+
+    def _repr_html_(self) -> str:
+        rows = [(row.release, row.state.value, row.uploaded, row.reason) for row in self.rows]
+        return sentence_and_table(self.sentence, ("release", "state", "uploaded", "reason"), rows)
 
     def as_json(self) -> dict[str, Any]:
         """The history as `harness history --json` prints it (schema 1); a metric that is not finite is null."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from harness.events import Judged, LookedUp, Progress, Reporter
 from harness.history.findings import history_of
+from harness.history.plan import HistoryPlan, make_history_plan
 from harness.planning.anchor import Anchor, find_anchor
 from harness.planning.announcing import search_began
 from harness.scheduling.loop import Engine
@@ -19,11 +20,38 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from harness.history.answer import History
-    from harness.history.plan import HistoryPlan
     from harness.model import Judgement, Observation
     from harness.probe import Probe
+    from harness.request.question import Question
     from harness.scheduling.lanes import Lanes
     from harness.scheduling.probers import Probing
+    from harness.session import Session
+
+
+@frozen
+class Range:
+    """Which releases are looked at: the oldest and the newest, and of how many neighbours at least one is run."""
+
+    since: str | None = None
+    until: str | None = None
+    max_gap: int | None = None
+
+
+def ask(session: Session, question: Question, wanted: Range = Range()) -> tuple[HistoryPlan, History]:
+    """Plan a scan for windows and run it, in a session. Raises as `harness.bisect.investigate.ask`."""
+    device, why = session.device_for(question.repro)
+    made = make_history_plan(
+        question,
+        since=wanted.since,
+        until=wanted.until,
+        max_gap=wanted.max_gap,
+        index=session.index,
+        interpreter=session.interpreter,
+        device=device,
+    )
+    made = evolve(made, plan=evolve(made.plan, choices=(*made.plan.choices, why)))
+    with session.lanes(device) as lanes:
+        return made, Scanning(made, session.prober, lanes, session.reporter).run()
 
 
 @frozen

@@ -28,13 +28,14 @@ _DEVICES = ("auto", *(device.value for device in Device))
 def read_matrix(path: Path) -> Matrix:
     """Read a matrix file; its stem is the matrix's name. Raises `BadMatrix` with what to mend."""
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise BadMatrix(f"can't read the matrix {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise BadMatrix(f"the matrix {path} is not text in UTF-8") from error
-    except tomllib.TOMLDecodeError as error:
-        raise BadMatrix(f"{path} is not valid TOML: {error}") from error
+    except (ValueError, RecursionError) as error:
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise BadMatrix(f"{path} is not valid TOML: {why}") from error
     return _Reader(str(path)).matrix(document, path.stem)
 
 

@@ -6,19 +6,15 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from attrs import frozen
-from packaging.requirements import Requirement
 
-from harness.environment.resolve import ERA_MARGIN
-from harness.environment.versions import parsed_version
-from harness.errors import UserMistake
 from harness.events import Progress, Reporter, SearchBegan
 from harness.model import (
     Combination,
     Judgement,
     Observation,
     Signature,
-    normalized_name,
 )
+from harness.planning.pins import era_of, pinned_prereleases
 from harness.planning.plan import merged_requirements
 from harness.probe import Judge, Probe
 from harness.request.repros import find_repro
@@ -27,7 +23,7 @@ from harness.scheduling.loop import Engine
 from harness.search import Grid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from harness.environment import Index, Interpreter
     from harness.matrix import Cell
@@ -54,7 +50,7 @@ class CellRun:
 
 
 @frozen
-class Bench:
+class CellProbes:
     """What turns a cell into a probe: releases by the index, interpreters by the axis (None: the harness's own), GPUs.
 
     `as_of` is the day of cells that name none (None: today's index).
@@ -90,27 +86,12 @@ class Bench:
         return era_of(cell.requirements, self.index)
 
 
-def era_of(requirements: Sequence[str], index: Index) -> datetime | None:
-    """The day of the newest release that requirements pin with ==, None where the index gives none of them a time.
-
-    Raises `UserMistake` where nothing is pinned, `UnknownProject` and `NoNetwork`.
-    """
-    pinned = [(parsed.name, version) for parsed in map(Requirement, requirements) if (version := _pinned(parsed))]
-    if not pinned:
-        raise UserMistake(
-            "as-of era needs a release to take the day from", hint="pin one, such as transformers==4.53.0"
-        )
-    releases = [index.release(project, version) for project, version in pinned]
-    uploaded = [release.uploaded for release in releases if release is not None and release.uploaded is not None]
-    return max(uploaded) + ERA_MARGIN if uploaded else None
-
-
 @frozen
 class Cells:
     """Cells to run, with the means to run them; `store` has what their runs printed."""
 
     cells: tuple[Cell, ...]
-    bench: Bench
+    bench: CellProbes
     prober: Prepares
     lanes: Lanes
     reporter: Reporter
@@ -152,16 +133,3 @@ def judge_alone(repro: Repro, observation: Observation, store: Store) -> tuple[S
     """
     judge = Judge(repro.signature, store).or_captured(observation)
     return judge.signature, judge(observation)
-
-
-def _pinned(requirement: Requirement) -> str | None:
-    pins = [clause.version for clause in requirement.specifier if clause.operator in ("==", "===")]
-    return pins[0] if len(pins) == 1 and not pins[0].endswith(".*") else None
-
-
-def pinned_prereleases(requirements: Sequence[str]) -> tuple[str, ...]:
-    """Projects of which a pre-release is pinned."""
-    pinned = [
-        (normalized_name(parsed.name), parsed_version(_pinned(parsed))) for parsed in map(Requirement, requirements)
-    ]
-    return tuple(name for name, version in pinned if version is not None and version.is_prerelease)

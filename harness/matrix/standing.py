@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from harness.matrix import Cell
-    from harness.matrix.running import Bench
+    from harness.matrix.running import CellProbes
     from harness.model import Observation
     from harness.probe import Probe
     from harness.store import Store
@@ -65,7 +65,7 @@ def standings(
     return tuple(Standing(cell, by_name.get(cell.name), why.get(cell.name, "")) for cell in cells)
 
 
-def known_runs(cells: Sequence[Cell], bench: Bench, knows: Knows, store: Store) -> Iterator[CellRun]:
+def known_runs(cells: Sequence[Cell], bench: CellProbes, knows: Knows, store: Store) -> Iterator[CellRun]:
     """What the store has of cells; nothing is run and nothing resolved.
 
     Raises `BadRepro`, `UserMistake`, and for cells of an era `UnknownProject` and `NoNetwork`.

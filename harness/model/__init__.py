@@ -8,8 +8,8 @@ from harness.model.raised import RaisedException, StackFrame
 from harness.model.release import Release, normalized_name
 from harness.model.repro import Bounds, Repro
 from harness.model.signature import Signature, capture_signature
-from harness.model.trace import Returned, Trace
 from harness.model.tests import TestOutcome, TestResult
+from harness.model.trace import Returned, Trace
 from harness.model.verdict import Judgement, Verdict, judge
 
 __all__ = [
@@ -29,9 +29,9 @@ __all__ = [
     "Returned",
     "Signature",
     "StackFrame",
-    "Trace",
     "TestOutcome",
     "TestResult",
+    "Trace",
     "Verdict",
     "capture_signature",
     "judge",

@@ -7,6 +7,7 @@ import enum
 from attrs import frozen
 
 from harness.model import Change, Observation, Verdict
+from harness.model.commit import Commit
 
 
 class Level(enum.StrEnum):
@@ -16,6 +17,7 @@ class Level(enum.StrEnum):
     PACKAGE = "package"
     FILE = "file"
     REGION = "region"
+    COMMIT = "commit"
 
     @property
     def depth(self) -> int:
@@ -65,7 +67,8 @@ class Finding:
     are the counterfactuals: the culprit reverted on the newer side, and advanced alone on the older one. `candidates`
     counts what could have been it, `runs` the probes of this level, `unresolved` the mixtures among them that could
     not be judged; `is_minimal` says that nothing smaller was enough; `needs` are the regions and `needed_files` the
-    files that had to be advanced along to bring the difference; `notes` tell what was weaker than wished.
+    files that had to be advanced along to bring the difference; `commits` made it, and `replay` is a log of the commits
+    that were run as `git bisect replay` takes it; `notes` tell what was weaker than wished.
     """
 
     level: Level
@@ -79,6 +82,8 @@ class Finding:
     is_minimal: bool = True
     needs: tuple[Region, ...] = ()
     needed_files: tuple[str, ...] = ()
+    commits: tuple[Commit, ...] = ()
+    replay: str = ""
     notes: tuple[str, ...] = ()
 
     @property

@@ -9,9 +9,9 @@ from attrs import field, frozen
 
 from harness.model.combination import Device
 from harness.model.lock import Lock
-from harness.model.trace import Trace
 from harness.model.raised import RaisedException
 from harness.model.tests import TestResult
+from harness.model.trace import Trace
 
 
 class Outcome(enum.StrEnum):
@@ -28,6 +28,7 @@ class Outcome(enum.StrEnum):
     TOO_MUCH_OUTPUT = "too-much-output"
     UNRESOLVABLE = "unresolvable"
     UNINSTALLABLE = "uninstallable"
+    NO_PROGRAM = "no-program"  # the environment lacks the program that a command starts
     NO_DEVICE = "no-device"
     DEVICE_FAILED = "device-failed"  # driver mismatch, no kernel image, device lost or busy
     EMULATION_GAP = "emulation-gap"
@@ -35,7 +36,7 @@ class Outcome(enum.StrEnum):
     @property
     def ran(self) -> bool:
         """Whether the repro was started at all."""
-        return self not in (Outcome.UNRESOLVABLE, Outcome.UNINSTALLABLE, Outcome.NO_DEVICE)
+        return self not in (Outcome.UNRESOLVABLE, Outcome.UNINSTALLABLE, Outcome.NO_DEVICE, Outcome.NO_PROGRAM)
 
 
 @frozen
@@ -46,8 +47,9 @@ class Observation:
     ISO 8601 time in UTC; `loaded` maps each distribution to the files of it that were used; `machine`
     holds what is known of the device (name, driver, memory, ...); `drift` tells in what the lock departs
     from what was asked to be held; `log` is a path relative to the results folder; `mixture` says which files
-    of the environment are not those of its lock, if any; `trace` what was recorded of a run that was traced. `tests` has the result of each test of a run of
-    pytest or unittest, and is empty for a script.
+    of the environment are not those of its lock, if any; `trace` what was recorded of a run that was traced. `tests`
+    has the result of each test of a run of pytest or unittest, and is empty for a script. `mistake` says why a failure
+    is one of how a command was written, and not of what it was meant to try.
     """
 
     key: str
@@ -75,3 +77,4 @@ class Observation:
     mixture: str = ""
     trace: Trace | None = None
     tests: tuple[TestResult, ...] = ()
+    mistake: str = ""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import math
 import re
 import shlex
 import tomllib
@@ -10,6 +12,7 @@ from typing import Any
 
 from attrs import evolve, field, fields_dict, frozen
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from harness.errors import BadRepro
@@ -23,6 +26,7 @@ _BLOCK = re.compile(r"(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| .*)
 
 _DEVICES = ("cpu", "cuda", "any")
 _DEFAULT_TIMEOUT_S = 600.0
+_LONGEST_TIMEOUT_S = 30 * 24 * 3600.0
 # The parts of a signature that are not text.
 _SIGNATURE_TYPES = {"above": int | float, "below": int | float, "exit_code": int, "hang": bool, "crash": bool}
 
@@ -103,8 +107,9 @@ class Repro:
 
 
 def parse_repro(source: str, *, name: str, path: str = "") -> Repro:
-    """Read a repro's metadata out of its text. Raises `BadRepro` with what to mend."""
+    """Read a repro's metadata out of its text. Raises `BadRepro` with what to change."""
     where = path or name
+    source = source.removeprefix("\ufeff")  # some editors begin a file with a byte order mark
     blocks = [m for m in _BLOCK.finditer(source) if m.group("type") == "script"]
     if not blocks:
         raise BadRepro(
@@ -118,14 +123,12 @@ def parse_repro(source: str, *, name: str, path: str = "") -> Repro:
     )
     try:
         metadata = tomllib.loads(content)
-    except tomllib.TOMLDecodeError as error:
-        raise BadRepro(f"{where}: its script metadata is not valid TOML: {error}") from error
-    table = _table(metadata.get("tool", {}), "harness", where)
+    except (ValueError, RecursionError) as error:
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise BadRepro(f"{where}: its script metadata is not valid TOML: {why}") from error
+    table = _table(_table(metadata, "tool", where), "harness", where)
     known = {"device", "timeout", "memory", "gpu-memory", "subjects", "signature", "cases", "params", "reported"}
-    if unknown := sorted(set(table) - known):
-        raise BadRepro(
-            f"{where}: [tool.harness] has unknown keys: {', '.join(unknown)}; it knows {', '.join(sorted(known))}"
-        )
+    _check_keys(table, known, "[tool.harness]", where)
     device = table.get("device", "cpu")
     if device not in _DEVICES:
         raise BadRepro(f"{where}: device = {device!r} must be one of {', '.join(_DEVICES)}")
@@ -135,22 +138,15 @@ def parse_repro(source: str, *, name: str, path: str = "") -> Repro:
         source=source,
         path=path,
         dependencies=_requirements(metadata.get("dependencies", []), where),
-        requires_python=metadata.get("requires-python"),
+        requires_python=_requires_python(metadata.get("requires-python"), where),
         device=device,
         timeout=_positive(table.get("timeout", _DEFAULT_TIMEOUT_S), "timeout", where),
         memory=_bytes(table.get("memory"), "memory", where),
         gpu_memory=_bytes(table.get("gpu-memory"), "gpu-memory", where),
         subjects=_subjects(table, where),
         signature=_signature(table.get("signature"), where),
-        cases={
-            key: Case(
-                params=dict(case.get("params", {})),
-                signature=_signature(case.get("signature"), where),
-                subjects=_subjects(case, where),
-            )
-            for key, case in _table(table, "cases", where).items()
-        },
-        params=dict(_table(table, "params", where)),
+        cases={key: _case(key, case, where) for key, case in _table(table, "cases", where).items()},
+        params=_params(table, where),
         summary=_summary(source),
         reported=_text(table.get("reported"), "reported", where) or "",
     )
@@ -166,6 +162,40 @@ def command_repro(command: str, *, content_digest: str = "", timeout: float = _D
         raise BadRepro("--run needs a command", hint='for instance --run "pytest -x tests/test_training.py"')
     digest = hashlib.sha256(f"{command}\0{content_digest}".encode()).hexdigest()[:16]
     return Repro(name=command, digest=digest, argv=argv, timeout=timeout, device="any")
+
+
+def _case(name: str, table: Any, where: str) -> Case:
+    if not isinstance(table, dict):
+        raise BadRepro(f"{where}: cases.{name} must be a table with params, subjects or a signature, not {table!r}")
+    _check_keys(table, {"params", "signature", "subjects"}, f"cases.{name}", where)
+    return Case(
+        params=_params(table, where),
+        signature=_signature(table.get("signature"), where),
+        subjects=_subjects(table, where),
+    )
+
+
+def _check_keys(table: dict[str, Any], known: set[str], name: str, where: str) -> None:
+    if unknown := sorted(set(table) - known):
+        raise BadRepro(f"{where}: {name} has unknown keys: {', '.join(unknown)}; it knows {', '.join(sorted(known))}")
+
+
+def _params(table: dict[str, Any], where: str) -> dict[str, Any]:
+    params = dict(_table(table, "params", where))
+    try:
+        json.dumps(params, allow_nan=False)  # that is how the script gets them
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadRepro(f"{where}: params can hold what JSON can; put dates and the like in quotes ({error})") from error
+    return params
+
+
+def _requires_python(value: Any, where: str) -> str | None:
+    text = _text(value, "requires-python", where)
+    try:
+        SpecifierSet(text or "")
+    except InvalidSpecifier as error:
+        raise BadRepro(f"{where}: requires-python = {text!r} is not a version specifier such as '>=3.10'") from error
+    return text
 
 
 def _table(parent: dict[str, Any], key: str, where: str) -> dict[str, Any]:
@@ -213,14 +243,18 @@ def _signature(table: Any, where: str) -> Signature | None:
         raise BadRepro(f"{where}: the signature has {names}; it takes {', '.join(sorted(known))}")
     for key, value in given.items():
         wanted = _SIGNATURE_TYPES.get(key, str)
-        if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
+        if (
+            not isinstance(value, wanted)
+            or (isinstance(value, bool) and wanted is not bool)
+            or (isinstance(value, float) and not math.isfinite(value))
+        ):
             raise BadRepro(f"{where}: the signature's {key} can't be {value!r}")
     if ("metric" in given) != ("above" in given or "below" in given):
         raise BadRepro(f"{where}: a signature's metric needs above or below, and these need a metric")
     if "output" in given:
         try:
             re.compile(given["output"])
-        except re.error as error:
+        except (re.error, RecursionError, OverflowError) as error:
             raise BadRepro(f"{where}: the signature's output is not a regular expression: {error}") from error
     return Signature(**given)
 
@@ -240,15 +274,15 @@ def _version(value: Any, key: str, where: str) -> str | None:
 
 
 def _positive(value: Any, key: str, where: str) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= _LONGEST_TIMEOUT_S:
         return float(value)
-    raise BadRepro(f"{where}: {key} must be a number of seconds above 0, not {value!r}")
+    raise BadRepro(f"{where}: {key} must be a number of seconds above 0 and at most 30 days, not {value!r}")
 
 
 def _bytes(value: Any, key: str, where: str) -> int | None:
     """A size such as "8 GiB"."""
-    size = parse_size(str(value))
-    if value is not None and size is None:
+    size = parse_size(value) if isinstance(value, str) else None
+    if value is not None and not size:
         raise BadRepro(f"{where}: {key} must be a size such as '8 GiB', not {value!r}")
     return size
 

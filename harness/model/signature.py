@@ -146,9 +146,11 @@ class Signature:
 
 
 def capture_signature(observation: Observation, log: str = "") -> Signature | None:
-    """The signature of what was seen, or None where nothing failed or nothing can be recognised again."""
+    """The signature of what was seen, None where nothing failed, or nothing that can be recognised again and tried."""
     captured = Signature(captured=True)
     raised = observation.exception
+    if observation.mistake:
+        return None
     match observation.outcome:
         case Outcome.RAISED if raised is not None:
             return evolve(captured, exception=raised.name, message=_first_sentence(raised.message) or None)

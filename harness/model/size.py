@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 _UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-_SIZE = re.compile(rf"\s*(\d+(?:\.\d+)?)\s*({'|'.join(_UNITS)})\s*")
+_SIZE = re.compile(rf"\s*([0-9]+(?:\.[0-9]+)?)\s*({'|'.join(_UNITS)})\s*")
 
 
 def parse_size(text: str) -> int | None:
     """The bytes that a size such as "8 GiB" or "20GB" means, or None where it is not of this form."""
     match = _SIZE.fullmatch(text)
-    return int(float(match.group(1)) * _UNITS[match.group(2)]) if match else None
+    size = float(match.group(1)) * _UNITS[match.group(2)] if match else math.inf
+    return int(size) if math.isfinite(size) else None
 
 
 def size_in_words(count: float) -> str:

@@ -40,6 +40,7 @@ _NEVER_JUDGED = frozenset(
         Outcome.DECLINED,
         Outcome.OUT_OF_MEMORY,
         Outcome.NO_REPORT,
+        Outcome.NO_PROGRAM,
     }
 )
 

@@ -56,13 +56,14 @@ def _of_remote(folder: Path) -> str:
 
 @frozen
 class Gh:
-    """The `gh` executable, for one repository."""
+    """The `gh` executable, for one repository; `label` marks the issues that are ours."""
 
     repository: str
+    label: str = LABEL
 
     def issues(self) -> tuple[Issue, ...]:
         """Every issue with our label, closed ones too. Raises `UserMistake` and `NoNetwork`."""
-        words = ["issue", "list", "--label", LABEL, "--state", "all", "--limit", str(_MOST)]
+        words = ["issue", "list", "--label", self.label, "--state", "all", "--limit", str(_MOST)]
         rows = json.loads(self._call([*words, "--json", "number,title,body,state"]) or "[]")
         return tuple(Issue(row["number"], row["title"], row["body"], row["state"].upper() == "OPEN") for row in rows)
 
@@ -71,7 +72,7 @@ class Gh:
         number = str(action.number)
         match action.deed:
             case Deed.OPEN:
-                words = ["issue", "create", "--title", action.title, "--label", LABEL, "--body-file", "-"]
+                words = ["issue", "create", "--title", action.title, "--label", self.label, "--body-file", "-"]
             case Deed.UPDATE:
                 words = ["issue", "edit", number, "--title", action.title, "--body-file", "-"]
             case Deed.CLOSE:
@@ -88,7 +89,9 @@ class Gh:
         """Do it. Raises `UserMistake` and `NoNetwork`."""
         if action.deed is Deed.OPEN:
             # --force: no error where the label is there already.
-            self._call(["label", "create", LABEL, "--force", "--description", "found by harness nightly"], own=True)
+            self._call(
+                ["label", "create", self.label, "--force", "--description", "found by regression-harness"], own=True
+            )
         self._call(self.command(action), text=action.body, own=False)
 
     def _call(self, words: list[str], *, text: str = "", own: bool = True) -> str:

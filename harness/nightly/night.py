@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from attrs import define, field, frozen
 
 from harness.events import Event, Judged, Reporter
-from harness.matrix.running import Bench, Cells
+from harness.matrix.running import CellProbes, Cells
 from harness.model import Device, Judgement, Observation, Outcome, Signature, Verdict
 from harness.nightly.comparing import Compared, Seen, Shown, Turn, compare, differing_axis, is_superseded
 from harness.nightly.order import in_order
@@ -36,7 +36,7 @@ class Nightly:
     start: str
     cells: tuple[Cell, ...]
     past: Past
-    bench: Bench
+    bench: CellProbes
     settling: Settling
     hindered: Mapping[str, str] = field(factory=dict)
     records: dict[str, CellRecord] = field(factory=dict, init=False)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Probe:
     """One thing to try: a repro under a combination, near a lock; `attempt` counts repetitions from 0.
 
-    `mixture` exchanges files of the environment; `trace` names installed files of which it records which functions and lines run, and with which values; `lock`
+    `mixture` exchanges files of the environment; `trace` names installed files of which it records what runs; `lock`
     is given where it is known already, and nothing is resolved then.
     """
 

@@ -77,6 +77,7 @@ def observation_of(
         mixture=probe.mixture.label if probe.mixture else "",
         trace=ran.trace,
         tests=ran.tests,
+        mistake=ran.mistake,
     )
 
 

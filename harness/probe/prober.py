@@ -21,6 +21,8 @@ from harness.environment import (
     foreign_lock,
 )
 from harness.environment.cleaning import discard
+from harness.environment.interpreter import meets
+from harness.errors import MissingProgram
 from harness.events import SILENT, Reporter
 from harness.model import Device, Lock, Observation, Outcome
 from harness.probe.asked import Prepared, Probe
@@ -31,8 +33,10 @@ from harness.probe.observing import (
     question_of,
     unresolvable_key,
 )
-from harness.run.devices import unavailable
+from harness.run.devices import kind_of, unavailable
+from harness.run.inside.emulation.cards import DEFAULT_CAPABILITY
 from harness.run.lease import DEFAULT_NEED, DEFAULT_WAIT_S, GpuPool, NoGpu
+from harness.run.programs import program_of
 from harness.run.runner import Job, run_repro
 from harness.store import StoredResolution, is_kept
 
@@ -59,10 +63,11 @@ class Prober:
     workspace: Workspace
     gpus: tuple[Gpu, ...] = ()
     pass_env: tuple[str, ...] = ()
-    capability: str = "8.6"
+    capability: str = DEFAULT_CAPABILITY
     invoked_from: Path = field(factory=Path.cwd)
     gpu_wait: float = DEFAULT_WAIT_S
     reporter: Reporter = SILENT
+    _programs: set[str] = field(factory=set, init=False, eq=False, repr=False)
 
     def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
         """The lock of a probe, from the store if this was asked before."""
@@ -83,13 +88,16 @@ class Prober:
         kept = self.store.get_resolution(probe.combination.resolution_key)
         if kept is None:
             return None
-        return self.store.get(self.key(probe, kept.lock) if kept.lock else unresolvable_key(probe))
+        return self._kept(probe, self.key(probe, kept.lock) if kept.lock else unresolvable_key(probe))
 
     def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
         """Lock and environment of a probe, or the observation that answers it without a run."""
+        begun = time.monotonic()
+        if (why := _wrong_python(probe)) is not None:
+            refused = self._unrun(probe, unresolvable_key(probe), Outcome.UNRESOLVABLE, why, None, begun, keep=False)
+            return Prepared(probe, refused.key, observation=refused)
         if probe.lock is not None:
             return self.prepare_lock(probe, probe.lock, cancel=cancel)
-        begun = time.monotonic()
         resolution = self.resolve(probe, cancel=cancel)
         if resolution.lock is None:
             key = unresolvable_key(probe)
@@ -135,7 +143,7 @@ class Prober:
     def look_up(self, probe: Probe, lock: Lock, *, drift: tuple[str, ...] = (), begun: float) -> Prepared:
         """A probe whose lock is known, with its answer if that takes no environment; nothing is built."""
         key = self.key(probe, lock)
-        if (kept := self.store.get(key)) is not None:
+        if (kept := self._kept(probe, key)) is not None:
             return Prepared(probe, key, observation=kept, cached=True)
         if (why := unavailable(probe.combination.device, self.gpus)) is not None:
             missing = self._unrun(probe, key, Outcome.NO_DEVICE, why, lock, begun, keep=False)
@@ -144,7 +152,7 @@ class Prober:
 
     def prepare_in(self, python: str, probe: Probe) -> Prepared:
         """A probe in an environment that already exists, as it is."""
-        interpreter = find_interpreter(python, self.builder.uv)
+        interpreter = find_interpreter(python, self.builder.uv, needs=probe.repro.requires_python)
         lock = foreign_lock(interpreter)
         return Prepared(probe, self.key(probe, lock), environment=Environment(interpreter.path, lock))
 
@@ -181,22 +189,28 @@ class Prober:
         probe = prepared.probe
         log = self.store.log_path(prepared.key)
         started = datetime.now(UTC)
-        ran = run_repro(
-            Job(
-                python=environment.python,
-                repro=probe.repro,
-                device=probe.combination.device,
-                log_path=log,
-                scratch_root=self.workspace.scratch,
-                pycache_prefix=environment.pycache,
-                pass_env=self.pass_env,
-                extra_env=gpu.variables if gpu is not None else {},
-                capability=self.capability,
-                invoked_from=self.invoked_from,
-                trace=probe.trace,
-            ),
-            cancel=cancel,
+        job = Job(
+            python=environment.python,
+            repro=probe.repro,
+            device=probe.combination.device,
+            log_path=log,
+            scratch_root=self.workspace.scratch,
+            pycache_prefix=environment.pycache,
+            pass_env=self.pass_env,
+            extra_env=kind_of(gpu).show(gpu) if gpu is not None else {},
+            capability=self.capability,
+            invoked_from=self.invoked_from,
+            trace=probe.trace,
         )
+        try:
+            ran = run_repro(job, cancel=cancel)
+        except MissingProgram as missing:
+            # One that other environments of this search had: a release without it can't be judged.
+            if missing.program not in self._programs:
+                raise
+            words, failed = missing.message, Outcome.NO_PROGRAM
+            return self._unrun(probe, prepared.key, failed, words, environment.lock, time.monotonic(), keep=False)
+        self._programs.add(program_of(probe.repro.argv))
         self.builder.after_run(environment)
         if environment.is_mixture and environment.folder is not None:
             discard(environment.folder, self.workspace)
@@ -212,6 +226,17 @@ class Prober:
         )
         self.store.put(observation)
         return observation
+
+    def _kept(self, probe: Probe, key: str) -> Observation | None:
+        """What the store has, unless its log is needed to judge it and can't be read any more: then it is run again."""
+        kept = self.store.get(key)
+        if kept is None or not kept.outcome.ran or not kept.log:
+            return kept
+        signature = probe.repro.signature
+        if signature is not None and signature.output is None:
+            return kept
+        is_missed = signature is not None or self.store.log_path(key).exists()
+        return kept if self.store.has_log(kept) or not is_missed else None
 
     def key(self, probe: Probe, lock: Lock) -> str:
         """The address in the store of what a probe with this lock comes to here."""
@@ -233,3 +258,9 @@ class Prober:
         if keep:
             self.store.put(observation)
         return observation
+
+
+def _wrong_python(probe: Probe) -> str | None:
+    """Why the repro can't run with the interpreter of its combination, None where it can."""
+    needs, python = probe.repro.requires_python, probe.combination.python
+    return None if meets(needs, python) else f"the repro requires Python {needs}, this is {python}"

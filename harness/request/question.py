@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
 if TYPE_CHECKING:
     from harness.model import Repro
+    from harness.settings import Settings
 
 
 @frozen
@@ -16,7 +17,8 @@ class Question:
 
     `good` and `bad` are versions; `with_` and `hold` requirements; `as_of` is "era", "none" or an ISO date;
     `python` a version or a path; `device` "auto", "cpu", "cuda" or "emulated"; `from_source` names projects that
-    may be built from source; `typed` are the words that name the repro, quoted for a shell.
+    may be built from source; `git` names the subject's repository, for the commit level;
+    `typed` are the words that name the repro, quoted for a shell.
     """
 
     subject: str
@@ -33,3 +35,19 @@ class Question:
     confirm: int = 0
     from_source: tuple[str, ...] = ()
     typed: tuple[str, ...] = ()
+    git: str = ""
+
+    @classmethod
+    def under(cls, settings: Settings, subject: str, repro: Repro, **more: Any) -> Question:
+        """A question with what the settings say of it; `more` are further fields."""
+        return cls(
+            subject,
+            repro,
+            with_=settings.with_,
+            hold=settings.hold,
+            as_of=settings.as_of,
+            python=settings.python,
+            device=settings.device,
+            from_source=settings.from_source,
+            **more,
+        )

@@ -61,7 +61,7 @@ def repro_for_subject(subject: str, where: Path | None = None) -> Repro:
 def read_repro(path: Path) -> Repro:
     """Read one repro. Raises `BadRepro`."""
     try:
-        source = path.read_text(encoding="utf-8")
+        source = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise BadRepro(f"can't read the repro {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from attrs import frozen
-
-from harness.model import Device, Outcome
+from harness.model import Outcome
 from harness.model.text import one_line
+from harness.run.devices import outcome_of_text
 from harness.run.process import EndReason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from harness.model import RaisedException
+    from harness.model import Device, RaisedException
     from harness.run.child_report import ChildReport
     from harness.run.process import Ended, Limits
 
@@ -24,52 +23,7 @@ _NOT_FOUND = 127
 _KILLED_IN_SHELL = 128 + 9  # how a shell passes on that SIGKILL ended its command
 
 
-@frozen
-class _Rule:
-    """Texts that give an outcome on some devices, whoever raised them."""
-
-    outcome: Outcome
-    devices: frozenset[Device]
-    texts: re.Pattern[str]
-
-
-_ANYWHERE = frozenset(Device)
 _MEMORY_TYPES = frozenset({"MemoryError", "OutOfMemoryError"})
-
-_RULES = (
-    _Rule(
-        Outcome.OUT_OF_MEMORY,
-        _ANYWHERE,
-        re.compile(
-            r"(CUDA|HIP) out of memory|CUDA error: out of memory|CUBLAS_STATUS_ALLOC_FAILED"
-            r"|DefaultCPUAllocator: (can't allocate|not enough) memory|std::bad_alloc"
-            r"|\[Errno 12\] Cannot allocate memory"
-        ),
-    ),
-    _Rule(
-        Outcome.DEVICE_FAILED,
-        frozenset({Device.CUDA}),
-        re.compile(
-            r"no kernel image is available|CUDA driver version is insufficient|busy or unavailable"
-            r"|Found no NVIDIA driver|NVIDIA driver on your system is too old|no CUDA-capable device"
-            r"|Torch not compiled with CUDA enabled|No CUDA GPUs are available|driver initialization failed"
-            r"|forward compatibility was attempted on non supported HW|system not yet initialized"
-            r"|device lost|GPU is lost|fallen off the bus|uncorrectable ECC error|libcuda\.so"
-        ),
-    ),
-    _Rule(
-        Outcome.EMULATION_GAP,
-        frozenset({Device.EMULATED}),
-        re.compile(
-            r"Found no NVIDIA driver|CUDA driver version is insufficient|Torch not compiled with CUDA enabled"
-            r"|no CUDA-capable device|No CUDA GPUs are available|invalid device context|libcuda\.so"
-            r"|Cannot initialize CUDA without|compiled without CUDA support|not linked with support for cuda"
-            r"|Cannot access accelerator device when none is available|requires a CUDA or other accelerator backend"
-            r"|but found some tensors to not be on a GPU|cannot be accessed from Triton"
-            r"|from the 'CUDA' backend|0 active drivers|CUDA driver initialization failed|CUDA error:"
-        ),
-    ),
-)
 # Without a report only what was printed can tell; an exception's own line, not any mention of it.
 _ERROR_LINE = re.compile(r"^.*(?:Error\b|Exception\b|terminate called|what\(\):).*$", re.MULTILINE)
 
@@ -163,13 +117,8 @@ def _raised(report: ChildReport, device: Device) -> tuple[Outcome, str]:
 
 
 def _by_texts(texts: Iterable[str], device: Device) -> tuple[Outcome, str] | None:
-    candidates = list(texts)
-    for rule in _RULES:
-        if device in rule.devices:
-            for text in candidates:
-                if rule.texts.search(text):
-                    return rule.outcome, one_line(text, _WIDTH)
-    return None
+    found = outcome_of_text(texts, device)
+    return (found[0], one_line(found[1], _WIDTH)) if found is not None else None
 
 
 def _causes(raised: RaisedException | None) -> Iterable[RaisedException]:

@@ -220,6 +220,8 @@ def _detail(tool: TestTool, ran: Ran, tests: tuple[TestResult, ...], record: Rec
         return ran.detail + ("" if ran.outcome is Outcome.COMPLETED else running)
     failed = [test.id for test in tests if test.outcome.is_failure and test.id != WHOLE_RUN]
     told = f"{len(failed)} of {len(tests)} tests failed: {_named(failed)}" if failed else ""
+    if failed and tool is TestTool.PYTEST and not any("::" in test for test in failed):
+        told = f"could not import {_named(failed)}"
     ends = _PYTEST_ENDS if tool is TestTool.PYTEST else _UNITTEST_ENDS
     end = ends.get(ran.exit_code or 0)
     whole = next((test.exception for test in tests if test.id == WHOLE_RUN), None)

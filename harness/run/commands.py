@@ -117,6 +117,23 @@ def _split(argv: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return words, tuple(word[len(_ONLY) :] for word in argv if word.startswith(_ONLY))
 
 
+def is_python(program: str) -> bool:
+    """Whether a program's name, or its path, is that of a Python interpreter."""
+    return _PYTHON.fullmatch(program.rpartition("/")[2]) is not None
+
+
+def program_at(words: Sequence[str]) -> int:
+    """Where the program of a command stands, after `env` and the variables that are set for it."""
+    at = 0
+    if words and words[0].rpartition("/")[2] == "env":
+        at = 1
+        while at < len(words) and _ASSIGNMENT.fullmatch(words[at]):
+            at += 1
+        if at < len(words) and words[at].startswith("-"):
+            return 0
+    return at
+
+
 def _program(words: Sequence[str]) -> int:
     """Where the program stands: after `env` and the variables that are set for it."""
     at = 0

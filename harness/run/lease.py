@@ -16,7 +16,7 @@ from filelock import FileLock, Timeout
 
 from harness.events import SILENT, Note, Reporter
 from harness.model.size import size_in_words
-from harness.run.devices import Gpu, find_gpus
+from harness.run.devices import Gpu, find_gpus, kind_of
 from harness.run.process import Cancelled
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class GpuPool:
                 return NoGpu(f"{largest} has {there} of memory in all, {wanted} are needed")
             in_use = False
             for gpu in listed:
-                lock = FileLock(self.locks / f"gpu-{gpu.address}.lock", timeout=0)
+                lock = FileLock(self.locks / f"{gpu.lock_name}.lock", timeout=0)
                 try:
                     held.enter_context(lock)
                 except Timeout:
@@ -108,7 +108,7 @@ class GpuPool:
 
     def _too_long(self, listed: tuple[Gpu, ...], needed: int) -> str:
         if not listed:
-            return f"nvidia-smi has not listed {_one_of(self.gpus)} for {_duration(self.wait_s)}"
+            return f"{_tools(self.gpus)} has not listed {_one_of(self.gpus)} for {_duration(self.wait_s)}"
         return f"{_memory(listed, needed)} free for {_duration(self.wait_s)}"
 
 
@@ -118,9 +118,13 @@ def _has_free(gpu: Gpu, needed: int) -> bool:
 
 def _memory(listed: tuple[Gpu, ...], needed: int) -> str:
     if not listed:
-        return "nvidia-smi lists no GPU with memory"
+        return "no GPU with memory is listed"
     others = f", the most of {len(listed)} GPUs," if len(listed) > 1 else ""
     return f"{listed[0]} had{others} {size_in_words(listed[0].free)} of the {size_in_words(needed)} needed"
+
+
+def _tools(gpus: tuple[Gpu, ...]) -> str:
+    return " or ".join(dict.fromkeys(tool for gpu in gpus for tool in kind_of(gpu).tools))
 
 
 def _one_of(gpus: tuple[Gpu, ...]) -> str:

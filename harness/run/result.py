@@ -17,7 +17,7 @@ from harness.run.process import EndReason
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness.model import Device, Outcome, RaisedException, TestResult
+    from harness.model import Device, Outcome, RaisedException, TestResult, Trace
     from harness.run.process import Ended, Limits
 
 

@@ -9,14 +9,18 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from attrs import evolve, field, frozen
 
-from harness.errors import HarnessFault, NoSpace
+from harness.errors import HarnessFault, MissingProgram, NoSpace
 from harness.model import Device, Repro
 from harness.run.classify import not_started
 from harness.run.collecting import collection_of
+from harness.run.devices.registry import hidden, passed_variables
+from harness.run.inside.emulation.cards import DEFAULT_CAPABILITY
 from harness.run.launch import keep_log, script_command, told_variables
+from harness.run.mistakes import mistake_in
 from harness.run.process import Limits, run_guarded
+from harness.run.programs import missing_program, program_of, write_stubs
 from harness.run.result import LeftBehind, Ran, result_of
-from harness.run.sandbox import Sandbox, process_environment, sandbox
+from harness.run.sandbox import Sandbox, process_environment, sandbox, user_path
 
 if TYPE_CHECKING:
     import threading
@@ -46,7 +50,7 @@ class Job:
     pycache_prefix: Path | None = None
     pass_env: tuple[str, ...] = ()
     extra_env: dict[str, str] = field(factory=dict)
-    capability: str = "8.6"
+    capability: str = DEFAULT_CAPABILITY
     invoked_from: Path = field(factory=Path.cwd)
     trace: frozenset[str] | None = None
 
@@ -60,7 +64,7 @@ class Job:
 
 
 def run_repro(job: Job, *, cancel: threading.Event | None = None) -> Ran:
-    """Run a repro once and say what happened.
+    """Run a repro once and say what happened. Raises `MissingProgram` where the environment lacks a command's program.
 
     Nothing that it started is left on return, nor any file but the log. Raises `Cancelled` once `cancel`
     is set, `NoSpace` where the disk is full, `HarnessFault` where the harness itself fails.
@@ -83,6 +87,9 @@ def _run_in(place: Sandbox, job: Job, cancel: threading.Event | None) -> Ran:
 
 
 def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event | None) -> Ran:
+    if why := missing_program(job.repro.argv, job.python, user_path(os.environ), job.invoked_from):
+        raise MissingProgram(why, program_of(job.repro.argv))
+    write_stubs(place.stubs, job.python, user_path(os.environ))
     tests = collection_of(job.repro.argv, place.report.parent)
     if tests is not None:
         job = evolve(job, repro=evolve(job.repro, argv=tests.command.argv))
@@ -90,11 +97,13 @@ def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event |
         place,
         ours=os.environ,
         python=job.python,
-        pass_env=job.pass_env,
+        pass_env=(*job.pass_env, *passed_variables()),
         pycache_prefix=job.pycache_prefix,
+        stubs=True,
         extra={
             **told_variables(job.repro.params, job.device.value),
             "HARNESS_ROOT": str(job.invoked_from.absolute()),
+            **(hidden() if job.device is Device.CPU else {}),
             **job.extra_env,
         },
     )
@@ -116,10 +125,14 @@ def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event |
             raise HarnessFault(f"the interpreter {job.python} can't be started: {error.strerror}") from error
         outcome, detail, code = not_started(job.repro.argv[0], error.strerror or "unknown reason")
         log.write(f"{detail}\n".encode())
-        return Ran(outcome, detail, code, duration_s=0.0, peak_memory=None, tail=f"{detail}\n")
+        return Ran(outcome, detail, code, duration_s=0.0, peak_memory=None, tail=f"{detail}\n", mistake=detail)
     left = LeftBehind(ended, _tail_of(log), place.report, place.metrics, is_command=bool(job.repro.argv))
     ran = result_of(left, device=job.device, limits=job.limits)
-    return tests.added_to(ran) if tests is not None else ran
+    if tests is not None:
+        ran = tests.added_to(ran)
+    if mistake := mistake_in(ran, job.repro.argv, job.invoked_from):
+        ran = evolve(ran, mistake=mistake, detail=f"{ran.detail}; {mistake}")
+    return ran
 
 
 def _script(place: Sandbox, job: Job) -> list[str]:

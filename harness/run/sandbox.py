@@ -92,6 +92,11 @@ class Sandbox:
         """The file that collects stdout and stderr."""
         return self.root / "harness" / "log"
 
+    @property
+    def stubs(self) -> Path:
+        """A folder for what takes the place of the user's Python tools on the PATH."""
+        return self.root / "not-in-the-environment"
+
     def variables(self) -> dict[str, str]:
         """The environment variables that lead a process into this place."""
         places = {name: str(self.root / "cache" / folder) for name, folder in _CACHES.items()}
@@ -138,18 +143,19 @@ def process_environment(
     pass_env: Sequence[str] = (),
     extra: Mapping[str, str] | None = None,
     pycache_prefix: Path | None = None,
+    stubs: bool = False,
 ) -> dict[str, str]:
     """The whole environment of a probe, made from the harness's own (`ours`).
 
     Only names known to be harmless pass, and those in `pass_env`; `extra` is added last. The folder of
-    `python` leads PATH. Bytecode is written, below `pycache_prefix` if given.
+    `python` leads PATH, the stubs follow where there are any. Bytecode is written, below `pycache_prefix` if given.
     """
     environment = {name: value for name, value in ours.items() if name in pass_env or _is_harmless(name, value)}
     environment |= place.variables()
     if hub := _hub_cache(ours):
         environment["HF_HUB_CACHE"] = str(hub)
     environment |= {
-        "PATH": os.pathsep.join([str(python.parent), ours.get("PATH") or _SYSTEM_PATH]),
+        "PATH": os.pathsep.join([str(python.parent), *([str(place.stubs)] if stubs else []), user_path(ours)]),
         "VIRTUAL_ENV": str(python.parent.parent),
         "PYTHONHASHSEED": "0",
         "PYTHONNOUSERSITE": "1",
@@ -160,6 +166,11 @@ def process_environment(
     if pycache_prefix is not None:
         environment["PYTHONPYCACHEPREFIX"] = str(pycache_prefix)
     return environment | dict(extra or {})
+
+
+def user_path(ours: Mapping[str, str]) -> str:
+    """The user's own PATH."""
+    return ours.get("PATH") or _SYSTEM_PATH
 
 
 def _is_harmless(name: str, value: str) -> bool:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from attrs import define, field
 
+from harness.errors import UserMistake
 from harness.events import SILENT, Reporter, SignatureCaptured
 from harness.model import Judgement, Observation, Signature
 from harness.model.step import Step
@@ -33,8 +34,13 @@ class Record(Generic[C]):
     ran: int = 0
 
     def judge(self, candidate: C, observation: Observation, store: Store) -> Judgement:
-        """Note an observation and judge it."""
+        """Note an observation and judge it.
+
+        Raises `UserMistake` where there is no signature yet and the command failed for how it was written.
+        """
         self.observations[candidate] = observation
+        if self.signature is None and observation.mistake:
+            raise UserMistake(f"this is no bug to look for: {observation.mistake}", hint=f"the run: {observation.key}")
         judge = Judge(self.signature, store).or_captured(observation)
         if self.signature is None and judge.signature is not None:
             self.signature = judge.signature

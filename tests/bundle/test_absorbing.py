@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import json
+import os
 import shutil
 
 import pytest
@@ -116,6 +119,51 @@ def garble_the_end(bundle, key):
     rewrite(bundle / "observed" / key / "run.json", ended={"reason": "bored"})
 
 
+def nest_the_record(bundle, key):
+    (bundle / "observed" / key / "run.json").write_text("[" * 100_000)
+
+
+def link_the_log(bundle, key):
+    """To a file outside, with its true digest in the record: whoever makes a bundle can write both."""
+    outside = bundle.parent / "outside.gz"
+    outside.write_bytes(gzip.compress(b"not of this bundle"))
+    log = bundle / "observed" / key / "log.gz"
+    log.unlink()
+    log.symlink_to(outside)
+    record = bundle / "observed" / key / "run.json"
+    files = json.loads(record.read_text())["files"]
+    rewrite(record, files={**files, "log.gz": hashlib.sha256(outside.read_bytes()).hexdigest()})
+
+
+def link_the_folder(bundle, key):
+    folder = bundle / "observed" / key
+    folder.rename(bundle.parent / "outside")
+    folder.symlink_to(bundle.parent / "outside")
+
+
+def add_metrics(bundle, key):
+    (bundle / "observed" / key / "metrics.json").write_text('{"loss": 0}')
+
+
+def put_a_pipe_there(bundle, key):
+    log = bundle / "observed" / key / "log.gz"
+    log.unlink()
+    os.mkfifo(log)
+
+
+def damage_the_log(bundle, key):
+    log = bundle / "observed" / key / "log.gz"
+    log.write_bytes(log.read_bytes()[:12] + b"\xff" * 40)
+    record = bundle / "observed" / key / "run.json"
+    files = json.loads(record.read_text())["files"]
+    rewrite(record, files={**files, "log.gz": hashlib.sha256(log.read_bytes()).hexdigest()})
+
+
+def point_elsewhere(bundle, key):
+    order = bundle / "probes" / key / "order.json"
+    rewrite(order, script=f"../{key}/{json.loads(order.read_text())['script']}")
+
+
 @pytest.mark.parametrize(
     ("spoil", "why"),
     [
@@ -130,6 +178,13 @@ def garble_the_end(bundle, key):
         (lose_the_report, "is not whole"),
         (garble_the_record, "is not whole"),
         (garble_the_end, "can't be read"),
+        (nest_the_record, "is not whole"),
+        (link_the_log, "no plain file"),
+        (link_the_folder, "no plain file"),
+        (add_metrics, "was put there after the run"),
+        (put_a_pipe_there, "no plain file"),
+        (damage_the_log, "can't be read"),
+        (point_elsewhere, "no plain file"),
     ],
 )
 def test_what_does_not_fit_its_order_is_refused_and_the_rest_taken(back, parts, spoil, why):
@@ -164,3 +219,16 @@ def test_results_that_can_not_be_written_are_told(back, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(NoSpace, match="can't write"):
         absorb(back, Store(tmp_path / "file" / "results"))
+
+
+@pytest.mark.parametrize("probes", [["../elsewhere"], ["/etc"], [""], 5, [["a"]]])
+def test_a_bundle_that_names_what_is_outside_is_a_mistake(back, parts, probes):
+    rewrite(back / "bundle.json", probes=probes)
+    with pytest.raises(UserMistake, match="is no bundle"):
+        absorb(back, parts.store)
+
+
+def test_a_deep_bundle_is_a_mistake(back, parts):
+    (back / "bundle.json").write_text("[" * 100_000)
+    with pytest.raises(UserMistake, match="is no bundle"):
+        absorb(back, parts.store)

@@ -171,7 +171,7 @@ def test_without_a_gpu_a_probe_for_one_is_not_run(parts, tmp_path, run_once):
     ended = run_there(tmp_path / "carry", PATH="/usr/bin:/bin")
     if "could not be run" not in ended.stdout and shutil.which("nvidia-smi", path="/usr/bin:/bin"):
         pytest.skip("there is a GPU here")
-    assert (ended.code, "no NVIDIA GPU is to be seen here" in ended.stdout) == (3, True)
+    assert (ended.code, "no NVIDIA GPU found" in ended.stdout) == (3, True)
 
 
 def test_an_observation_of_a_gpu_is_kept_under_that_gpus_name(parts, tmp_path, run_once):
@@ -188,9 +188,7 @@ def test_an_observation_of_a_gpu_is_kept_under_that_gpus_name(parts, tmp_path, r
     assert taken.judgement.verdict is Verdict.GOOD
     hidden = tmp_path / "carry" / "observed" / packed.orders[0].key / "run.json"
     hidden.write_text(json.dumps({**json.loads(hidden.read_text()), "visible_gpus": ""}))
-    assert absorb(tmp_path / "carry", parts.store).refused == (
-        ("brittle 1.2", "it was run where no GPU was to be seen"),
-    )
+    assert absorb(tmp_path / "carry", parts.store).refused == (("brittle 1.2", "it was run where no GPU was found"),)
 
 
 ALONE = """

@@ -202,3 +202,25 @@ def test_a_misspelt_command_is_one_sentence(harness):
     ended = harness("bisekt")
     assert ended.code == 2
     assert "No such command 'bisekt'" in ended.stderr
+
+
+@pytest.mark.parametrize("words", [("probe", "brittle_step"), ("results",), ("bisect", "brittle")])
+def test_results_in_a_folder_without_a_name(harness, write_repro, words):
+    write_repro("brittle")
+    ended = harness(*words, "--results", "")
+    assert ended.code == 2
+    assert "names no folder" in ended.stderr
+    assert sorted(path.name for path in harness.folder.iterdir()) == ["repros"]
+
+
+@pytest.mark.parametrize("subject", ["", "../x", "a b"])
+def test_a_subject_that_is_no_name(harness, write_repro, subject):
+    path = write_repro("brittle")
+    for words in ((), ("--repro", path)):
+        assert "is not the name of a project" in refused(harness, "bisect", subject, *words)[0]
+
+
+def test_metadata_of_another_type(harness, write_repro):
+    path = write_repro("brittle")
+    path.write_text("# /// script\n# tool = 5\n# ///\n")
+    assert "must be a table" in refused(harness, "probe", path)[0]

@@ -10,8 +10,9 @@ from support import SIGNED, Heard, repro_text
 
 from harness.errors import BadRepro, UserMistake
 from harness.matrix import Cell
-from harness.matrix.running import Bench, Cells, era_of
+from harness.matrix.running import CellProbes, Cells
 from harness.model import Verdict
+from harness.planning.pins import era_of
 from harness.scheduling.lanes import LocalLanes
 from harness.scheduling.probers import Probers
 
@@ -27,7 +28,7 @@ def run(parts, interpreter, tmp_path):
         cells = tuple(Cell(str(i), str(path), (text,), **more) for i, text in enumerate(requirements))
         pool = LocalLanes(lanes)
         try:
-            bench = Bench(parts.index, {None: interpreter})
+            bench = CellProbes(parts.index, {None: interpreter})
             prober = Probers({interpreter.version: parts.prober})
             return Cells(cells, bench, prober, pool, notes, parts.store).run()
         finally:
@@ -90,7 +91,7 @@ def test_a_cell_without_a_day_takes_that_of_the_bench(parts, interpreter, tmp_pa
     path = tmp_path / "step.py"
     path.write_text(repro_text("brittle"), encoding="utf-8")
     day = datetime(2024, 2, 1, tzinfo=UTC)
-    bench = Bench(parts.index, {None: interpreter}, as_of=day)
+    bench = CellProbes(parts.index, {None: interpreter}, as_of=day)
     assert bench.probe(Cell("x", str(path))).combination.as_of == day
     other = bench.probe(Cell("x", str(path), as_of="2023-05-01")).combination.as_of
     assert other == datetime(2023, 5, 1, tzinfo=UTC)
@@ -99,7 +100,7 @@ def test_a_cell_without_a_day_takes_that_of_the_bench(parts, interpreter, tmp_pa
 def test_a_pinned_pre_release_may_be_taken(parts, interpreter, tmp_path):
     path = tmp_path / "step.py"
     path.write_text(repro_text("mixed"), encoding="utf-8")
-    bench = Bench(parts.index, {None: interpreter})
+    bench = CellProbes(parts.index, {None: interpreter})
     pinned = bench.probe(Cell("x", str(path), ("mixed==1.5rc1", "helper==1.0")))
     assert pinned.combination.prereleases == ("mixed",)
 
@@ -109,7 +110,7 @@ def test_a_mistake_in_one_cell_is_told_before_anything_runs(parts, interpreter, 
     path.write_text(repro_text("brittle"), encoding="utf-8")
     notes, pool = Heard(), LocalLanes(1)
     cells = (Cell("a", str(path)), Cell("b", str(Path("no_such_repro"))))
-    bench, prober = Bench(parts.index, {None: interpreter}), Probers({interpreter.version: parts.prober})
+    bench, prober = CellProbes(parts.index, {None: interpreter}), Probers({interpreter.version: parts.prober})
     with pytest.raises(BadRepro, match="no_such_repro"):
         Cells(cells, bench, prober, pool, notes, parts.store).run()
     pool.close()

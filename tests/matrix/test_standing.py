@@ -6,14 +6,14 @@ import pytest
 from support import SIGNED, repro_text
 
 from harness.matrix import Cell
-from harness.matrix.running import Bench
+from harness.matrix.running import CellProbes
 from harness.matrix.standing import Standing, known_runs, standings
 from harness.model import Verdict
 
 
 @pytest.fixture
 def bench(parts, interpreter):
-    return Bench(parts.index, {None: interpreter})
+    return CellProbes(parts.index, {None: interpreter})
 
 
 @pytest.fixture

@@ -115,3 +115,44 @@ def test_a_command_is_split_as_a_shell_does_and_known_by_its_files():
         command_repro("  ")
     with pytest.raises(BadRepro, match="can't be split"):
         command_repro("'")
+
+
+def script(metadata):
+    block = "".join(f"# {line}".rstrip() + "\n" for line in metadata.splitlines())
+    return f"# /// script\n{block}# ///\n"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "told"),
+    [
+        ("tool = 5", "harness must be a table|tool must be a table"),
+        ("[tool]\nharness = 5", "harness must be a table"),
+        ("[tool.harness]\ncases = 5", "cases must be a table"),
+        ("[tool.harness]\ncases = {a = 5}", "cases.a must be a table"),
+        ("[tool.harness]\nparams = 5", "params must be a table"),
+        ("[tool.harness.cases.a]\nparams = 5", "params must be a table"),
+        ("[tool.harness.cases.a]\nparam = {layers = 1}", "cases.a has unknown keys: param"),
+        ("[tool.harness.params]\nday = 2024-01-01", "put dates"),
+        ("[tool.harness]\ntimeout = inf", "seconds"),
+        ("[tool.harness]\ntimeout = nan", "seconds"),
+        ("[tool.harness]\ntimeout = 1e300", "seconds"),
+        (f"[tool.harness]\ntimeout = 1{'0' * 400}", "seconds"),
+        ("[tool.harness]\nmemory = '0 GiB'", "size"),
+        (f"[tool.harness]\nmemory = '{'9' * 400} GiB'", "size"),
+        ("[tool.harness.signature]\nmetric = 'loss'\nabove = nan", "above"),
+        ("requires-python = 3.12", "requires-python"),
+        ("requires-python = 'newest'", "requires-python"),
+        ("dependencies = {a = 1}", "dependencies"),
+        ("a = " + "[" * 5000, "not valid TOML"),
+    ],
+)
+def test_what_is_of_another_type_is_told_in_one_sentence(metadata, told):
+    with pytest.raises(BadRepro, match=told):
+        parse_repro(script(metadata), name="x")
+
+
+def test_a_byte_order_mark_changes_nothing():
+    source = script("dependencies = ['brittle']")
+    marked = parse_repro("\ufeff" + source, name="x")
+    assert marked == parse_repro(source, name="x")
+    assert marked.dependencies == ("brittle",)

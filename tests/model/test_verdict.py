@@ -23,6 +23,7 @@ NEVER_JUDGED = {
     Outcome.DECLINED,
     Outcome.OUT_OF_MEMORY,
     Outcome.NO_REPORT,
+    Outcome.NO_PROGRAM,
 }
 
 

@@ -14,7 +14,7 @@ from support import make_parts
 from harness.environment import PipSettings
 from harness.events import Judged, LevelBegan, Note, SearchBegan, Started
 from harness.matrix import Cell
-from harness.matrix.running import Bench
+from harness.matrix.running import CellProbes
 from harness.model import Verdict
 from harness.nightly.budget import Budget
 from harness.nightly.night import Nightly
@@ -101,7 +101,7 @@ def night(nights, tmp_path, uv_cache, interpreter):
             budget=Budget(clock, minutes),
             reporter=diary,
         )
-        bench = Bench(parts.index, {None: interpreter}, as_of=datetime.fromisoformat(start))
+        bench = CellProbes(parts.index, {None: interpreter}, as_of=datetime.fromisoformat(start))
         ended = Nightly("small", start, cells, past, bench, settling).run()
         history.append(ended)
         run.diary = diary.lines

@@ -13,7 +13,7 @@ import venv
 import probes
 import pytest
 
-from harness.errors import HarnessFault
+from harness.errors import HarnessFault, MissingProgram
 from harness.model import Device, Observation, Outcome, Signature, Verdict, capture_signature, judge
 from harness.run.child_report import METRICS_COUNT, read_metrics
 from harness.run.process import Cancelled
@@ -532,7 +532,13 @@ def test_a_command_is_judged_by_its_exit_code(tmp_path, code, outcome):
     assert (ran.exception, ran.loaded, ran.installed) == (None, {}, ())
 
 
-def test_a_command_that_is_not_there_exits_127(tmp_path):
-    ran = probes.run(tmp_path, argv=("no-such-command",))
+def test_a_command_that_is_not_there_is_a_mistake_of_the_user(tmp_path):
+    with pytest.raises(MissingProgram):
+        probes.run(tmp_path, argv=("no-such-command",))
+
+
+def test_a_file_that_is_not_there_exits_127(tmp_path):
+    ran = probes.run(tmp_path, argv=("./no-such-file",))
     assert (ran.outcome, ran.exit_code) == (Outcome.EXITED, 127)
-    assert "no-such-command can't be started" in log_of(tmp_path).decode()
+    assert "no-such-file can't be started" in log_of(tmp_path).decode()
+    assert ran.mistake

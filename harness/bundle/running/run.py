@@ -229,7 +229,7 @@ def list_gpus(queries: list[list[str]]) -> str:
         if answer.returncode == 0 and answer.stdout.strip():
             return answer.stdout
     if queries:
-        raise Problem("no NVIDIA GPU is to be seen here (nvidia-smi lists none)")
+        raise Problem("no NVIDIA GPU found (nvidia-smi lists none)")
     return ""
 
 

@@ -23,6 +23,9 @@ def of_process() -> dict[str, Any]:
     if version is not None:
         facts["torch"] = str(getattr(torch, "__version__", ""))
         facts["torch_cuda"] = getattr(version, "cuda", None)
+        # Builds for other vendors say so here: hip for AMD, xpu for Intel.
+        others = {f"torch_{name}": getattr(version, name, None) for name in ("hip", "xpu")}
+        facts.update({name: value for name, value in others.items() if value})
     return facts
 
 

@@ -59,7 +59,7 @@ class Trace:
             self._tool = None
             return
         sys.settrace(None)
-        threading.settrace(None)  # type: ignore[arg-type]
+        threading.settrace(None)
 
     def report(self) -> dict[str, Any]:
         """`called`: file -> function -> rank of its last call · `lines`: file -> lines · `returned`, in that order."""
@@ -127,7 +127,7 @@ class Trace:
                 return off
             self._lines.setdefault(code, {code.co_firstlineno})
             if self._calls.get(code, 0) < _MOST_CALLS and not getattr(self._busy, "on", False):
-                self._note_entry(sys._getframe(1))
+                self._note_entry(sys._getframe(1))  # noqa: SLF001 - the only way to its arguments
             return None
 
         def ran(code: CodeType, line: int) -> Any:
@@ -139,7 +139,7 @@ class Trace:
             if not self._is_wanted(code):
                 return off
             if not getattr(self._busy, "on", False):
-                self._note_exit(sys._getframe(1), value)
+                self._note_exit(sys._getframe(1), value)  # noqa: SLF001
             return None
 
         monitoring.register_callback(self._tool, events.PY_START, started)
@@ -213,7 +213,7 @@ class _Digest:
             return f"dict{len(value)}{{{told}}}"
         if hasattr(value, "shape") and hasattr(value, "dtype"):
             return self._numbers(value)
-        if isinstance(value, type) or callable(value) and hasattr(value, "__qualname__"):
+        if isinstance(value, type) or (callable(value) and hasattr(value, "__qualname__")):
             return str(value.__qualname__)
         inside = getattr(value, "__dict__", None)
         if type(inside) is dict:
@@ -235,7 +235,8 @@ class _Digest:
         if "bool" in str(value.dtype) or "int" in str(value.dtype):
             return f"{told}{int(plain.sum().item())}"
         weighted = plain.reshape(-1)
-        return f"{told}{float(plain.sum().item()):.4g},{float(abs(weighted).sum().item()):.4g},{float(weighted[:1].sum().item()):.4g}"
+        sums = (float(part.sum().item()) for part in (plain, abs(weighted), weighted[:1]))
+        return f"{told}{','.join(f'{one:.4g}' for one in sums)}"
 
 
 def _names(slots: Any) -> tuple[str, ...]:

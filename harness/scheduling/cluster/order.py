@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
+from harness.run.inside.emulation.cards import DEFAULT_CAPABILITY
+
 if TYPE_CHECKING:
     from harness.environment import Interpreter
     from harness.errors import HarnessError
@@ -30,7 +32,7 @@ class Order:
     attempt: int = 0
     mixture: Mixture | None = None
     trace: frozenset[str] | None = None
-    capability: str = "8.6"
+    capability: str = DEFAULT_CAPABILITY
     pass_env: tuple[str, ...] = ()
     from_source: tuple[str, ...] = ()
     torch_backend: str = ""

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .cards import CARDS, card
+from .cards import CARDS, DEFAULT_CAPABILITY, card
 from .gaps import EmulationGap, as_gap
 from .imports import after_import
 from .kernels import activate_triton, stop_launches
@@ -34,7 +34,7 @@ from .table import answer
 __all__ = ["CARDS", "EmulationGap", "as_gap", "install"]
 
 
-def install(*, capability: str = "8.6") -> None:
+def install(*, capability: str = DEFAULT_CAPABILITY) -> None:
     """Put the stand-in in place, to answer from the moment that torch and triton have been imported.
 
     `capability` is the compute capability to pretend ("7.5", "8.6", "9.0", ... see `CARDS`). Raises

@@ -95,6 +95,10 @@ CARDS = {
 }
 
 
+# What is pretended where nobody asks for another: bfloat16 and everything else that came with Ampere.
+DEFAULT_CAPABILITY = "8.6"
+
+
 def card(capability: str) -> Card:
     """The card of a compute capability such as "8.6". Raises ValueError where there is none."""
     if capability not in CARDS:

@@ -8,15 +8,8 @@ import pytest
 from attrs import evolve
 
 from harness.model import Device
-from harness.run.devices import (
-    Gpu,
-    choose_device,
-    find_gpus,
-    of_one_kind,
-    parse_gpus,
-    unavailable,
-    visible,
-)
+from harness.run.devices import Gpu, choose_device, find_gpus, kind_of, of_one_kind, unavailable, visible
+from harness.run.devices.cuda import parse_gpus
 
 MIB = 1024 * 1024
 LISTING = """\
@@ -114,7 +107,7 @@ def test_the_sentence_says_what_a_result_is_worth():
 
 
 def test_only_cuda_without_a_gpu_is_unavailable():
-    assert "no NVIDIA GPU" in str(unavailable(Device.CUDA, ()))
+    assert "no GPU found" in str(unavailable(Device.CUDA, ()))
     assert unavailable(Device.CUDA, (A100,)) is None
     assert unavailable(Device.EMULATED, ()) is None
 
@@ -133,7 +126,7 @@ def test_gpus_of_the_most_frequent_name_are_used_and_the_others_told():
 
 
 def test_a_process_is_shown_one_gpu_by_what_never_changes():
-    assert RTX.variables["CUDA_VISIBLE_DEVICES"] == "GPU-2b2bb2bb-0000-0000-0000-000000000000"
-    assert evolve(RTX, uuid="").variables == {"CUDA_VISIBLE_DEVICES": "1", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    assert kind_of(RTX).show(RTX)["CUDA_VISIBLE_DEVICES"] == "GPU-2b2bb2bb-0000-0000-0000-000000000000"
+    assert kind_of(RTX).show(evolve(RTX, uuid="")) == {"CUDA_VISIBLE_DEVICES": "1", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
     assert A100.facts["gpu"] == 0
     assert "capability" not in T4.facts

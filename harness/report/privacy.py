@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.environment import Workspace, read_pip_settings
-from harness.report import Private, private_here
+from harness.report.redact import Private
+from harness.report.surroundings import private_here
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

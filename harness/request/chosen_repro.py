@@ -1,27 +1,26 @@
-"""From `--repro`, `--run` and `--param` to a repro."""
+"""Which repro is meant: the one that is named, a command, or the one that names the subject; with its parameters."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import shlex
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.environment.index import check_project_name
 from harness.errors import UserMistake
-from harness.matrix.running import era_of
 from harness.model.repro import Repro, command_repro
 from harness.request.repros import find_repro, repro_for_subject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from harness.environment import Index
+    from collections.abc import Iterator
 
 
 def chosen_repro(repro: str | None, run: str | None, subject: str | None, params: tuple[str, ...]) -> Repro:
     """The repro that the options name, with its parameters. Raises `UserMistake` and `BadRepro`."""
+    if subject is not None:
+        check_project_name(subject)
     if repro and run:
         raise UserMistake("--repro and --run exclude each other; give one")
     if run:
@@ -42,30 +41,13 @@ def typed_words(repro: str | None, run: str | None, params: tuple[str, ...]) -> 
     return tuple(map(shlex.quote, words))
 
 
-def short(path: Path) -> Path:
-    """A path as seen from the working directory, where it lies below it."""
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-
-
-def one_date(as_of: str | None, pinned: Sequence[str], index: Index) -> datetime | None:
-    """The date that `--as-of` gives for one probe; era is that of what is `pinned` with ==. Raises `UserMistake`."""
-    if as_of in (None, "none"):
-        return None
-    if as_of == "era":
-        return era_of(pinned, index)
-    try:
-        return datetime.fromisoformat(str(as_of)).replace(tzinfo=UTC)
-    except ValueError as error:
-        raise UserMistake(f"--as-of takes era, none or a date such as 2025-06-27, not {as_of!r}") from error
-
-
 def _parameter(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise UserMistake(f"--param takes NAME=VALUE, not {text!r}")
     try:
         return name, json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return name, value
 
 

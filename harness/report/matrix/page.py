@@ -6,9 +6,9 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from harness.cli.private import private_of, unknown_here
 from harness.report.matrix.building import make_matrix_content
 from harness.report.matrix.record import MatrixStanding
+from harness.report.privacy import private_of, unknown_here
 from harness.report.render import render_record
 from harness.report.templating import filled
 

@@ -1,0 +1,124 @@
+"""The commands as functions: what `harness bisect`, `harness probe`, `harness history` and `harness results` call.
+
+    import harness
+    answer = harness.bisect("transformers", repro="whisper_lora_checkpointing", good="4.52.4", bad="4.57.6")
+    answer.first_bad, answer.culprit
+
+Each returns the frozen answer that the command prints; a notebook shows it as a table. What is in the results folder
+is not run again. Every function raises the errors of `harness.errors`, whose `message` and `hint` the command line
+prints: `UserMistake` and those below it for what the arguments get wrong, `NoNetwork` and `NoSpace` for the machine.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import evolve
+
+from harness.bisect import investigate
+from harness.events import SILENT
+from harness.history import scan
+from harness.history.scan import Range
+from harness.model.culprit import Level
+from harness.planning.single import executed, prepared_probe
+from harness.report.answer.keeping import keep_and_report
+from harness.report.history.keeping import keep_history_report
+from harness.request.chosen_repro import chosen_repro, typed_words
+from harness.request.question import Question
+from harness.session import local_session, open_session
+from harness.settings import Settings
+from harness.store import Store
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from harness.bisect.answer import Answer
+    from harness.events import Reporter
+    from harness.history import History
+    from harness.planning.single import Probed
+
+
+def bisect(
+    subject: str,
+    *,
+    repro: str | None = None,
+    run: str | None = None,
+    good: str | None = None,
+    bad: str | None = None,
+    depth: str = Level.REGION.value,
+    settings: Settings | None = None,
+    reporter: Reporter = SILENT,
+    **more: Any,
+) -> Answer:
+    """The release of `subject` that broke a repro, and what of it did; its reports are written to the results folder.
+
+    `repro` is a name or a path (default: the one that names the subject), `run` a command instead; `good` and `bad`
+    are versions, by default those of the repro; `depth` is "release", "package", "file", "region" or "commit". `more`
+    are fields of `Question`: `find_fix`, `prereleases`, `confirm` (runs), `git`. Raises `BadRepro`, `UnknownProject`,
+    `UnknownRelease`, `UserMistake`, `NoWorkers`, `NoNetwork`, `NoSpace`, and `Interrupted` on Ctrl-C.
+    """
+    settings = settings or Settings()
+    question = _question(subject, repro, run, settings, {"good": good, "bad": bad, **more})
+    with open_session(settings, reporter, requires_python=question.repro.requires_python) as session:
+        plan, answer = investigate.ask(session, question, Level(depth))
+    keep_and_report(session.store, plan, answer, settings.pass_env)
+    return answer
+
+
+def history(
+    subject: str,
+    *,
+    repro: str | None = None,
+    run: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    settings: Settings | None = None,
+    reporter: Reporter = SILENT,
+    **more: Any,
+) -> History:
+    """Every window of releases of `subject` in which a repro was broken; its pages go to the results folder.
+
+    `since` and `until` are versions: the oldest and the newest release, by default the repro's older bound and the
+    newest there is. `more` may have `max_gap` (of so many neighbouring releases at least one is run) and
+    `prereleases`. Raises as `bisect`.
+    """
+    settings = settings or Settings()
+    wanted = Range(since, until, more.pop("max_gap", None))
+    question = _question(subject, repro, run, settings, more)
+    with open_session(settings, reporter, requires_python=question.repro.requires_python) as session:
+        made, found = scan.ask(session, question, wanted)
+    keep_history_report(session.store, made, found, settings.pass_env)
+    return found
+
+
+def probe(
+    repro: str,
+    *requirements: str,
+    fresh: bool = False,
+    settings: Settings | None = None,
+    reporter: Reporter = SILENT,
+) -> Probed:
+    """One run of a repro (a name or a path) with these requirements, such as "transformers==4.53.0".
+
+    With `fresh` it runs even if the store has the answer. Raises as `bisect`; what goes wrong in the environment or
+    in the run is no error but an `Outcome` of the observation.
+    """
+    settings = settings or Settings()
+    settings = evolve(settings, with_=(*settings.with_, *requirements))
+    chosen = chosen_repro(repro, None, None, settings.params)
+    session = local_session(settings, reporter, requires_python=chosen.requires_python)
+    return executed(session, prepared_probe(session, chosen, fresh=fresh))
+
+
+def results(folder: str | Path | None = None) -> pd.DataFrame:
+    """Every observation of a results folder (default: `HARNESS_RESULTS`, else "results"), a row each, oldest first.
+
+    Columns are its key, times in seconds, memory in MiB, and one for each parameter, metric and installed version.
+    """
+    return Store(Path(folder or Settings().results).absolute()).frame()
+
+
+def _question(subject: str, repro: str | None, run: str | None, settings: Settings, more: dict[str, Any]) -> Question:
+    chosen = chosen_repro(repro, run, subject, settings.params)
+    return Question.under(settings, subject, chosen, typed=typed_words(repro, run, settings.params), **more)

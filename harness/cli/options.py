@@ -1,0 +1,97 @@
+"""From the shared options of a command line to one frozen `Settings`, and the options that ask for a repro."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import click
+
+from harness.model.size import parse_size
+from harness.settings import Group, Kind, Option, Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class _Folder(click.Path):
+    """A folder that has a name: click reads an empty text as the working directory."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("an empty text names no folder", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def settings_options(*groups: Group) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add the options of these groups, and --results, to a command; it gets them as one `settings`."""
+    wanted = [name for name, option in _options().items() if option.group in (*groups, Group.RESULTS)]
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def called(**given: Any) -> Any:
+            chosen = {name: given.pop(name) for name in wanted}
+            return command(settings=Settings(**chosen), **given)
+
+        decorated: Callable[..., Any] = called
+        for name in reversed(wanted):
+            decorated = _click_option(name)(decorated)
+        return decorated
+
+    return decorate
+
+
+def repro_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say what to run."""
+    which = click.option("--repro", metavar="NAME|PATH", help="Repro to run [default: the one that names the subject].")
+    run = click.option(
+        "--run", metavar="COMMAND", help="Command to run instead: exit code 0 is good, 125 skip, else it failed."
+    )
+    return which(run(command))
+
+
+def json_option(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`--json`, which prints `what` on stdout and nothing else there."""
+    return click.option("--json", "as_json", is_flag=True, help=f"Print {what} on stdout, and nothing else there.")
+
+
+def _options() -> dict[str, Option]:
+    return {field.name: field.metadata["option"] for field in attrs.fields(Settings)}
+
+
+def _click_option(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    option = _options()[name]
+    default = getattr(attrs.fields(Settings), name).default
+    more: dict[str, Any] = {}
+    match option.kind:
+        case Kind.SECONDS:
+            more["type"] = click.FloatRange(min=0)
+        case Kind.LANES:
+            more["type"] = click.IntRange(1, 64)
+        case Kind.FOLDER:
+            more["type"] = _Folder(path_type=Path, file_okay=False)
+        case Kind.SIZE:
+            more["callback"] = _size
+        case Kind.TEXT if option.choices:
+            more["type"] = click.Choice(option.choices)
+    if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
+        default = default.factory
+    return click.option(
+        option.flag,
+        name,
+        multiple=default == (),
+        default=None if default == () else default,
+        show_default=option.shown_default,
+        metavar=option.metavar,
+        help=option.help,
+        **more,
+    )
+
+
+def _size(_context: click.Context, _option: click.Parameter, text: str | None) -> int | None:
+    size = parse_size(text) if text else None
+    if text and not size:
+        raise click.BadParameter(f"{text!r} is not a size such as 20GiB")
+    return size

@@ -1,0 +1,22 @@
+"""Paths as a user reads them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def short(path: Path) -> Path:
+    """A path as seen from the working directory, where it lies below it."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+def print_reports(paths: Iterable[Path]) -> None:
+    """Where the reports of an answer are, a line each on stdout."""
+    for path in paths:
+        click.echo(f"  report: {short(path)}")

@@ -1,0 +1,174 @@
+"""The Python sources of one release of a package, in an environment or in a wheel, and their API as griffe reads it.
+
+Nothing is imported. Only the files that a question is about are parsed: all of numpy would take half a minute.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from harness.model import normalized_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+
+    import griffe
+
+_TESTS = re.compile(r"(^|/)(tests?|_tests?|benchmarks|examples)/|(^|/)(conftest|test_\w+)\.pyi?$")
+_SOURCE = (".py", ".pyi")
+_MOST_BYTES = 400 * 1024 * 1024
+_LARGEST = 4 * 1024 * 1024
+
+
+@frozen
+class Source:
+    """The sources of one release: paths relative to site-packages, and a way to read one. Tests are left out."""
+
+    files: tuple[str, ...]
+    read: Callable[[str], bytes]
+
+    @property
+    def tops(self) -> tuple[str, ...]:
+        """The names by which it is imported."""
+        return tuple(sorted({path.split("/")[0].removesuffix(".py").removesuffix(".pyi") for path in self.files}))
+
+    def has_module(self, dotted: str) -> bool:
+        """Whether there is a module or a package of this name."""
+        path = dotted.replace(".", "/")
+        return any(name in self.files for name in (f"{path}.py", f"{path}.pyi")) or any(
+            name.startswith(f"{path}/") for name in self.files
+        )
+
+    def containing(self, *words: str) -> dict[str, bytes]:
+        """Files with one of these words, and the words may not be parts of others."""
+        pattern = re.compile(b"|".join(rb"(?<!\w)%s(?!\w)" % re.escape(word.encode()) for word in words))
+        return {path: text for path in self.files if pattern.search(text := self.read(path))}
+
+
+@contextlib.contextmanager
+def source_of(where: Path, package: str) -> Iterator[Source]:
+    """The sources of a distribution in a folder of installed packages, or of the wheel at a path.
+
+    They are empty where it is not there. Raises `OSError` where the place can't be read.
+    """
+    if where.is_file():
+        with zipfile.ZipFile(where) as wheel:
+            sizes = {one.filename: one.file_size for one in wheel.infolist()}
+            yield Source(_kept(sizes), _reading(wheel.read))
+        return
+    names = _recorded(where, package)
+    sizes = {name: path.stat().st_size for name in names if (path := where / name).is_file() and _is_source(name)}
+    yield Source(_kept(sizes), _reading(lambda name: (where / name).read_bytes()))
+
+
+@contextlib.contextmanager
+def api_of(source: Source, words: Collection[str], also: Collection[str] = ()) -> Iterator[dict[str, griffe.Module]]:
+    """The API of the modules that have one of the words in them, by the names of the packages they are in.
+
+    `also` are further files to look into. Paths of what is found are relative to site-packages, see `place_of`.
+    """
+    import griffe
+
+    pattern = re.compile(b"|".join(re.escape(word.encode()) for word in words) or b"(?!)")
+    with tempfile.TemporaryDirectory(prefix="harness-api-") as folder:
+        for path in source.files:
+            text = source.read(path)
+            # What a package gives out may come by way of its __init__.py and of `from .module import *`.
+            is_way = path.endswith(("__init__.py", "__init__.pyi")) or b"import *" in text
+            if is_way or path in also or pattern.search(text):
+                target = Path(folder, path)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(text)
+        loader = griffe.GriffeLoader(search_paths=[folder], allow_inspection=False)
+        loaded: dict[str, griffe.Module] = {}
+        for top in source.tops:
+            # A source may be for a Python that this one can't parse; griffe has many ways to say so.
+            with contextlib.suppress(Exception):
+                module = loader.load(top, submodules=True, try_relative_path=False)
+                if isinstance(module, griffe.Module):
+                    loaded[top] = module
+        with contextlib.suppress(Exception):
+            loader.resolve_aliases(implicit=False, external=False)
+        yield loaded
+
+
+def place_of(found: griffe.Object | griffe.Alias) -> tuple[str, int]:
+    """File and line of a definition, relative to site-packages; of the import where its target is not to be found."""
+    import griffe
+
+    one: griffe.Object | griffe.Alias = found
+    line = 0
+    if isinstance(found, griffe.Alias):
+        line = found.alias_lineno or 0
+        try:
+            one = found.final_target
+        except griffe.GriffeError:
+            one = found.parent or found
+    try:
+        path, line = one.filepath, one.lineno or line
+    except griffe.GriffeError:
+        return "", line
+    if not isinstance(path, Path):
+        return "", line
+    parts = path.parts
+    start = next((i for i, part in enumerate(parts) if part.startswith("harness-api-")), -1)
+    return "/".join(parts[start + 1 :]), line
+
+
+def look_up(api: dict[str, griffe.Module], dotted: str) -> griffe.Object | griffe.Alias | None:
+    """What a dotted name stands for, None where there is nothing."""
+    top, *parts = dotted.split(".")
+    one: griffe.Object | griffe.Alias | None = api.get(top)
+    for part in parts:
+        if one is None:
+            return None
+        try:
+            one = one.members.get(part)
+        except Exception:  # noqa: BLE001 - the alias of something that is not here
+            return None
+    return one
+
+
+def _recorded(folder: Path, package: str) -> list[str]:
+    """The files of a distribution: by its RECORD, else those below the folder of its name."""
+    wanted = normalized_name(package)
+    for info in folder.glob("*.dist-info"):
+        if normalized_name(info.name.removesuffix(".dist-info").rpartition("-")[0]) == wanted:
+            with contextlib.suppress(OSError):
+                lines = (info / "RECORD").read_text(encoding="utf-8", errors="replace").splitlines()
+                return [line[1:].split('"')[0] if line.startswith('"') else line.split(",")[0] for line in lines]
+    top = folder / wanted.replace("-", "_")
+    return [path.relative_to(folder).as_posix() for path in top.rglob("*.py*")]
+
+
+def _is_source(name: str) -> bool:
+    return name.endswith(_SOURCE) and not name.startswith(("..", "/")) and not _TESTS.search(name)
+
+
+def _kept(sizes: dict[str, int]) -> tuple[str, ...]:
+    """Files to look into, up to a limit; generated ones of many megabytes are left out."""
+    kept, total = [], 0
+    for name, size in sorted(sizes.items()):
+        total += size
+        if _is_source(name) and size <= _LARGEST and total <= _MOST_BYTES:
+            kept.append(name)
+    return tuple(kept)
+
+
+def _reading(read: Callable[[str], bytes]) -> Callable[[str], bytes]:
+    """The same, with nothing for a file that can't be read."""
+
+    def reading(name: str) -> bytes:
+        try:
+            return read(name)
+        except (OSError, KeyError, zipfile.BadZipFile):
+            return b""
+
+    return reading

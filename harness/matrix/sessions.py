@@ -1,0 +1,117 @@
+"""What the cells of a matrix are run by: one session for each Python that they name, joined."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from attrs import evolve, frozen
+
+from harness.errors import UserMistake
+from harness.events import SILENT, Reporter
+from harness.matrix.expansion import expanded_by_index
+from harness.matrix.running import CellProbes
+from harness.scheduling.lanes import LocalLanes
+from harness.scheduling.probers import Probers
+from harness.session import Session, joined, local_session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from datetime import datetime
+
+    from harness.matrix import Cell, Matrix
+    from harness.probe import Probe
+    from harness.settings import Settings
+    from harness.store import Store
+
+
+@frozen
+class Sessions:
+    """Sessions by the Pythons that cells name (None is the harness's own); `missing` says why there is no other.
+
+    `as_of` is the day of cells that name none (None: today's index).
+    """
+
+    by_python: dict[str | None, Session]
+    missing: dict[str | None, str]
+    as_of: datetime | None = None
+
+    @property
+    def first(self) -> Session:
+        """The session of the harness's own Python, else any."""
+        return self.by_python.get(None) or next(iter(self.by_python.values()))
+
+    @property
+    def store(self) -> Store:
+        """Where observations are kept."""
+        return self.first.store
+
+    @property
+    def probes(self) -> CellProbes:
+        """What turns a cell into a probe."""
+        interpreters = {python: session.interpreter for python, session in self.by_python.items()}
+        return CellProbes(self.first.index, interpreters, self.first.gpus, self.as_of)
+
+    @property
+    def probers(self) -> Probers:
+        """What runs the probes of any of these Pythons."""
+        return Probers({session.interpreter.version: session.prober for session in self.by_python.values()})
+
+    def can_run(self, cell: Cell) -> bool:
+        """Whether the cell's Python is there."""
+        return cell.python not in self.missing
+
+    def hindered(self, cells: Iterable[Cell]) -> dict[str, str]:
+        """The names of the cells that can't run here, and why."""
+        return {cell.name: self.missing[cell.python] for cell in cells if not self.can_run(cell)}
+
+    def expanded(self, matrix: Matrix) -> Matrix:
+        """The matrix with releases of the index for its words. Raises `BadMatrix`, `UnknownProject`, `NoNetwork`."""
+        return expanded_by_index(matrix, self.first.index, self.first.interpreter)
+
+    def lanes(self, cells: Iterable[Cell]) -> contextlib.closing[LocalLanes]:
+        """Lanes for these cells: those asked for, on a cluster at most its room. Raises `NoWorkers` without any."""
+        return contextlib.closing(LocalLanes(self._lane_count([self.probes.probe(cell) for cell in cells])))
+
+    def _lane_count(self, probes: list[Probe]) -> int:
+        asked = self.first.settings.lanes
+        if self.first.remote is None:
+            return asked or 1
+        by_version = {session.interpreter.version: session for session in self.by_python.values()}
+        kinds = {(probe.combination.python, probe.combination.device) for probe in probes}
+        room = sum(by_version[python].lane_count(device) for python, device in kinds) or 1
+        return min(asked or room, room)
+
+
+def pythons_of(matrix: Matrix) -> tuple[str | None, ...]:
+    """The Pythons that cells of a matrix name; None is the harness's own."""
+    named = [*matrix.axes.get("python", (None,)), *(one.choice.get("python") for one in matrix.include)]
+    return tuple(dict.fromkeys(None if python is None else str(python) for python in named))
+
+
+@contextlib.contextmanager
+def open_sessions(
+    settings: Settings,
+    pythons: Iterable[str | None],
+    reporter: Reporter = SILENT,
+    *,
+    as_of: datetime | None = None,
+) -> Iterator[Sessions]:
+    """A session for each Python (None: the harness's own), on this machine or on the cluster that was asked for.
+
+    Raises `NoWorkers`, and `UserMistake` where not one of the Pythons is there.
+    """
+    found: dict[str | None, Session] = {}
+    missing: dict[str | None, str] = {}
+    mistake: UserMistake | None = None
+    for python in dict.fromkeys(pythons):
+        try:
+            found[python] = local_session(evolve(settings, python=python), reporter)
+        except UserMistake as error:
+            missing[python], mistake = error.message, error
+    if not found:
+        raise mistake if mistake is not None else UserMistake("there are no cells to run")
+    with contextlib.ExitStack() as stack:
+        yield Sessions(
+            {python: stack.enter_context(joined(session)) for python, session in found.items()}, missing, as_of
+        )

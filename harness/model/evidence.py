@@ -1,0 +1,22 @@
+"""Evidence: what two releases of a package say on a failure. It is no proof, which only a run can give."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+
+@frozen
+class Evidence:
+    """One remark on a public name that a failure is about.
+
+    `kind` is "removed-name", "renamed-name", "moved-name", "changed-parameters", "removed-module" or "new-message";
+    `name` the name with its module; `text` a sentence for people, with the release's own advice where it gives one;
+    `file` and `line` where the name was in the older release, relative to site-packages, or, for a new message, where
+    it is in the newer one.
+    """
+
+    kind: str
+    name: str
+    text: str
+    file: str = ""
+    line: int = 0

@@ -1,0 +1,58 @@
+"""What requirements that pin releases with == say beyond themselves: a day, and which pre-releases are meant."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from packaging.requirements import Requirement
+
+from harness.environment.resolve import ERA_MARGIN
+from harness.environment.versions import parsed_version
+from harness.errors import UserMistake
+from harness.model import normalized_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.environment import Index
+
+
+def one_date(as_of: str | None, pinned: Sequence[str], index: Index) -> datetime | None:
+    """The date that `--as-of` gives for one probe; era is that of what is `pinned` with ==. Raises `UserMistake`."""
+    if as_of in (None, "none"):
+        return None
+    if as_of == "era":
+        return era_of(pinned, index)
+    try:
+        return datetime.fromisoformat(str(as_of)).replace(tzinfo=UTC)
+    except ValueError as error:
+        raise UserMistake(f"--as-of takes era, none or a date such as 2025-06-27, not {as_of!r}") from error
+
+
+def era_of(requirements: Sequence[str], index: Index) -> datetime | None:
+    """The day of the newest release that requirements pin with ==, None where the index gives none of them a time.
+
+    Raises `UserMistake` where nothing is pinned, `UnknownProject` and `NoNetwork`.
+    """
+    pinned = [(parsed.name, version) for parsed in map(Requirement, requirements) if (version := _pinned(parsed))]
+    if not pinned:
+        raise UserMistake(
+            "as-of era needs a release to take the day from", hint="pin one, such as transformers==4.53.0"
+        )
+    releases = [index.release(project, version) for project, version in pinned]
+    uploaded = [release.uploaded for release in releases if release is not None and release.uploaded is not None]
+    return max(uploaded) + ERA_MARGIN if uploaded else None
+
+
+def _pinned(requirement: Requirement) -> str | None:
+    pins = [clause.version for clause in requirement.specifier if clause.operator in ("==", "===")]
+    return pins[0] if len(pins) == 1 and not pins[0].endswith(".*") else None
+
+
+def pinned_prereleases(requirements: Sequence[str]) -> tuple[str, ...]:
+    """Projects of which a pre-release is pinned."""
+    pinned = [
+        (normalized_name(parsed.name), parsed_version(_pinned(parsed))) for parsed in map(Requirement, requirements)
+    ]
+    return tuple(name for name, version in pinned if version is not None and version.is_prerelease)

@@ -1,0 +1,116 @@
+"""One probe by itself: what the settings ask for, or an observation once more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from harness.errors import UserMistake
+from harness.model import Combination, Device, Judgement, Observation, Outcome, Verdict
+from harness.model.notebook import sentence_and_table
+from harness.planning.pins import one_date, pinned_prereleases
+from harness.planning.plan import merged_requirements
+from harness.probe import Judge, Prepared, Probe, next_attempt
+from harness.request.chosen_repro import chosen_repro
+from harness.request.repros import find_repro
+
+if TYPE_CHECKING:
+    from harness.model import Repro
+    from harness.session import Session
+
+
+@frozen
+class Probed:
+    """One run and the verdict on it; `judgement` is None where the repro has no signature."""
+
+    observation: Observation
+    judgement: Judgement | None
+
+    def _repr_html_(self) -> str:
+        seen = self.observation
+        outcome = f"{seen.outcome.value}: {seen.detail}" if seen.detail else seen.outcome.value
+        sentence = f"{self.judgement.verdict.value}: {self.judgement.reason}" if self.judgement else outcome
+        rows = [("repro", seen.repro), ("outcome", outcome), ("device", seen.device.value), *seen.metrics.items()]
+        return sentence_and_table(sentence, ("", ""), [*rows, ("seconds", f"{seen.duration_s:.1f}")])
+
+    @property
+    def exit_code(self) -> int:
+        """0 good, 1 bad, 3 skip; without a signature 0 for a run to its end, else 1."""
+        if self.judgement is not None:
+            return {Verdict.GOOD: 0, Verdict.BAD: 1, Verdict.SKIP: 3}[self.judgement.verdict]
+        return 0 if self.observation.outcome is Outcome.COMPLETED else 1
+
+
+def prepared_probe(session: Session, repro: Repro, *, fresh: bool = False) -> Prepared:
+    """A repro with what the session's settings ask for; with `fresh` a run that the store has not seen.
+
+    With `python` as a path it runs in that environment as it is. Raises `UserMistake`, `UnknownProject`, `NoNetwork`.
+    """
+    settings = session.settings
+    device, _ = session.device_for(repro)
+    asked = Probe(
+        repro,
+        Combination(
+            python=session.interpreter.version,
+            requirements=merged_requirements(repro.dependencies, settings.with_),
+            holds=merged_requirements((), settings.hold),
+            as_of=one_date(settings.as_of, settings.with_, session.index),
+            device=device,
+            prereleases=pinned_prereleases(settings.with_),
+            from_source=settings.from_source,
+        ),
+    )
+    if settings.in_place and settings.python is not None:
+        if settings.with_ or settings.hold:
+            raise UserMistake("--python PATH runs in an environment as it is; --with and --hold can't change it")
+        return session.local.prepare_in(settings.python, asked)
+    prepared = session.local.prepare(asked)
+    while fresh and prepared.cached:
+        asked = next_attempt(asked)
+        prepared = session.local.prepare(asked)
+    return prepared
+
+
+def executed(session: Session, prepared: Prepared) -> Probed:
+    """Run what was prepared, and judge it. Raises `NoSpace`."""
+    observation = session.local.execute(prepared)
+    signature = prepared.probe.repro.signature
+    return Probed(observation, Judge(signature, session.store)(observation) if signature is not None else None)
+
+
+def prepared_again(session: Session, key: str, named: str | None, run: str | None) -> Prepared:
+    """The probe of an observation whose key begins so, once more: same lock, same repro. Raises `UserMistake`."""
+    known = [o for o in session.store.observations() if o.key.startswith(key)]
+    lock = known[0].lock if len(known) == 1 else None
+    if lock is None:
+        why = (
+            "no observation begins"
+            if not known
+            else f"{len(known)} observations begin"
+            if len(known) > 1
+            else "there is no lock for the one that begins"
+        )
+        raise UserMistake(f"{why} with {key!r} in {session.store.root}", hint="harness results lists them")
+    observation = known[0]
+    # A command, or a repro that lies elsewhere, has to be named again: a record only has its digest.
+    found = chosen_repro(named, run, None, ()) if named or run else find_repro(observation.repro)
+    repro = found.with_params(observation.params)
+    if repro.digest != observation.repro_digest:
+        raise UserMistake(
+            f"{observation.repro} has changed since {key} was observed",
+            hint=f"harness probe {observation.repro} runs it as it is now",
+        )
+    asked = Probe(
+        repro,
+        Combination(
+            python=lock.python,
+            requirements=observation.requirements,
+            device=Device(observation.device),
+        ),
+        attempt=max(
+            o.attempt for o in session.store.observations() if o.lock == lock and o.repro_digest == repro.digest
+        )
+        + 1,
+    )
+    return session.local.prepare_lock(asked, lock)

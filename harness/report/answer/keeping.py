@@ -1,0 +1,67 @@
+"""An answer is kept, and its reports are written, with nothing private of this machine in them."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from harness.environment import Workspace
+from harness.model import Verdict
+from harness.report.answer.archive import Archive, kept_answer
+from harness.report.answer.building import make_content
+from harness.report.links import repositories_in
+from harness.report.privacy import private_of, unknown_here
+from harness.report.redact import Private, redacted
+from harness.report.render import RENDERERS
+from harness.report.surroundings import passed_secrets
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.bisect.answer import Answer
+    from harness.planning.plan import Plan
+    from harness.report.answer.archive import KeptAnswer
+    from harness.report.answer.content import ReportContent
+    from harness.store import Store
+
+_AT_THE_END = {"markdown": "md", "html": "html"}
+
+
+def keep_and_report(store: Store, plan: Plan, answer: Answer, pass_env: tuple[str, ...] = ()) -> tuple[Path, ...]:
+    """Keep an answer and write its reports below the results folder; their paths. Raises `NoSpace`."""
+    return write_reports(store, kept_answer(plan, answer, datetime.now(UTC).isoformat(), pass_env))
+
+
+def write_reports(store: Store, kept: KeptAnswer) -> tuple[Path, ...]:
+    """Keep an answer that may have been kept before, and write its reports; their paths. Raises `NoSpace`."""
+    kept = redacted(kept, Private(passed_secrets(os.environ, kept.pass_env)))
+    Archive(store).put(kept)
+    content = content_of(store, kept)
+    return tuple(
+        store.write(f"reports/{kept.id}.{suffix}", RENDERERS[style](content)) for style, suffix in _AT_THE_END.items()
+    )
+
+
+def content_of(store: Store, kept: KeptAnswer) -> ReportContent:
+    """What the records of this machine add to a kept answer, without what is private here."""
+    answer = kept.answer
+    failing = next((step.observation for step in reversed(answer.steps) if step.verdict is Verdict.BAD), None)
+    pins = {pin.name for side in answer.sides if side.lock is not None for pin in side.lock.pins}
+    is_known = not unknown_here(kept.pass_env)
+    return make_content(
+        kept,
+        logs={side.key: store.log(side) for side in answer.sides if is_known},
+        failing=store.get(failing) if failing and is_known else None,
+        repositories=repositories_of(kept),
+        private=private_of(store, pass_env=kept.pass_env, spared=pins | {answer.subject}),
+    )
+
+
+def repositories_of(kept: KeptAnswer) -> dict[str, str]:
+    """The repositories that the metadata of the newer side's environment names, if it is still there."""
+    sides = kept.answer.sides
+    if not sides or (lock := sides[-1].lock) is None:
+        return {}
+    environment = Workspace.default().root / "environments" / lock.id
+    return repositories_in(environment, [pin.name for pin in lock.pins])

@@ -1,0 +1,196 @@
+"""Reading a git repository: revisions, trees, files, history. Nothing in it is ever written, run or fetched.
+
+Every call names its object by a full hash and turns off what a repository's own configuration could run: hooks, the
+file system monitor, external diffs and text converters.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from harness.errors import BadRepository
+from harness.model.commit import Commit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_SAFE = (
+    *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false"),
+    *("-c", "protocol.ext.allow=never", "-c", "log.showSignature=false", "-c", "core.pager=cat"),
+)
+# A missing object of a partial clone would be fetched without being asked for (GIT_NO_LAZY_FETCH: git 2.44 and later).
+_ENVIRONMENT = {
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "LC_ALL": "C",
+}
+_FIELDS = "%H%x00%an%x00%aI%x00%P%x00%s%x00%b"
+_PULL_REQUEST = re.compile(r"\(#(\d+)\)\s*$|^Merge pull request #(\d+)\b|\(!(\d+)\)\s*$")
+_TIMEOUT_S = 300.0
+
+
+@frozen
+class Entry:
+    """One file of a commit: the hash of its content, and whether it is a link or a submodule."""
+
+    blob: str
+    is_regular: bool = True
+
+
+@frozen
+class Repository:
+    """A clone, bare or with a work tree, by the folder that git finds it from. Every method raises `BadRepository`."""
+
+    folder: Path
+
+    @classmethod
+    def open(cls, folder: Path) -> Repository:
+        """The repository of a folder. Raises `BadRepository` where git finds none there."""
+        place = folder.expanduser().absolute()
+        if not place.is_dir():
+            raise BadRepository(f"there is no folder {folder}", hint="--git takes a clone, or the URL of a repository")
+        repository = cls(place)
+        repository.call("rev-parse", "--git-dir")
+        return repository
+
+    def call(self, *arguments: str, given: bytes | None = None) -> bytes:
+        """What git prints for a command that only reads."""
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | _ENVIRONMENT
+        try:
+            ended = subprocess.run(
+                ["git", *_SAFE, *arguments],
+                cwd=self.folder,
+                env=environment,
+                input=given if given is not None else b"",
+                capture_output=True,
+                timeout=_TIMEOUT_S,
+                check=False,
+            )
+        except FileNotFoundError as error:
+            raise BadRepository("git is not installed", hint="install git to go down to the commit") from error
+        except subprocess.TimeoutExpired as error:
+            raise BadRepository(f"git {arguments[0]} in {self.folder} timed out after {_TIMEOUT_S:g} s") from error
+        if ended.returncode != 0:
+            words = ended.stderr.decode("utf-8", "replace").strip().splitlines()
+            raise BadRepository(
+                f"git {arguments[0]} failed in {self.folder}: {words[-1] if words else 'no reason given'}",
+                hint=self._what_is_missing(" ".join(words)),
+            )
+        return ended.stdout
+
+    def lines(self, *arguments: str) -> list[str]:
+        """The lines that git prints, without empty ones."""
+        return [line for line in self.call(*arguments).decode("utf-8", "replace").splitlines() if line]
+
+    def commit(self, revision: str) -> Commit:
+        """The commit that a revision names: a hash, a branch, a tag. Raises `BadRepository` where there is none."""
+        if revision.startswith("-") or not revision.strip():
+            raise BadRepository(f"{revision!r} is not a revision")
+        try:
+            found = self.lines("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        except BadRepository as error:
+            missing = self._what_is_missing("") or "name a branch, a tag or a commit; git fetch brings new ones"
+            raise BadRepository(f"{self.folder} has no commit {revision!r}", hint=missing) from error
+        return self.describe(found[-1])
+
+    def describe(self, sha: str) -> Commit:
+        """Who made a commit, when, and what its message says."""
+        text = self.call("show", "--no-patch", "--no-notes", f"--format={_FIELDS}", sha).decode("utf-8", "replace")
+        name, author, date, parents, subject, body = text.rstrip("\n").split("\0", 5)
+        return Commit(
+            sha=name,
+            author=author,
+            date=date,
+            subject=subject,
+            parents=tuple(parents.split()),
+            pull_request=_pull_request(subject, body),
+        )
+
+    def tags(self) -> dict[str, str]:
+        """Every tag with the hash of its commit."""
+        found = {}
+        for line in self.lines("for-each-ref", "--format=%(refname:strip=2) %(objectname) %(*objectname)", "refs/tags"):
+            name, *hashes = line.split(" ")
+            found[name] = [one for one in hashes if one][-1]
+        return found
+
+    def tree(self, sha: str) -> dict[str, Entry]:
+        """Every file of a commit by its path."""
+        found = {}
+        for line in self.call("ls-tree", "-r", "-z", "--full-tree", sha).decode("utf-8", "surrogateescape").split("\0"):
+            if line:
+                about, _, path = line.partition("\t")
+                mode, _, blob = about.split(" ")[:3]
+                found[path] = Entry(blob, mode in ("100644", "100755"))
+        return found
+
+    def contents(self, blobs: Iterable[str]) -> dict[str, bytes]:
+        """The contents of files, by hash. Raises `BadRepository` where a partial clone lacks one."""
+        wanted = list(dict.fromkeys(blobs))
+        if not wanted:
+            return {}
+        answer = self.call("cat-file", "--batch", given="\n".join(wanted).encode() + b"\n")
+        found: dict[str, bytes] = {}
+        place = 0
+        for blob in wanted:
+            end = answer.index(b"\n", place)
+            header = answer[place:end].split(b" ")
+            if header[-1] == b"missing":
+                raise BadRepository(f"{self.folder} lacks the file contents {blob[:12]}", hint=_COMPLETE)
+            size = int(header[2])
+            found[blob] = answer[end + 1 : end + 1 + size]
+            place = end + size + 2
+        return found
+
+    def is_ancestor(self, older: str, newer: str) -> bool:
+        """Whether one commit is in the history of another."""
+        return self.merge_base(older, newer) == older
+
+    def merge_base(self, one: str, other: str) -> str:
+        """The newest commit that both come from. Raises `BadRepository` where there is none."""
+        try:
+            return self.lines("merge-base", one, other)[0]
+        except (BadRepository, IndexError) as error:
+            hint = self._what_is_missing("") or "are these of one project?"
+            raise BadRepository(f"{one[:12]} and {other[:12]} have no common history", hint=hint) from error
+
+    def first_parents(self, older: str, newer: str) -> tuple[str, ...]:
+        """The commits after `older` up to `newer`, oldest first, along first parents: no branches."""
+        return tuple(self.lines("rev-list", "--first-parent", "--reverse", newer, f"^{older}"))
+
+    def nearest_tag(self, sha: str, tags: Mapping[str, str]) -> str | None:
+        """The nearest of these tags in a commit's history, None where none of them is."""
+        by_commit = {commit: tag for tag, commit in tags.items()}
+        for line in self.lines("rev-list", "--topo-order", sha):
+            if line in by_commit:
+                return by_commit[line]
+        return None
+
+    def _what_is_missing(self, words: str) -> str:
+        """What is wrong with a clone that can't answer: a shallow one lacks history, a partial one contents."""
+        if "dubious ownership" in words:
+            return f"git trusts only your own folders: git config --global --add safe.directory {self.folder}"
+        git_folder = next((f for f in (self.folder / ".git", self.folder) if (f / "objects").is_dir()), None)
+        if git_folder is not None and (git_folder / "shallow").exists():
+            return "the clone is shallow and lacks older commits: git fetch --unshallow --tags"
+        if "promisor" in words or "missing" in words or "bad object" in words:
+            return _COMPLETE
+        return ""
+
+
+_COMPLETE = "the clone is partial: git fetch --refetch --filter=blob:limit=1t, or clone it again in full"
+
+
+def _pull_request(subject: str, body: str) -> int | None:
+    for text in (subject, *body.splitlines()):
+        if match := _PULL_REQUEST.search(text.strip()):
+            return int(next(group for group in match.groups() if group))
+    return None

@@ -1,0 +1,121 @@
+"""Where a wheel's files lie in its repository: package folders, `src/`, a folder of a monorepo. Pure.
+
+Files are compared by git's own hash of their content, so a tag and a wheel are compared without reading a file twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import PurePosixPath
+
+from attrs import frozen
+
+_SOURCE = (".py", ".pyi")
+
+
+def blob_id(content: bytes) -> str:
+    """The name that git gives to a file's content (SHA-1 over a header and the content; no security hangs on it)."""
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+
+
+@frozen
+class Layout:
+    """How a wheel's paths map to a repository's: by top-level package or module, the folder before it.
+
+    `suffixes` are the kinds of files that the wheel carries besides Python, `left_out` the folders of packages that
+    the wheel leaves out (tests, mostly); `changed` the files that the wheel has otherwise than the tag, `generated`
+    those that the tag lacks.
+    """
+
+    prefixes: Mapping[str, str]
+    suffixes: frozenset[str] = frozenset()
+    left_out: frozenset[str] = frozenset()
+    changed: tuple[str, ...] = ()
+    generated: tuple[str, ...] = ()
+
+    @property
+    def found(self) -> bool:
+        """Whether any package of the wheel was found in the repository."""
+        return bool(self.prefixes)
+
+    def files(self, tree: Mapping[str, str]) -> dict[str, str]:
+        """The files that a wheel of this tree would have, path -> blob; `tree` maps a commit's paths to blobs."""
+        chosen: dict[str, str] = {}
+        for top, prefix in self.prefixes.items():
+            root = f"{prefix}{top}"
+            for path, blob in tree.items():
+                if path == root or path.startswith(f"{root}/"):
+                    inside = path.removeprefix(prefix)
+                    if self._is_packaged(inside):
+                        chosen[inside] = blob
+        return chosen
+
+    def changes(self, release: Mapping[str, str], tree: Mapping[str, str]) -> dict[str, str | None]:
+        """What to put into an environment with the release's files to have a commit's: path -> blob, None to remove.
+
+        What the tag lacks or has otherwise (a version file) stays as the wheel has it.
+        """
+        there = self.files(tree)
+        kept = {*self.generated, *self.changed}
+        exchanged: dict[str, str | None] = {
+            path: blob for path, blob in there.items() if path not in kept and release.get(path) != blob
+        }
+        ours = (path for path in release if PurePosixPath(path).parts[0] in self.prefixes)
+        return exchanged | {path: None for path in ours if path not in there and path not in kept}
+
+    def source_of(self, path: str) -> str:
+        """The repository's path of a wheel's file."""
+        return f"{self.prefixes.get(PurePosixPath(path).parts[0], '')}{path}"
+
+    def _is_packaged(self, path: str) -> bool:
+        if any(path.startswith(f"{folder}/") for folder in self.left_out):
+            return False
+        suffix = PurePosixPath(path).suffix
+        return suffix in _SOURCE or suffix in self.suffixes
+
+
+def find_layout(wheel: Mapping[str, str], tree: Mapping[str, str]) -> Layout:
+    """The layout of a release: `wheel` and `tree` map paths to git's hashes, of the release and of its tag."""
+    packaged = {
+        path: blob for path, blob in wheel.items() if not path.split("/", 1)[0].endswith((".dist-info", ".data"))
+    }
+    by_name: dict[str, list[str]] = {}
+    for path in tree:
+        by_name.setdefault(PurePosixPath(path).name, []).append(path)
+    prefixes: dict[str, str] = {}
+    for top in sorted({PurePosixPath(path).parts[0] for path in packaged}):
+        votes: Counter[str] = Counter()
+        for path, blob in packaged.items():
+            if PurePosixPath(path).parts[0] != top:
+                continue
+            for candidate in by_name.get(PurePosixPath(path).name, ()):
+                if candidate == path or candidate.endswith(f"/{path}"):
+                    votes[candidate.removesuffix(path)] += 4 if tree[candidate] == blob else 1
+        if votes:
+            prefixes[top] = min(votes, key=lambda prefix: (-votes[prefix], len(prefix)))
+    layout = Layout(
+        prefixes=prefixes,
+        suffixes=frozenset(PurePosixPath(path).suffix for path in packaged) - {"", ".so", ".pyd", ".dylib"},
+    )
+    known = {path: tree.get(layout.source_of(path)) for path in packaged if PurePosixPath(path).parts[0] in prefixes}
+    return Layout(
+        prefixes=prefixes,
+        suffixes=layout.suffixes,
+        left_out=_left_out(layout.files(tree), packaged),
+        changed=tuple(sorted(path for path, blob in known.items() if blob is not None and blob != packaged[path])),
+        generated=tuple(sorted(path for path in packaged if known.get(path) is None)),
+    )
+
+
+def _left_out(there: Iterable[str], packaged: Iterable[str]) -> frozenset[str]:
+    """The outermost folders of a tag's packages of which the wheel has nothing."""
+    has = {str(parent) for path in packaged for parent in PurePosixPath(path).parents}
+    found = set()
+    for path in there:
+        for parent in reversed(PurePosixPath(path).parents):
+            if str(parent) != "." and str(parent) not in has:
+                found.add(str(parent))
+                break
+    return frozenset(found)

@@ -1,0 +1,37 @@
+"""The repository that a package's own metadata names, so that no address is guessed. Pure."""
+
+from __future__ import annotations
+
+import email.parser
+import re
+
+_HOSTS = ("github.com", "gitlab.com", "codeberg.org", "bitbucket.org")
+_REPOSITORY = re.compile(
+    rf"^https?://(?:www\.)?({'|'.join(map(re.escape, _HOSTS))})/([\w.-]+)/([\w.-]+?)"
+    r"(?:\.git)?(?:/(?:-/)?tree/[^/]+|/)?$"
+)
+# Labels under which projects name their source (packaging specifications, "Well-known project URLs").
+_SOURCE_LABELS = ("source", "repository", "sourcecode", "github", "code", "homepage")
+
+
+def repository_url(metadata: str) -> str | None:
+    """The repository's address in the text of a METADATA file, None where it names none of a known host."""
+    headers = email.parser.HeaderParser().parsestr(metadata)
+    told = {}
+    for value in headers.get_all("Project-URL", []):
+        label, _, url = str(value).partition(",")
+        told[re.sub(r"[\W_]", "", label.lower())] = url.strip()
+    if home_page := headers.get("Home-page"):
+        told.setdefault("homepage", str(home_page).strip())
+    for label in _SOURCE_LABELS:
+        if match := _REPOSITORY.match(told.get(label, "")):
+            return f"https://{match[1]}/{match[2]}/{match[3]}"
+    return None
+
+
+def commit_url(repository: str, sha: str) -> str:
+    """The page of a commit, "" where the repository is not known."""
+    if not repository:
+        return ""
+    middle = {"gitlab.com": "/-/commit/", "bitbucket.org": "/commits/"}.get(repository.split("/")[2], "/commit/")
+    return f"{repository}{middle}{sha}"

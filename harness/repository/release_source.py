@@ -1,0 +1,72 @@
+"""The commit that a release was built from: its tag, checked against the files of its wheel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from harness.errors import BadRepository
+from harness.repository.layout import Layout, find_layout
+from harness.repository.tags import tags_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.repository.git import Repository
+
+
+@frozen
+class ReleaseSource:
+    """A release in its repository: the tag, its commit's hash, and how the wheel's paths map to the repository's."""
+
+    version: str
+    tag: str
+    sha: str
+    layout: Layout
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Where the wheel and its tag differ; these files stay as the wheel has them."""
+        told = []
+        if self.layout.changed:
+            told.append(f"{self.version}: {_few(self.layout.changed)} of the wheel differ from tag {self.tag}")
+        if self.layout.generated:
+            told.append(f"{self.version}: {_few(self.layout.generated)} of the wheel are not in tag {self.tag}")
+        return tuple(told)
+
+
+def find_source(repository: Repository, project: str, version: str, wheel: Mapping[str, str]) -> ReleaseSource:
+    """The tag of a release whose files are most like its wheel's; `wheel` maps installed paths to git's hashes.
+
+    Raises `BadRepository` where no tag names the release, or none has the package's files.
+    """
+    all_tags = repository.tags()
+    tags = tags_of(version, all_tags, project)
+    if not tags:
+        some = ", ".join(sorted(all_tags)[-3:]) or "none"
+        raise BadRepository(
+            f"{repository.folder} has no tag for {project} {version} (its tags: {some})",
+            hint="git fetch --tags brings new ones; --git names another clone",
+        )
+    found = [
+        ReleaseSource(version, tag, all_tags[tag], find_layout(wheel, tree_of(repository, all_tags[tag])))
+        for tag in tags
+    ]
+    best = min(found, key=lambda source: len(source.layout.changed) + len(source.layout.generated))
+    if not best.layout.found:
+        raise BadRepository(
+            f"{repository.folder} has tag {best.tag}, but no files of {project} {version} in it",
+            hint="is this the repository of that package? --git names another",
+        )
+    return best
+
+
+def tree_of(repository: Repository, sha: str) -> dict[str, str]:
+    """A commit's regular files, path -> hash of the content."""
+    return {path: entry.blob for path, entry in repository.tree(sha).items() if entry.is_regular}
+
+
+def _few(paths: tuple[str, ...]) -> str:
+    named = ", ".join(paths[:3])
+    return named if len(paths) <= 3 else f"{named} and {len(paths) - 3} more files"

@@ -1,0 +1,101 @@
+"""GPUs of NVIDIA: nvidia-smi lists them."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+from typing import TYPE_CHECKING
+
+from harness.model import Device, Outcome
+from harness.run.devices.kind import DeviceKind, Gpu, Texts, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_MIB = 1024 * 1024
+_FIELDS = ("index", "name", "memory.total", "memory.free", "driver_version", "uuid", "compute_cap")
+_QUERY_S = 20.0
+# What torch and the runtime say where there is no GPU that they can use.
+NO_GPU = (
+    r"Found no NVIDIA driver|CUDA driver version is insufficient|Torch not compiled with CUDA enabled"
+    r"|no CUDA-capable device|No CUDA GPUs are available|driver initialization failed|libcuda\.so"
+)
+
+
+def find(environment: Mapping[str, str]) -> tuple[Gpu, ...]:
+    """The GPUs that nvidia-smi lists and `CUDA_VISIBLE_DEVICES` lets through; none where it is missing or fails."""
+    for query in gpu_queries():
+        try:
+            answer = subprocess.run(query, capture_output=True, text=True, timeout=_QUERY_S, check=False)
+        except (OSError, subprocess.TimeoutExpired):
+            return ()
+        if answer.returncode == 0:
+            return visible(parse_gpus(answer.stdout), environment.get("CUDA_VISIBLE_DEVICES"))
+    return ()
+
+
+def show(gpu: Gpu) -> dict[str, str]:
+    """The variables that show a process one GPU; nvidia-smi counts by bus, CUDA by speed unless told otherwise."""
+    return {"CUDA_VISIBLE_DEVICES": gpu.address, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+
+
+def gpu_queries() -> list[list[str]]:
+    """The commands that list GPUs as `parse_gpus` reads them; the first that succeeds counts."""
+    # compute_cap came with driver 510, and an unknown field fails the whole query.
+    return [
+        ["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]
+        for fields in (_FIELDS, _FIELDS[:-1])
+    ]
+
+
+def parse_gpus(listing: str) -> tuple[Gpu, ...]:
+    """Read nvidia-smi's CSV: index, name, total and free memory in MiB, driver, UUID, capability.
+
+    A line that is not of this form is passed over.
+    """
+    gpus = []
+    for row in csv.reader(listing.splitlines(), skipinitialspace=True):
+        cells = [cell.strip() for cell in row]
+        if len(cells) < len(_FIELDS) - 1 or not cells[0].isdigit():
+            continue
+        capability = cells[6] if len(cells) > len(_FIELDS) - 1 else ""
+        gpus.append(
+            Gpu(
+                index=int(cells[0]),
+                name=cells[1],
+                memory=_mebibytes(cells[2]),
+                free=_mebibytes(cells[3]),
+                driver=cells[4],
+                uuid=cells[5],
+                capability=capability if capability.replace(".", "").isdigit() else "",
+            )
+        )
+    return tuple(gpus)
+
+
+def _mebibytes(cell: str) -> int:
+    return int(float(cell) * _MIB) if cell.replace(".", "", 1).isdigit() else 0  # "[N/A]"
+
+
+KIND = DeviceKind(
+    name="cuda",
+    device=Device.CUDA,
+    worth="what is seen is what CUDA does.",
+    tools=("nvidia-smi",),
+    find=find,
+    show=show,
+    hide={"CUDA_VISIBLE_DEVICES": ""},
+    texts=(
+        Texts(
+            Outcome.OUT_OF_MEMORY,
+            r"CUDA out of memory|CUDA error: out of memory|CUBLAS_STATUS_ALLOC_FAILED",
+            anywhere=True,
+        ),
+        Texts(
+            Outcome.DEVICE_FAILED,
+            rf"{NO_GPU}|no kernel image is available|busy or unavailable|NVIDIA driver on your system is too old"
+            r"|forward compatibility was attempted on non supported HW|system not yet initialized"
+            r"|device lost|GPU is lost|fallen off the bus|uncorrectable ECC error",
+        ),
+    ),
+)

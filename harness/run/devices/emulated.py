@@ -1,0 +1,23 @@
+"""The stand-in for CUDA: the CPU answers as a GPU would, and what only a GPU can do is a gap of the stand-in."""
+
+from __future__ import annotations
+
+from harness.model import Device, Outcome
+from harness.run.devices.cuda import NO_GPU
+from harness.run.devices.kind import DeviceKind, Texts
+
+KIND = DeviceKind(
+    name="emulated",
+    device=Device.EMULATED,
+    worth=("a stand-in for CUDA on the CPU: what Python code does is real, what kernels and the driver do is not."),
+    texts=(
+        # Code that gets past the stand-in finds no GPU.
+        Texts(
+            Outcome.EMULATION_GAP,
+            rf"{NO_GPU}|invalid device context|Cannot initialize CUDA without|compiled without CUDA support"
+            r"|not linked with support for cuda|Cannot access accelerator device when none is available"
+            r"|requires a CUDA or other accelerator backend|but found some tensors to not be on a GPU"
+            r"|cannot be accessed from Triton|from the 'CUDA' backend|0 active drivers|CUDA error:",
+        ),
+    ),
+)

@@ -1,0 +1,156 @@
+"""GPUs of AMD: rocm-smi or amd-smi lists them, and PyTorch's builds for ROCm call them "cuda".
+
+This was written after the documentation of ROCm 6 and 7 and is tested with programs that answer as those two do. It
+has not been seen on hardware. An observation says by `torch_hip` (`torch.version.hip`) that torch was built for ROCm.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+from harness.model import Device, Outcome
+from harness.run.devices.kind import DeviceKind, Gpu, Texts, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_QUERY_S = 20.0
+_MIB = 1024 * 1024
+_ROCM_SMI = (
+    "rocm-smi", "--showproductname", "--showmeminfo", "vram", "--showuniqueid", "--showdriverversion", "--json",
+)  # fmt: skip
+_AMD_STATIC = ("amd-smi", "static", "--asic", "--driver", "--vram", "--json")
+_AMD_METRIC = ("amd-smi", "metric", "--mem-usage", "--json")
+
+
+def find(environment: Mapping[str, str]) -> tuple[Gpu, ...]:
+    """The GPUs that rocm-smi, else amd-smi, lists and `HIP_VISIBLE_DEVICES` lets through; none without either."""
+    listing = _asked(_ROCM_SMI)
+    gpus = parse_rocm_smi(listing) if listing is not None else ()
+    if not gpus and (static := _asked(_AMD_STATIC)) is not None:
+        gpus = parse_amd_smi(static, _asked(_AMD_METRIC))
+    allowed = visible(gpus, environment.get("ROCR_VISIBLE_DEVICES"))
+    return visible(allowed, environment.get("HIP_VISIBLE_DEVICES"))
+
+
+def show(gpu: Gpu) -> dict[str, str]:
+    """The variable that shows a process one GPU; HIP counts as rocm-smi does."""
+    return {"HIP_VISIBLE_DEVICES": str(gpu.index)}
+
+
+def parse_rocm_smi(listing: Any) -> tuple[Gpu, ...]:
+    """Read rocm-smi's JSON: "card0", "card1", ... with texts as values, whose keys differ in case between versions."""
+    if not isinstance(listing, dict):
+        return ()
+    driver = _lowered(listing.get("system")).get("driver version", "")
+    gpus = []
+    for card, values in listing.items():
+        number = re.fullmatch(r"card(\d+)", card)
+        facts = _lowered(values)
+        if number is None or not facts:
+            continue
+        total, used = _bytes(facts.get("vram total memory (b)")), _bytes(facts.get("vram total used memory (b)"))
+        gpus.append(
+            Gpu(
+                index=int(number[1]),
+                name=str(facts.get("card series") or facts.get("card model") or "AMD GPU"),
+                memory=total,
+                free=max(total - used, 0),
+                driver=str(facts.get("driver version", driver)),
+                uuid=_unique(facts.get("unique id")),
+                capability=str(facts.get("gfx version", "")),
+                kind="rocm",
+            )
+        )
+    return tuple(sorted(gpus, key=lambda gpu: gpu.index))
+
+
+def parse_amd_smi(static: Any, metric: Any = None) -> tuple[Gpu, ...]:
+    """Read amd-smi's JSON of `static` and of `metric --mem-usage`: a list, in newer versions below "gpu_data"."""
+    used = {row.get("gpu"): _megabytes(_at(row, "mem_usage", "used_vram")) for row in _rows(metric)}
+    gpus = []
+    for row in _rows(static):
+        if not isinstance(row.get("gpu"), int):
+            continue
+        total = _megabytes(_at(row, "vram", "size"))
+        gpus.append(
+            Gpu(
+                index=row["gpu"],
+                name=str(_at(row, "asic", "market_name") or "AMD GPU"),
+                memory=total,
+                free=max(total - used.get(row["gpu"], 0), 0),
+                driver=str(_at(row, "driver", "version") or ""),
+                uuid=_unique(_at(row, "asic", "asic_serial")),
+                capability=str(_at(row, "asic", "target_graphics_version") or ""),
+                kind="rocm",
+            )
+        )
+    return tuple(gpus)
+
+
+def _asked(query: tuple[str, ...]) -> Any:
+    """What a program answers in JSON, None where it is missing, fails, or says something else."""
+    try:
+        answer = subprocess.run(query, capture_output=True, text=True, timeout=_QUERY_S, check=False)
+        return json.loads(answer.stdout) if answer.returncode == 0 else None
+    except (OSError, subprocess.TimeoutExpired, ValueError):
+        return None
+
+
+def _rows(answer: Any) -> list[dict[str, Any]]:
+    rows = answer.get("gpu_data") if isinstance(answer, dict) else answer
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+
+
+def _at(row: Any, *keys: str) -> Any:
+    for key in keys:
+        row = row.get(key) if isinstance(row, dict) else None
+    return row
+
+
+def _lowered(values: Any) -> dict[str, Any]:
+    return {key.lower(): value for key, value in values.items()} if isinstance(values, dict) else {}
+
+
+def _bytes(text: Any) -> int:
+    return int(text) if str(text).isdigit() else 0
+
+
+def _megabytes(size: Any) -> int:
+    """amd-smi writes 2**20 bytes as MB."""
+    value = size.get("value") if isinstance(size, dict) else size
+    return int(value * _MIB) if isinstance(value, int | float) else 0
+
+
+def _unique(text: Any) -> str:
+    """An id as `ROCR_VISIBLE_DEVICES` takes it; some cards have none."""
+    hexadecimal = re.fullmatch(r"0x([0-9a-fA-F]+)", str(text))
+    return f"GPU-{hexadecimal[1].lower()}" if hexadecimal and int(hexadecimal[1], 16) else ""
+
+
+KIND = DeviceKind(
+    name="rocm",
+    device=Device.CUDA,
+    worth="what is seen is what ROCm does.",
+    tools=("rocm-smi", "amd-smi"),
+    find=find,
+    show=show,
+    hide={"HIP_VISIBLE_DEVICES": "-1"},
+    passed=("HIP_VISIBLE_DEVICES", "HSA_OVERRIDE_GFX_VERSION", "ROCM_PATH", "HIP_PATH"),
+    texts=(
+        Texts(
+            Outcome.OUT_OF_MEMORY,
+            r"HIP out of memory|HIP error: out of memory|hipErrorOutOfMemory|HIPBLAS_STATUS_ALLOC_FAILED",
+            anywhere=True,
+        ),
+        Texts(
+            Outcome.DEVICE_FAILED,
+            r"No HIP GPUs are available|no ROCm-capable device|hipErrorNoBinaryForGpu|hipErrorNoDevice"
+            r"|HIP error: (invalid device function|device kernel image is invalid|no ROCm-capable device)"
+            r"|amdgpu.*(ring .* timeout|GPU reset)|libamdhip64\.so",
+        ),
+    ),
+)

@@ -1,0 +1,217 @@
+"""Which program a command starts: the environment's own first, and never a Python tool of the user's.
+
+A `pytest` from the user's PATH would run with the user's packages and say nothing of those that are probed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.run.commands import is_python, program_at
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Tools that come as Python packages, whatever a file of this name on the user's PATH looks like.
+_PYTHON_TOOLS = {
+    "accelerate": "accelerate",
+    "coverage": "coverage",
+    "deepspeed": "deepspeed",
+    "hatch": "hatch",
+    "huggingface-cli": "huggingface-hub",
+    "ipython": "ipython",
+    "jupyter": "jupyter",
+    "mypy": "mypy",
+    "nox": "nox",
+    "pdm": "pdm",
+    "poetry": "poetry",
+    "py.test": "pytest",
+    "pytest": "pytest",
+    "ray": "ray",
+    "torchrun": "torch",
+    "tox": "tox",
+    "transformers-cli": "transformers",
+    "trl": "trl",
+}
+_SYSTEM = frozenset({"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"})
+_PYTHON_NAME = re.compile(r"(python|pypy)[\d.]*|pip[\d.]*")
+_SHEBANG = re.compile(rb"#![^\n]*(python|pypy)|#!/bin/sh\n'''exec'")
+# Part of Debian, written in Python, and asked for by libraries; it knows nothing of packages.
+_HARMLESS = frozenset({"lsb_release"})
+_STUB = """#!/bin/sh
+echo "${0##*/}: command not found in the environment of the probe; --with NAME adds the package it comes with" >&2
+exit 127
+"""
+
+
+def program_of(argv: Sequence[str]) -> str:
+    """The program that a command starts, as it names it; with its module where that is a Python's."""
+    at = program_at(argv)
+    if at >= len(argv):
+        return ""
+    module = argv[at + 2 : at + 3] if is_python(argv[at]) and argv[at + 1 : at + 2] == ("-m",) else ()
+    return " -m ".join((argv[at], *module))
+
+
+def missing_program(argv: Sequence[str], python: Path, path: str, invoked_from: Path) -> str:
+    """Why a command can't be run in the environment of `python`: one sentence, "" where it can.
+
+    `path` is the user's PATH; `invoked_from` the folder that a relative path of a program starts at.
+    """
+    at = program_at(argv)
+    if at >= len(argv):
+        return ""
+    program, own = argv[at], python.parent
+    if os.sep in program:
+        return _unfit_script(invoked_from / program, own)
+    if (own / program).exists():
+        return _missing_module(argv, at, python) if is_python(program) else ""
+    found = _first(program, path)
+    if (
+        program in _PYTHON_TOOLS
+        or _PYTHON_NAME.fullmatch(program)
+        or (found is not None and _is_python_tool(str(found)))
+    ):
+        if is_python(program):
+            return f"{program} is not the Python of the environment; write python, or choose it with --python"
+        return f"{program} is not in the environment; add --with {_PYTHON_TOOLS.get(program, program)}"
+    if found is None and not _is_in_shell(program):
+        return f"{program} is neither in the environment nor on the PATH; add --with and the package it comes with"
+    return ""
+
+
+def write_stubs(folder: Path, python: Path, path: str) -> None:
+    """Fill a folder that goes on the PATH between the environment's programs and the user's.
+
+    In it, each Python tool of the user's that the environment has not is a script that says so and exits 127, also for
+    who is started by a shell or by another program.
+    """
+    folder.mkdir()
+    stub = folder / ".stub"
+    stub.write_text(_STUB, encoding="ascii")
+    stub.chmod(0o755)
+    for name, real in user_tools(path):
+        if not (python.parent / name).exists():
+            (folder / name).symlink_to(real or stub)
+
+
+@lru_cache(maxsize=8)
+def user_tools(path: str) -> tuple[tuple[str, str], ...]:
+    """The Python tools that a PATH leads to, each with the program of that name behind it that is none ("" if none)."""
+    first: dict[str, str] = {}
+    hidden: set[str] = set()
+    for folder in dict.fromkeys(path.split(os.pathsep)):
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name) if folder else []
+        except OSError:
+            continue
+        for entry in entries:
+            if entry.name in first or entry.name.startswith("_") or not os.access(entry.path, os.X_OK):
+                continue
+            if entry.name in _PYTHON_TOOLS or _PYTHON_NAME.fullmatch(entry.name) or _is_python_tool(entry.path):
+                hidden.add(entry.name)
+            else:
+                first[entry.name] = entry.path
+    return tuple((name, first.get(name, "")) for name in sorted(hidden))
+
+
+def _first(program: str, path: str) -> Path | None:
+    for folder in path.split(os.pathsep):
+        candidate = Path(folder, program)
+        if folder and candidate.is_file() and os.access(candidate, os.X_OK):
+            return candidate
+    return None
+
+
+def _is_in_shell(program: str) -> bool:
+    return program == "env"
+
+
+def _is_python_tool(file: str) -> bool:
+    """A script for some Python, whatever lies in a virtual environment, and the shims of pyenv and the like."""
+    folder, _, name = file.rpartition("/")
+    if name in _HARMLESS:
+        return False
+    head = _head(file)
+    if head.startswith(b"#!") and _SHEBANG.match(head):
+        return True
+    return folder not in _SYSTEM and (_is_venv(folder) or (head.startswith(b"#!") and _has_python(folder)))
+
+
+@lru_cache(maxsize=64)
+def _is_venv(folder: str) -> bool:
+    return Path(folder, "..", "pyvenv.cfg").exists()
+
+
+@lru_cache(maxsize=64)
+def _has_python(folder: str) -> bool:
+    return Path(folder, "python").exists() or Path(folder, "python3").exists()
+
+
+def _unfit_script(script: Path, own: Path) -> str:
+    """A script may be named by its path, unless its first line names another Python."""
+    line = _head(str(script)).partition(b"\n")[0].decode("utf-8", "replace")
+    words = line.removeprefix("#!").split() if line.startswith("#!") else []
+    if words and is_python(words[0]) and Path(words[0]).parent != own:
+        return f"{script} runs with {words[0]}, not with the environment's Python; write python {script.name}"
+    return ""
+
+
+def _head(file: str) -> bytes:
+    try:
+        opened = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return os.read(opened, 200)
+    except OSError:  # a folder
+        return b""
+    finally:
+        os.close(opened)
+
+
+def _missing_module(argv: Sequence[str], at: int, python: Path) -> str:
+    """`python -m X` where no X is in the environment; what can't be seen without running anything is let through."""
+    value = _module(argv[at + 1 :])
+    top = value.partition(".")[0]
+    folders = list(python.parent.parent.glob("lib*/python*/site-packages"))
+    if top in sys.stdlib_module_names or not _is_closed(python, folders) or not top.isidentifier():
+        return ""
+    if any((folder / top).exists() or list(folder.glob(f"{top}.*")) for folder in folders):
+        return ""
+    return f"python -m {value}: {top} is not in the environment; add --with {_PYTHON_TOOLS.get(top, top)}"
+
+
+def _module(words: Sequence[str]) -> str:
+    """The module after -m, "" where there is none."""
+    for before, word, value in zip(("", *words), words, words[1:], strict=False):
+        if word == "-m":
+            return value
+        if word == "-c" or not (word.startswith("-") or before in ("-W", "-X")):
+            return ""
+    return ""
+
+
+def _is_closed(python: Path, folders: Sequence[Path]) -> bool:
+    """Whether all that can be imported lies in these folders: a virtual environment without others by way of `.pth`."""
+    try:
+        settings = (python.parent.parent / "pyvenv.cfg").read_text(encoding="utf-8").lower().replace(" ", "")
+    except (OSError, UnicodeDecodeError):
+        return False
+    if "include-system-site-packages=true" in settings:
+        return False
+    paths = [file for folder in folders for file in folder.glob("*.pth") if file.name != "_virtualenv.pth"]
+    return bool(folders) and not any(_leads_away(file) for file in paths)
+
+
+def _leads_away(file: Path) -> bool:
+    try:
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return True
+    return any("editable" in line or Path(line.strip()).is_absolute() for line in lines)

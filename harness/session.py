@@ -1,0 +1,169 @@
+"""A session: everything that answers questions under one set of settings, wired once."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attrs import evolve, frozen
+
+from harness.environment import (
+    Builder,
+    Index,
+    Interpreter,
+    Resolver,
+    Room,
+    Uv,
+    Workspace,
+    find_interpreter,
+    read_pip_settings,
+)
+from harness.environment.place import check_ours
+from harness.errors import UserMistake
+from harness.events import SILENT, Reporter
+from harness.model.size import parse_size
+from harness.probe import Prober
+from harness.run.devices import Gpu, choose_device, find_gpus, of_one_kind
+from harness.scheduling.lanes import LocalLanes
+from harness.settings import Settings
+from harness.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.model import Device, Repro
+    from harness.scheduling.cluster import ClusterProber
+    from harness.scheduling.probers import Probing
+
+
+@frozen
+class Session:
+    """Where probes run and what is known already.
+
+    `local` runs probes on this machine, whose GPUs are `local_gpus`; `remote` on the workers of a cluster, where one
+    was asked for.
+    """
+
+    settings: Settings
+    reporter: Reporter
+    store: Store
+    index: Index
+    interpreter: Interpreter
+    local: Prober
+    local_gpus: tuple[Gpu, ...]
+    remote: ClusterProber | None = None
+
+    @property
+    def prober(self) -> Probing:
+        """What prepares and runs a probe."""
+        return self.remote or self.local
+
+    @property
+    def gpus(self) -> tuple[Gpu, ...]:
+        """The GPUs that a probe can get, to choose a device by."""
+        return self.remote.here.gpus if self.remote is not None else self.local_gpus
+
+    @property
+    def workspace(self) -> Workspace:
+        """The harness's own cache."""
+        return self.local.workspace
+
+    def device_for(self, repro: Repro) -> tuple[Device, str]:
+        """The device to run a repro on, and a sentence that says which and what a result on it is worth."""
+        device, why = choose_device(self.settings.device, repro.device, self.gpus)
+        return device, f"{why} (--device changes it)"
+
+    def lane_count(self, device: Device) -> int:
+        """How many lanes: those asked for, and on a cluster no more than it has room for. Raises `NoWorkers`."""
+        asked = self.settings.lanes
+        if self.remote is None:
+            return asked or 1
+        slots = self.remote.slots(device)
+        return min(asked or slots, slots)
+
+    def lanes(self, device: Device) -> contextlib.closing[LocalLanes]:
+        """Lanes for one device; on a cluster each waits for a worker. Raises `NoWorkers` where it has no room."""
+        return contextlib.closing(LocalLanes(self.lane_count(device)))
+
+
+def local_session(
+    settings: Settings,
+    reporter: Reporter = SILENT,
+    *,
+    environment: Path | None = None,
+    requires_python: str | None = None,
+) -> Session:
+    """A session on this machine.
+
+    `environment` is a folder of the user's to build in, `requires_python` what a repro says of its interpreter.
+
+    Raises `UserMistake` where there is no such Python, or the folder holds something else.
+    """
+    if environment is not None:
+        check_ours(environment)
+    workspace = Workspace.default()
+    pip = read_pip_settings()
+    backend = {"UV_TORCH_BACKEND": settings.torch_backend} if settings.torch_backend else {}
+    uv = Uv(pip, extra_environment=backend)
+    interpreter = find_interpreter(settings.python, uv, needs=requires_python)
+    index = Index(pip, workspace.index)
+    store = Store(settings.results.absolute())
+    gpus = find_gpus(os.environ)
+    builder = Builder(
+        uv,
+        interpreter,
+        workspace,
+        from_source=settings.from_source,
+        at=environment,
+        room=Room(workspace, settings.max_disk or _disk_limit(), reporter),
+        size_of=index.size_of,
+    )
+    prober = Prober(
+        store=store,
+        resolver=Resolver(uv, index, interpreter),
+        builder=builder,
+        workspace=workspace,
+        gpus=of_one_kind(gpus),
+        pass_env=settings.pass_env,
+        capability=settings.capability,
+        invoked_from=Path.cwd(),
+        gpu_wait=settings.gpu_wait,
+        reporter=reporter,
+    )
+    return Session(settings, reporter, store, index, interpreter, prober, gpus)
+
+
+@contextlib.contextmanager
+def open_session(
+    settings: Settings, reporter: Reporter = SILENT, *, requires_python: str | None = None
+) -> Iterator[Session]:
+    """A session whose probes run on this machine, or on the cluster of the scheduler that was asked for.
+
+    Raises `NoWorkers`, and `UserMistake` where Dask is not installed, or there is no such Python.
+    """
+    with joined(local_session(settings, reporter, requires_python=requires_python)) as session:
+        yield session
+
+
+@contextlib.contextmanager
+def joined(session: Session) -> Iterator[Session]:
+    """The same session; where its settings name a scheduler, on that cluster. Raises as `open_session`."""
+    if session.settings.scheduler is None:
+        yield session
+        return
+    # Only a session with a scheduler pays for what it takes to speak to one.
+    from harness.scheduling.cluster import ClusterProber, Connection
+
+    with contextlib.closing(Connection.open(session.settings.scheduler, session.reporter)) as connection:
+        yield evolve(session, remote=ClusterProber.over(connection, session.local))
+
+
+def _disk_limit() -> int | None:
+    """What the environment variable of --max-disk says, for commands without that option too."""
+    text = os.environ.get("HARNESS_MAX_DISK")
+    size = parse_size(text) if text else None
+    if text and not size:
+        raise UserMistake(f"HARNESS_MAX_DISK is {text!r}, not a size", hint="write for instance 20GiB")
+    return size

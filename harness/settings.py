@@ -1,0 +1,160 @@
+"""What every question may be given besides itself: where it runs, with what around it, and what it may take.
+
+Each setting is one field. What a command line calls it is written beside it, so a shared option is added here alone.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+from pathlib import Path
+from typing import Any
+
+from attrs import Factory, field, frozen
+
+from harness.run.inside.emulation.cards import DEFAULT_CAPABILITY
+from harness.run.lease import DEFAULT_WAIT_S
+
+
+class Group(enum.Enum):
+    """Which commands have an option: those that ask one question, all that run, that run much, that run anything."""
+
+    QUESTION = enum.auto()
+    RUNS = enum.auto()
+    LIMITS = enum.auto()
+    LANES = enum.auto()
+    RESULTS = enum.auto()
+
+
+class Kind(enum.Enum):
+    """What a value is; a command line reads and checks it by that."""
+
+    TEXT = enum.auto()
+    SECONDS = enum.auto()
+    SIZE = enum.auto()
+    LANES = enum.auto()
+    FOLDER = enum.auto()
+
+
+@frozen
+class Option:
+    """How a setting is given on a command line; `shown_default` says in words what holds without it."""
+
+    flag: str
+    group: Group
+    help: str
+    metavar: str | None = None
+    kind: Kind = Kind.TEXT
+    choices: tuple[str, ...] = ()
+    shown_default: str | bool = False
+
+
+def _setting(default: Any, flag: str, group: Group, help: str, **more: Any) -> Any:  # noqa: A002
+    return field(default=default, metadata={"option": Option(flag, group, help, **more)})
+
+
+@frozen(kw_only=True)
+class Settings:
+    """The settings of one question or command.
+
+    `with_` and `hold` are requirements; `as_of` is "era", "none" or an ISO date; `python` a version or a path;
+    `device` "auto", "cpu", "cuda" or "emulated"; `params` are NAME=VALUE; `from_source` names projects that may be
+    built from source; `gpu_wait` is in seconds, `max_disk` in bytes; `scheduler` is the address of a Dask scheduler.
+    """
+
+    with_: tuple[str, ...] = _setting(
+        (), "--with", Group.QUESTION, "Install this too, or instead of the repro's own requirement.", metavar="REQ"
+    )
+    hold: tuple[str, ...] = _setting(
+        (),
+        "--hold",
+        Group.QUESTION,
+        "Keep this where the releases allow it; what they do not allow is told.",
+        metavar="REQ",
+    )
+    python: str | None = _setting(
+        None, "--python", Group.QUESTION, "Python to use: a version (3.12) or a path.", metavar="X"
+    )
+    as_of: str | None = _setting(
+        None,
+        "--as-of",
+        Group.QUESTION,
+        "Other packages as they were on the day of each release, or on one day, or held near the bad end's.",
+        metavar="era|DATE|none",
+    )
+    device: str = _setting(
+        "auto",
+        "--device",
+        Group.QUESTION,
+        "Where the repro runs.",
+        choices=("auto", "cpu", "cuda", "emulated"),
+        shown_default=True,
+    )
+    params: tuple[str, ...] = _setting(
+        (),
+        "--param",
+        Group.QUESTION,
+        "A parameter of the repro; the value is JSON, else text.",
+        metavar="NAME=VALUE",
+    )
+    from_source: tuple[str, ...] = _setting(
+        (), "--build", Group.QUESTION, "Allow this project to be built from source.", metavar="PROJECT"
+    )
+    pass_env: tuple[str, ...] = _setting(
+        (), "--pass-env", Group.RUNS, "Let the repro see this environment variable (a token, say).", metavar="NAME"
+    )
+    capability: str = _setting(
+        DEFAULT_CAPABILITY,
+        "--capability",
+        Group.RUNS,
+        "Compute capability that the stand-in for CUDA pretends.",
+        shown_default=True,
+    )
+    torch_backend: str | None = _setting(
+        None, "--torch-backend", Group.RUNS, "uv's choice of PyTorch builds: auto, cpu, cu128, ...", metavar="NAME"
+    )
+    gpu_wait: float = _setting(
+        DEFAULT_WAIT_S,
+        "--gpu-wait",
+        Group.LIMITS,
+        "How long a probe waits for memory on a GPU that others use.",
+        metavar="SECONDS",
+        kind=Kind.SECONDS,
+        shown_default=True,
+    )
+    max_disk: int | None = _setting(
+        None,
+        "--max-disk",
+        Group.LIMITS,
+        "Limit of the harness's own cache (20GiB); the longest unused environments make room [HARNESS_MAX_DISK].",
+        metavar="SIZE",
+        kind=Kind.SIZE,
+    )
+    lanes: int | None = _setting(
+        None,
+        "--lanes",
+        Group.LANES,
+        "How many probes run at a time.",
+        kind=Kind.LANES,
+        shown_default="1, or all that the scheduler's workers have",
+    )
+    scheduler: str | None = _setting(
+        None,
+        "--scheduler",
+        Group.LANES,
+        "Run the probes on the workers of this Dask scheduler that are like this machine (docs/many-machines.md).",
+        metavar="ADDRESS",
+    )
+    results: Path = _setting(  # noqa: RUF009 - a field of attrs, with a factory
+        Factory(lambda: Path(os.environ.get("HARNESS_RESULTS") or "results")),
+        "--results",
+        Group.RESULTS,
+        "Folder of the records; what is in it is not run again.",
+        kind=Kind.FOLDER,
+        shown_default="results, or HARNESS_RESULTS",
+    )
+
+    @property
+    def in_place(self) -> bool:
+        """Whether `python` is a path: the interpreter of an environment to run in as it is."""
+        return bool(self.python and "/" in self.python)

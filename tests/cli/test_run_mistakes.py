@@ -1,0 +1,24 @@
+"""`--run` with a tool or a project that the environment lacks is told in one sentence, and nothing is bisected."""
+
+from __future__ import annotations
+
+import pytest
+
+ENDS = ("--good", "1.0", "--bad", "1.8")
+
+
+def test_a_tool_of_the_user_alone_is_refused_before_anything_runs(harness):
+    ended = harness("bisect", "brittle", "--run", "pytest -x", *ENDS)
+    assert ended.code == 2
+    assert "--with pytest" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    "command", ["sh -c 'no-such-tool'", "sh -c 'pytest -x'", "python absent.py", "python -c 'import mine'"]
+)
+def test_a_failure_of_how_the_command_was_written_is_not_bisected(harness, command):
+    (harness.folder / "mine.py").write_text("")
+    ended = harness("bisect", "brittle", "--run", command, *ENDS)
+    assert ended.code == 2
+    assert "no bug to look for" in ended.stderr

@@ -1,0 +1,210 @@
+"""What the API of two releases says on a failure: found in real files and wheels, without importing them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from wheelhouse import Wheel
+
+from harness.culprit.api_evidence import api_evidence
+from harness.culprit.api_mentions import About, Mention, advice, mentions
+from harness.model import RaisedException
+
+OLD = {
+    "shop/__init__.py": """
+from .core import *
+from .core import Basket
+from shop import legacy
+raise SystemExit("nobody may import this")
+""",
+    "shop/core.py": """
+import warnings
+__all__ = ["buy", "sell", "old_price", "Till", "order_items"]
+
+def buy(what, count=1, *, gift=False): ...
+def sell(what): ...
+
+def old_price(what):
+    warnings.warn("old_price is deprecated, use price_of instead", DeprecationWarning)
+
+def order_items(): ...
+
+class Counter:
+    def append(self, what): ...
+
+class Till(Counter):
+    def __init__(self, size, colour="red"): ...
+
+class Basket: ...
+""",
+    "shop/legacy.py": """
+def __getattr__(name):
+    if name == "lazy":
+        return 3
+    if name == "kept":
+        return 4
+""",
+    "shop/gone.py": "number = 1\n",
+    "shop/tests/test_core.py": "def missing_from_the_api(): ...\n",
+}
+NEW = {
+    "shop/__init__.py": """
+from .core import *
+from shop import legacy
+__gone__ = {"buy_all": "Use `shop.buy` for each of them."}
+""",
+    "shop/core.py": """
+__all__ = ["buy", "sell", "Till", "ordered_items"]
+
+def buy(what, amount=1, *, gift=False, where): ...
+def sell(what): raise TypeError("the shop is closed on Sundays, come again")
+def ordered_items(): ...
+
+class Counter: ...
+
+class Till(Counter):
+    def __init__(self, size): ...
+""",
+    "shop/baskets.py": "class Basket: ...\n",
+    "shop/legacy.py": OLD["shop/legacy.py"].replace('"lazy"', '"other"'),
+    "shop/new/gone.py": "number = 1\n",
+    "shop/new/__init__.py": "",
+}
+OLD["shop/__init__.py"] += "def buy_all(): ...\n"
+
+
+@pytest.fixture(scope="module", params=["wheel", "environment"])
+def releases(request, tmp_path_factory):
+    """Two releases of a package, as wheels and as they are installed."""
+    folder = tmp_path_factory.mktemp("releases")
+    wheels = [Wheel("the-shop", version, files).write(folder) for version, files in (("1.0", OLD), ("2.0", NEW))]
+    if request.param == "wheel":
+        return wheels
+    places = []
+    for wheel in wheels:
+        place = folder / wheel.stem
+        words = ["--quiet", "--no-index", "--no-deps", "--no-compile", "--target", str(place), str(wheel)]
+        subprocess.run([sys.executable, "-m", "pip", "install", *words], check=True, capture_output=True)
+        places.append(place)
+    return places
+
+
+def told(releases, name, message, package="the-shop", cause=None):
+    raised = RaisedException(f"builtins.{name}", message, cause=cause)
+    return api_evidence(raised, package, older=("1.0", releases[0]), newer=("2.0", releases[1]))
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "kind", "name", "where", "words"),
+    [
+        ("AttributeError", "module 'shop' has no attribute 'old_price'", "removed-name", "shop.old_price",
+         ("shop/core.py", 8), "use price_of instead"),
+        ("ImportError", "cannot import name 'old_price' from 'shop.core' (/x/shop/core.py)", "removed-name",
+         "shop.core.old_price", ("shop/core.py", 8), "use price_of instead"),
+        ("AttributeError", "`sp.old_price` was removed in shop 2. Use `shop.price` instead.", "removed-name",
+         "shop.old_price", ("shop/core.py", 8), "Use `shop.price` instead."),
+        ("AttributeError", "module 'shop' has no attribute 'buy_all'", "removed-name", "shop.buy_all",
+         ("shop/__init__.py", 6), "Use `shop.buy` for each of them."),
+        ("ImportError", "cannot import name 'Basket' from 'shop' (unknown location)", "moved-name", "shop.Basket",
+         ("shop/core.py", 19), "shop.baskets.Basket"),
+        ("AttributeError", "module 'shop' has no attribute 'order_items'", "renamed-name", "shop.order_items",
+         ("shop/core.py", 11), "shop.ordered_items"),
+        ("AttributeError", "module 'shop.legacy' has no attribute 'lazy'", "removed-name", "shop.legacy.lazy",
+         ("shop/legacy.py", 3), ""),
+        ("ModuleNotFoundError", "No module named 'shop.gone'", "removed-module", "shop.gone", ("shop/gone.py", 1),
+         "shop/new/gone.py"),
+        ("AttributeError", "'Till' object has no attribute 'append'", "removed-name", "shop.core.Counter.append",
+         ("shop/core.py", 14), ""),
+        ("TypeError", "Till.__init__() got an unexpected keyword argument 'colour'", "changed-parameters",
+         "shop.core.Till.__init__", ("shop/core.py", 17), "colour is gone"),
+        ("TypeError", "buy() got an unexpected keyword argument 'count'", "changed-parameters", "shop.core.buy",
+         ("shop/core.py", 5), "count is gone"),
+        ("TypeError", "buy() missing 1 required keyword-only argument: 'where'", "changed-parameters", "shop.core.buy",
+         ("shop/core.py", 5), "where is new and required"),
+        ("TypeError", "the shop is closed on Sundays, come again", "new-message", "the-shop", ("shop/core.py", 5),
+         "closed on Sundays"),
+    ],
+)  # fmt: skip
+def test_what_became_of_a_name_is_told_with_the_place_where_it_was(releases, error, message, kind, name, where, words):
+    (found,) = told(releases, error, message)
+    assert (found.kind, found.name, (found.file, found.line)) == (kind, name, where)
+    assert words in found.text
+    assert "1.0" in found.text or kind == "new-message"
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        ("AttributeError", "module 'shop' has no attribute 'sell'"),  # both have it
+        ("AttributeError", "module 'shop' has no attribute 'never_there'"),
+        ("AttributeError", "module 'shop.legacy' has no attribute 'kept'"),  # both make it up
+        ("AttributeError", "module 'other' has no attribute 'old_price'"),
+        ("AttributeError", "'Basket' object has no attribute 'append'"),  # never was of that class
+        ("TypeError", "buy() got an unexpected keyword argument 'gift'"),
+        ("TypeError", "sell() takes 1 positional argument but 2 were given"),
+        ("ModuleNotFoundError", "No module named 'shop.core'"),
+        ("ModuleNotFoundError", "No module named 'shop'"),
+        ("ValueError", "invalid literal for int() with base 10: 'x'"),
+        ("KeyError", "'old_price'"),
+    ],
+)
+def test_where_the_api_says_nothing_there_is_no_evidence(releases, error, message):
+    assert told(releases, error, message) == ()
+
+
+def test_a_name_that_is_only_in_tests_is_no_name_of_the_api(releases):
+    assert told(releases, "AttributeError", "module 'shop' has no attribute 'missing_from_the_api'") == ()
+
+
+def test_a_name_in_the_cause_of_an_exception_counts(releases):
+    cause = RaisedException("builtins.AttributeError", "module 'shop' has no attribute 'old_price'")
+    (found,) = told(releases, "RuntimeError", "could not set up the shop", cause=cause)
+    assert found.name == "shop.old_price"
+
+
+def test_a_package_that_is_not_there_or_has_no_python_files_gives_no_evidence(releases, tmp_path):
+    message = "module 'shop' has no attribute 'old_price'"
+    assert told([tmp_path, releases[1]], "AttributeError", message) == ()
+    compiled = Wheel("the-shop", "2.0", {"shop.cpython-311-x86_64-linux-gnu.so": "\x7fELF"}).write(tmp_path)
+    assert told([releases[0], compiled], "AttributeError", message) == ()
+
+
+def test_a_source_that_can_not_be_parsed_is_passed_over(releases, tmp_path):
+    broken = Wheel("the-shop", "2.0", {**NEW, "shop/sub.py": "old_price = = 3\n"}).write(tmp_path)
+    (found,) = told([releases[0], broken], "AttributeError", "module 'shop' has no attribute 'old_price'")
+    assert found.name == "shop.old_price"
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("module 'a.b' has no attribute 'c'", [Mention(About.NAME, "a.b.c")]),
+        ("cannot import name 'c' from partially initialized module 'a.b' (x)", [Mention(About.NAME, "a.b.c")]),
+        ("type object 'A' has no attribute 'b'", [Mention(About.MEMBER, "A.b")]),
+        ("A.<locals>.f() got an unexpected keyword argument 'x'", [Mention(About.CALL, "A.f", "x")]),
+        ("f() takes 2 positional arguments but 3 were given", [Mention(About.CALL, "f")]),
+        ("f() takes from 1 to 2 positional arguments but 3 were given", [Mention(About.CALL, "f")]),
+        ("`np.a` was removed in NumPy 2.0", [Mention(About.NAME, "np.a")]),
+        ("'a.b' has been removed", [Mention(About.NAME, "a.b")]),
+        ("a.b.c has been renamed to a.b.d", [Mention(About.NAME, "a.b.c")]),
+        ("the file was removed", []),
+        ("", []),
+    ],
+)
+def test_the_names_that_a_message_is_about(message, expected):
+    assert list(mentions(RaisedException("E", message))) == expected
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("`np.a` was removed in the NumPy 2.0 release. Use `np.b` instead.", "Use `np.b` instead."),
+        ("`a.B` has been moved to the `c` package. See https://d.", None),
+        ("`np.a` was removed in the NumPy 2.0 release. It was old.", ""),
+        ("Something else. Use a hammer.", ""),
+    ],
+)
+def test_the_advice_of_a_message_is_what_follows_the_removal(message, expected):
+    assert advice(RaisedException("E", message)) == (message if expected is None else expected)

@@ -1,0 +1,168 @@
+"""The commit level on repositories that the tests make: linear, with merges, renames, a src layout, a version file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from git_project import GitProject, new_project
+from planted import Planted, levels, proved
+
+NOISE = 'def helper_{0}(value):\n    """Helper {0}."""\n    return value + {0}\n'
+STEP = 'def run():\n    """Take the step."""\n    return 1\n'
+BROKEN_STEP = 'def run():\n    """Take the step."""\n    raise RuntimeError(\'the step is broken\')\n'
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> GitProject:
+    """A project whose release 1.0 works."""
+    made = new_project(tmp_path / "shop-clone")
+    made.commit("Begin", {"shop/__init__.py": "from shop.step import run\n", "shop/step.py": STEP, "setup.py": ""})
+    made.git("tag", "v1.0")
+    return made
+
+
+def release(plant: Planted, project: GitProject, version: str, prefix: str = "", **generated: str) -> None:
+    """Make the wheel of what is checked out."""
+    root = project.folder / f"{prefix}shop"
+    files = {f"shop/{path.relative_to(root)}": path.read_text(encoding="utf-8") for path in sorted(root.rglob("*.py"))}
+    plant.add("shop", version, {**files, **generated})
+
+
+def noise(project: GitProject, number: int, prefix: str = "") -> str:
+    """A commit that changes nothing that runs."""
+    return project.commit(f"Add helper {number} (#{number})", {f"{prefix}shop/h{number}.py": NOISE.format(number)})
+
+
+def found(plant: Planted, project: GitProject, *options: str):
+    """The finding of the commit level."""
+    ends = ("--good", "1.0", "--bad", "1.1", "--depth", "commit", "--git", str(project.folder))
+    return levels(plant.answer(*ends, *options))["commit"]
+
+
+def test_the_suspect_of_blame_takes_two_runs(plant: Planted, project: GitProject) -> None:
+    release(plant, project, "1.0")
+    for number in range(1, 6):
+        noise(project, number)
+    guilty = project.commit("Rework the step (#42)", {"shop/step.py": BROKEN_STEP})
+    for number in range(6, 10):
+        noise(project, number)
+    project.git("tag", "v1.1")
+    release(plant, project, "1.1")
+    finding = found(plant, project)
+    assert [commit["sha"] for commit in finding["commits"]] == [guilty]
+    assert finding["commits"][0]["pull_request"] == 42
+    assert finding["runs"] == 2
+    assert proved(finding)
+    assert f"git bisect bad {guilty}" in finding["replay"]
+
+
+def test_lines_that_moved_with_a_rename_are_still_blamed_on_who_wrote_them(plant: Planted, project: GitProject) -> None:
+    release(plant, project, "1.0")
+    noise(project, 1)
+    guilty = project.commit("Rework the step", {"shop/step.py": BROKEN_STEP})
+    noise(project, 2)
+    project.commit(
+        "Rename",
+        {"shop/step.py": None, "shop/stride.py": BROKEN_STEP, "shop/__init__.py": "from shop.stride import run\n"},
+    )
+    project.git("tag", "v1.1")
+    release(plant, project, "1.1")
+    assert [commit["sha"] for commit in found(plant, project)["commits"]] == [guilty]
+
+
+def test_without_lines_the_commits_are_bisected(plant: Planted, project: GitProject) -> None:
+    """The break is in data that no line of the culprit's file shows: many commits touch the guilty line."""
+    release(plant, project, "1.0")
+    limit = "def run():\n    limit = {0}\n    if limit > 7:\n        raise RuntimeError('the step is broken')\n"
+    shas = [project.commit(f"Set the limit to {n}", {"shop/step.py": limit.format(n)}) for n in range(1, 14)]
+    project.git("tag", "v1.1")
+    release(plant, project, "1.1")
+    finding = found(plant, project)
+    assert [commit["sha"] for commit in finding["commits"]] == [shas[7]]
+    assert finding["runs"] <= 2 + 4 + 2  # the suspect and its parent, the ends, log2 of thirteen
+
+
+def test_a_merge_is_opened(plant: Planted, project: GitProject) -> None:
+    release(plant, project, "1.0")
+    noise(project, 1)
+    project.git("checkout", "--quiet", "-b", "side")
+    noise(project, 20)
+    guilty = project.commit("Rework the step", {"shop/step.py": BROKEN_STEP})
+    noise(project, 21)
+    project.git("checkout", "--quiet", "main")
+    noise(project, 2)
+    project.merge("side", "Merge pull request #9 from someone/side")
+    noise(project, 3)
+    project.git("tag", "v1.1")
+    release(plant, project, "1.1")
+    assert [commit["sha"] for commit in found(plant, project)["commits"]] == [guilty]
+
+
+def test_a_src_layout_and_a_generated_version_file(plant: Planted, tmp_path: Path) -> None:
+    project = new_project(tmp_path / "src-clone")
+    start = "from shop.step import run\nfrom shop._version import version\n"
+    project.commit("Begin", {"src/shop/__init__.py": start, "src/shop/step.py": STEP, "pyproject.toml": ""})
+    project.git("tag", "shop-1.0")
+    release(plant, project, "1.0", "src/", **{"shop/_version.py": "version = '1.0'\n"})
+    noise(project, 1, "src/")
+    guilty = project.commit("Rework the step", {"src/shop/step.py": BROKEN_STEP})
+    project.git("tag", "shop-1.1")
+    release(plant, project, "1.1", "src/", **{"shop/_version.py": "version = '1.1'\n"})
+    finding = found(plant, project)
+    assert [commit["sha"] for commit in finding["commits"]] == [guilty]
+    assert any("_version.py" in note for note in finding["notes"])
+
+
+def test_an_untestable_stretch_names_the_commits_that_are_left(plant: Planted, project: GitProject) -> None:
+    release(plant, project, "1.0")
+    odd = "def run():\n    raise ValueError('something else')\n"
+    noise(project, 1)
+    first = project.commit("Break it otherwise", {"shop/step.py": odd})
+    second = project.commit("Rework the step", {"shop/step.py": odd + "# reworked\n"})
+    third = project.commit("Break it as today", {"shop/step.py": BROKEN_STEP})
+    project.git("tag", "v1.1")
+    release(plant, project, "1.1")
+    answer = levels(plant.answer("--good", "1.0", "--bad", "1.1", "--depth", "commit", "--git", str(project.folder)))
+    assert "commit" not in answer
+    notes = " ".join(note for finding in answer.values() for note in finding["notes"])
+    assert all(sha[:10] in notes for sha in (first, second, third))
+
+
+def test_a_fix_is_brought_to_its_commit(plant: Planted, tmp_path: Path) -> None:
+    project = new_project(tmp_path / "fixed-clone")
+    project.commit("Begin", {"shop/__init__.py": "from shop.step import run\n", "shop/step.py": BROKEN_STEP})
+    project.git("tag", "v1.0")
+    release(plant, project, "1.0")
+    noise(project, 1)
+    fix = project.commit("Fix the step (#5)", {"shop/step.py": STEP})
+    noise(project, 2)
+    project.git("tag", "v1.1")
+    release(plant, project, "1.1")
+    ends = ("--bad", "1.0", "--good", "1.1", "--find-fix", "--depth", "commit", "--git", str(project.folder))
+    assert levels(plant.answer(*ends))["commit"]["commits"][0]["sha"] == fix
+
+
+def test_a_patch_release_on_a_branch_is_searched_from_where_it_left(plant: Planted, project: GitProject) -> None:
+    noise(project, 1)
+    project.git("checkout", "--quiet", "-b", "patches")
+    project.commit("Backport", {"shop/patch.py": "x = 1\n"})
+    project.git("tag", "--force", "v1.0")
+    release(plant, project, "1.0")
+    project.git("checkout", "--quiet", "main")
+    noise(project, 2)
+    guilty = project.commit("Rework the step", {"shop/step.py": BROKEN_STEP})
+    project.git("tag", "v1.1")
+    release(plant, project, "1.1")
+    assert [commit["sha"] for commit in found(plant, project)["commits"]] == [guilty]
+
+
+@pytest.mark.parametrize("git", ["", "auto"])
+def test_without_a_repository_it_says_so(plant: Planted, project: GitProject, git: str) -> None:
+    release(plant, project, "1.0")
+    project.commit("Rework the step", {"shop/step.py": BROKEN_STEP})
+    release(plant, project, "1.1")
+    options = ("--git", git) if git else ()
+    answer = levels(plant.answer("--good", "1.0", "--bad", "1.1", "--depth", "commit", *options))
+    assert "commit" not in answer
+    assert any("no commit is named" in note for finding in answer.values() for note in finding["notes"])

@@ -1,0 +1,67 @@
+"""Clones and folders of commits that the harness keeps; the user's own are never changed."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from git_project import new_project
+
+from harness.errors import BadRepository, NoNetwork
+from harness.model import Verdict
+from harness.repository.clones import archive_of, clone_of
+from harness.repository.git import Repository
+from harness.repository.replay import bisect_log
+
+
+def test_a_clone_is_made_once_and_brought_up_to_date(tmp_path: Path) -> None:
+    project = new_project(tmp_path / "p")
+    first = project.commit("First", {"a.py": "1\n"})
+    url = f"file://{project.folder}"
+    clone = clone_of(url, tmp_path / "cache")
+    assert clone.commit("main").sha == first
+    second = project.commit("Second", {"a.py": "2\n"})
+    assert clone_of(url, tmp_path / "cache") == clone
+    assert clone.commit("main").sha == second
+
+
+def test_a_url_that_does_not_answer_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(NoNetwork):
+        clone_of(f"file://{tmp_path}/nothing", tmp_path / "cache")
+    assert [path for path in (tmp_path / "cache").iterdir() if path.is_dir()] == []
+
+
+def test_a_commit_becomes_a_folder_with_its_files_alone(tmp_path: Path) -> None:
+    project = new_project(tmp_path / "p")
+    first = project.commit("First", {"pkg/a.py": "1\n"})
+    project.commit("Second", {"pkg/a.py": "2\n"})
+    repository = Repository.open(project.folder)
+    folder = archive_of(repository, repository.commit(first), tmp_path / "cache")
+    assert (folder / "pkg/a.py").read_text(encoding="utf-8") == "1\n"
+    assert not (folder / ".git").exists()
+
+
+def test_a_link_that_leads_out_is_refused(tmp_path: Path) -> None:
+    project = new_project(tmp_path / "p")
+    (project.folder / "link").symlink_to("/etc")
+    project.commit("Trap", {"a.py": ""})
+    repository = Repository.open(project.folder)
+    with pytest.raises(BadRepository):
+        archive_of(repository, repository.commit("main"), tmp_path / "cache")
+
+
+def test_git_replays_the_log_of_what_was_run(tmp_path: Path) -> None:
+    project = new_project(tmp_path / "p")
+    for number in range(6):
+        project.commit(f"Change {number}", {"a.py": f"{number}\n"})
+    repository = Repository.open(project.folder)
+    named = {number: repository.commit(f"main~{5 - number}") for number in range(6)}
+    log = bisect_log(
+        [(named[5], Verdict.BAD), (named[0], Verdict.GOOD), (named[3], Verdict.BAD), (named[1], Verdict.SKIP),
+         (named[2], Verdict.GOOD)]
+    )  # fmt: skip
+    (tmp_path / "log").write_text(log, encoding="utf-8")
+    subprocess.run(
+        ["git", "bisect", "replay", str(tmp_path / "log")], cwd=project.folder, check=True, capture_output=True
+    )
+    told = project.git("bisect", "log")
+    assert f"first bad commit: [{named[3].sha}]" in told

@@ -1,0 +1,110 @@
+"""Reading repositories: what is in them, and one clear sentence for what is not."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from git_project import GitProject, new_project
+
+from harness.errors import BadRepository
+from harness.repository.git import Repository
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> GitProject:
+    made = new_project(tmp_path / "project")
+    made.commit("Begin", {"pkg/__init__.py": "x = 1\n"})
+    made.git("tag", "v1.0")
+    made.commit("Say more (#12)", {"pkg/__init__.py": "x = 2\n", "pkg/new.py": "y = 1\n"})
+    made.git("tag", "--annotate", "--message", "two", "v2.0")
+    return made
+
+
+def test_a_revision_is_found_by_branch_tag_and_hash(project: GitProject) -> None:
+    repository = Repository.open(project.folder)
+    head = project.git("rev-parse", "HEAD")
+    found = [repository.commit(name) for name in ("main", "v2.0", head[:8])]
+    assert {one.sha for one in found} == {head}
+    assert found[0].subject == "Say more (#12)"
+    assert found[0].pull_request == 12
+    assert found[0].author == "A. Author"
+    assert found[0].parents == (repository.commit("v1.0").sha,)
+
+
+def test_an_annotated_tag_stands_for_its_commit(project: GitProject) -> None:
+    tags = Repository.open(project.folder).tags()
+    assert tags == {"v1.0": project.git("rev-parse", "v1.0"), "v2.0": project.git("rev-parse", "HEAD")}
+
+
+def test_trees_and_contents_are_those_of_the_commit(project: GitProject) -> None:
+    repository = Repository.open(project.folder)
+    tree = repository.tree(repository.commit("v1.0").sha)
+    assert set(tree) == {"pkg/__init__.py"}
+    blob = tree["pkg/__init__.py"].blob
+    assert repository.contents([blob]) == {blob: b"x = 1\n"}
+
+
+def test_a_merge_request_number_comes_from_a_merge_subject(project: GitProject) -> None:
+    project.git("checkout", "--quiet", "-b", "side")
+    project.commit("Work", {"pkg/side.py": ""})
+    project.git("checkout", "--quiet", "main")
+    merged = project.merge("side", "Merge pull request #77 from someone/side")
+    found = Repository.open(project.folder).commit(merged)
+    assert found.pull_request == 77
+    assert found.is_merge
+
+
+def test_first_parents_leave_out_what_a_merge_brought(project: GitProject) -> None:
+    base = project.git("rev-parse", "HEAD")
+    project.git("checkout", "--quiet", "-b", "side")
+    project.commit("Work", {"pkg/side.py": ""})
+    project.git("checkout", "--quiet", "main")
+    merged = project.merge("side", "Merge side")
+    assert Repository.open(project.folder).first_parents(base, merged) == (merged,)
+
+
+@pytest.mark.parametrize("name", ["no-such-branch", "deadbeef", "--help", ""])
+def test_an_unknown_revision_is_one_sentence(project: GitProject, name: str) -> None:
+    with pytest.raises(BadRepository) as caught:
+        Repository.open(project.folder).commit(name)
+    assert repr(name) in caught.value.message
+
+
+def test_a_folder_without_a_repository_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadRepository):
+        Repository.open(tmp_path / "nothing")
+
+
+def test_a_shallow_clone_says_how_to_complete_it(project: GitProject, tmp_path: Path) -> None:
+    shallow = tmp_path / "shallow"
+    subprocess.run(
+        ["git", "clone", "--quiet", "--depth=1", f"file://{project.folder}", str(shallow)],
+        check=True,
+        capture_output=True,
+    )
+    with pytest.raises(BadRepository) as caught:
+        Repository.open(shallow).commit("v1.0")
+    assert "--unshallow" in caught.value.hint
+
+
+def test_a_hook_or_monitor_of_the_repository_never_runs(project: GitProject, tmp_path: Path) -> None:
+    trap = tmp_path / "trap"
+    script = tmp_path / "monitor"
+    script.write_text(f"#!/bin/sh\ntouch {trap}\n", encoding="utf-8")
+    script.chmod(0o755)
+    project.git("config", "core.fsmonitor", str(script))
+    project.git("config", "diff.external", str(script))
+    repository = Repository.open(project.folder)
+    repository.tree(repository.commit("main").sha)
+    repository.lines("log", "--no-ext-diff", "--format=%H")
+    assert not trap.exists()
+
+
+def test_the_clone_is_as_it_was(project: GitProject) -> None:
+    before = {path: path.stat().st_mtime_ns for path in sorted(project.folder.rglob("*")) if path.is_file()}
+    repository = Repository.open(project.folder)
+    repository.tree(repository.commit("main").sha)
+    repository.describe(repository.commit("v1.0").sha)
+    assert {path: path.stat().st_mtime_ns for path in sorted(project.folder.rglob("*")) if path.is_file()} == before

@@ -1,0 +1,131 @@
+"""GPUs of AMD as rocm-smi and amd-smi list them; no test here has seen one."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from harness.model import Device, Outcome
+from harness.run.devices import choose_device, find_gpus, kind_of, outcome_of_text
+from harness.run.devices.registry import hidden, kinds
+from harness.run.devices.rocm import parse_amd_smi, parse_rocm_smi
+
+MIB = 1024 * 1024
+ROCM_SMI = {
+    "card0": {
+        "Unique ID": "0xafa3a55ac4d5a6c2",
+        "VRAM Total Memory (B)": str(65520 * MIB),
+        "VRAM Total Used Memory (B)": str(520 * MIB),
+        "Card Series": "AMD Instinct MI210",
+        "GFX Version": "gfx90a",
+    },
+    "card1": {
+        "Unique ID": "N/A",
+        "VRAM Total Memory (B)": str(24560 * MIB),
+        "VRAM Total Used Memory (B)": "0",
+        "Card series": "Radeon RX 7900 XTX",
+    },
+    "system": {"Driver version": "6.2.4"},
+}
+STATIC = [
+    {
+        "gpu": 0,
+        "asic": {
+            "market_name": "AMD Instinct MI300X",
+            "asic_serial": "0x74A1",
+            "target_graphics_version": "gfx942",
+        },
+        "driver": {"name": "amdgpu", "version": "6.10.5"},
+        "vram": {"size": {"value": 196592, "unit": "MB"}},
+    }
+]
+METRIC = [{"gpu": 0, "mem_usage": {"used_vram": {"value": 592, "unit": "MB"}}}]
+
+
+@pytest.fixture
+def tools(tmp_path, monkeypatch):
+    """Makes programs that answer in JSON by their first arguments; PATH has no other."""
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/usr/bin{os.pathsep}/bin")
+
+    def make(name, **answers):
+        cases = "".join(f"{word}) cat <<'.'\n{json.dumps(answer)}\n.\n;;\n" for word, answer in answers.items())
+        program = tmp_path / name
+        program.write_text(f'#!/bin/sh\ncase "$1" in\n{cases}*) exit 2;;\nesac\n')
+        program.chmod(0o755)
+
+    return make
+
+
+def test_a_listing_of_rocm_smi_is_read():
+    mi210, radeon = parse_rocm_smi(ROCM_SMI)
+    assert (mi210.name, mi210.memory, mi210.free) == ("AMD Instinct MI210", 65520 * MIB, 65000 * MIB)
+    assert (mi210.capability, mi210.driver, mi210.uuid) == ("gfx90a", "6.2.4", "GPU-afa3a55ac4d5a6c2")
+    assert (radeon.index, radeon.name, radeon.uuid) == (1, "Radeon RX 7900 XTX", "")
+
+
+@pytest.mark.parametrize("static", [STATIC, {"gpu_data": STATIC}])
+def test_a_listing_of_amd_smi_is_read(static):
+    (gpu,) = parse_amd_smi(static, METRIC)
+    assert (gpu.name, gpu.memory, gpu.free) == ("AMD Instinct MI300X", 196592 * MIB, 196000 * MIB)
+    assert (gpu.capability, gpu.driver, gpu.kind) == ("gfx942", "6.10.5", "rocm")
+
+
+@pytest.mark.parametrize("answer", [None, [], {}, "no", {"card0": "broken"}, [{"gpu": "x"}], {"gpu_data": None}])
+def test_what_is_no_listing_has_no_gpus(answer):
+    assert parse_rocm_smi(answer) == ()
+    assert parse_amd_smi(answer, answer) == ()
+
+
+def test_rocm_smi_is_asked_first(tools):
+    tools("rocm-smi", **{"--showproductname": ROCM_SMI})
+    assert [gpu.kind for gpu in find_gpus()] == ["rocm", "rocm"]
+    assert [gpu.index for gpu in find_gpus({"HIP_VISIBLE_DEVICES": "1"})] == [1]
+    assert find_gpus({"HIP_VISIBLE_DEVICES": "-1"}) == ()
+    assert [gpu.index for gpu in find_gpus({"ROCR_VISIBLE_DEVICES": "GPU-afa3"})] == [0]
+
+
+def test_amd_smi_answers_where_rocm_smi_is_missing_or_fails(tools):
+    tools("amd-smi", static=STATIC, metric=METRIC)
+    assert [gpu.name for gpu in find_gpus()] == ["AMD Instinct MI300X"]
+    tools("rocm-smi", nothing=None)
+    assert [gpu.name for gpu in find_gpus()] == ["AMD Instinct MI300X"]
+
+
+def test_a_repro_for_cuda_runs_on_rocm_and_is_shown_one_gpu():
+    gpus = parse_rocm_smi(ROCM_SMI)
+    device, why = choose_device("auto", "cuda", gpus)
+    assert device is Device.CUDA
+    assert "AMD Instinct MI210, driver 6.2.4" in why
+    assert "ROCm" in why
+    assert "HIP_VISIBLE_DEVICES" in why  # of another kind: the Radeon
+    assert kind_of(gpus[1]).show(gpus[1]) == {"HIP_VISIBLE_DEVICES": "1"}
+
+
+def test_leases_of_two_vendors_do_not_meet():
+    amd = parse_rocm_smi(ROCM_SMI)[1]
+    assert amd.lock_name == "gpu-rocm-1"
+
+
+def test_on_the_cpu_every_gpu_is_hidden():
+    assert set(hidden()) == {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"}
+
+
+@pytest.mark.parametrize(
+    ("text", "device", "outcome"),
+    [
+        ("torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2 GiB", Device.CUDA, Outcome.OUT_OF_MEMORY),
+        ("RuntimeError: HIP out of memory", Device.CPU, Outcome.OUT_OF_MEMORY),
+        ("RuntimeError: No HIP GPUs are available", Device.CUDA, Outcome.DEVICE_FAILED),
+        ("RuntimeError: HIP error: invalid device function", Device.CUDA, Outcome.DEVICE_FAILED),
+        ("RuntimeError: No HIP GPUs are available", Device.CPU, None),
+    ],
+)
+def test_what_goes_wrong_on_rocm_has_its_outcome(text, device, outcome):
+    found = outcome_of_text([text], device)
+    assert (found[0] if found else None) is outcome
+
+
+def test_every_module_of_the_folder_with_a_kind_is_one():
+    assert [kind.name for kind in kinds()] == ["cpu", "cuda", "emulated", "rocm"]

@@ -1,0 +1,92 @@
+"""The commands as functions: they return what the commands print, and importing the package costs nothing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from support import SIGNED
+
+import harness
+from harness.errors import UnknownRelease
+from harness.model import Outcome, Verdict
+
+_HEAVY = ("click", "rich", "attrs", "requests", "pandas", "harness.api")
+
+
+@pytest.fixture
+def here(harness, write_repro, monkeypatch):
+    """A working directory with a repro of `brittle`, and the settings that the command line would see."""
+    for name, value in harness.environ.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(harness.folder)
+    write_repro("brittle", tool=SIGNED)
+    return harness
+
+
+def test_a_bisection_is_the_one_of_the_command(here):
+    answer = harness.bisect("brittle", good="1.0", bad="1.9", depth="release")
+    assert (answer.last_good, answer.first_bad) == ("1.5", "1.6")
+    told = here("bisect", "brittle", "--good", "1.0", "--bad", "1.9", "--depth", "release", "--json").json
+    ours = json.loads(json.dumps(answer.as_json()))
+    for parts in (told, ours):  # a second asking is answered by the store
+        for name in ("wall_s", "probes", "steps"):
+            del parts[name]
+    assert ours == told
+    assert list((here.folder / "results" / "reports").glob("*.html"))
+
+
+def test_a_probe_is_one_run_with_its_verdict(here):
+    bad = harness.probe("brittle_step", "brittle==1.6")
+    assert (bad.observation.outcome, bad.judgement.verdict) == (Outcome.RAISED, Verdict.BAD)
+    assert harness.probe("brittle_step", "brittle==1.5").judgement.verdict is Verdict.GOOD
+    fresh = harness.probe("brittle_step", "brittle==1.5", fresh=True)
+    assert fresh.observation.attempt == 1
+    assert list(harness.results()["outcome"]) == ["raised", "completed", "completed"]
+
+
+def test_a_history_names_its_windows(here):
+    found = harness.history("brittle", since="1.0")
+    assert [(window.first_bad, window.fixed_in) for window in found.windows] == [("1.6", "1.10")]
+
+
+def test_a_notebook_shows_answers_with_what_is_in_them_escaped(here):
+    answer = harness.bisect("brittle", good="1.0", bad="1.9", depth="release")
+    assert "<table" in answer._repr_html_()
+    assert answer.first_bad in answer._repr_html_()
+    probed = harness.probe("brittle_step", "brittle==1.6")
+    assert "raised" in probed._repr_html_()
+    assert "1.6" in harness.history("brittle", since="1.0")._repr_html_()
+
+
+def test_settings_are_the_options_of_the_command_line(here):
+    settings = harness.Settings(results=here.folder / "elsewhere", hold=("helper==1.0",))
+    harness.probe("brittle_step", "brittle==1.5", settings=settings)
+    assert len(harness.results(here.folder / "elsewhere")) == 1
+    assert harness.results().empty
+
+
+def test_mistakes_are_errors_with_data(here):
+    with pytest.raises(UnknownRelease):
+        harness.bisect("brittle", good="1.77")
+
+
+def test_importing_the_package_imports_nothing_else():
+    code = f"import sys, harness; print([name for name in {_HEAVY} if name in sys.modules])"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "[]"
+
+
+def test_a_function_is_not_hidden_by_the_folder_of_the_same_name():
+    imports = "import harness\nfrom harness.bisect import answer\nfrom harness.probe import Judge\n"
+    code = f"{imports}print(callable(harness.bisect), callable(harness.probe))"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "True True"
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'bisekt'"):
+        _ = harness.bisekt
+    assert {"bisect", "history", "probe", "results", "Settings"} <= set(dir(harness))
