@@ -582,10 +582,6 @@ def _replacements(node: ast.AST, text: str, offsets: list[int]) -> Iterator[tupl
             yield first, last, f"not ({text[first:last]})"
     elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         yield *_span(node, offsets), "pass"
-    elif isinstance(node, ast.Return) and isinstance(node.value, ast.Call) and len(node.value.args) == 1:
-        first, last = _span(node.value, offsets)
-        inner, outer = _span(node.value.args[0], offsets)
-        yield first, last, text[inner:outer]
 
 
 def with_seed(case: Case, name: str) -> Case:

@@ -116,7 +116,7 @@ def results(folder: str | Path | None = None) -> pd.DataFrame:
 
     Columns are its key, times in seconds, memory in MiB, and one for each parameter, metric and installed version.
     """
-    return Store(Path(folder or Settings().results).absolute()).frame()
+    return Store.opened(Path(folder or Settings().results)).frame()
 
 
 def _question(subject: str, repro: str | None, run: str | None, settings: Settings, more: dict[str, Any]) -> Question:

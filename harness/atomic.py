@@ -1,8 +1,9 @@
-"""Files that are written whole or not at all, whoever else writes them at the same time."""
+"""Files that are written whole or not at all, whoever else writes them at the same time; and what a full disk is."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import tempfile
 from pathlib import Path
@@ -21,3 +22,8 @@ def write_whole(path: Path, content: str | bytes) -> None:
         with contextlib.suppress(OSError):
             Path(partial).unlink()
         raise
+
+
+def is_out_of_space(error: OSError) -> bool:
+    """Whether an error of the operating system means a full disk."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)

@@ -26,6 +26,7 @@ from harness.events import SILENT, Reporter
 from harness.model.size import parse_size
 from harness.probe import Prober
 from harness.run.devices import Gpu, choose_device, find_gpus, of_one_kind
+from harness.run.isolation import Isolation, SandboxMode, choose
 from harness.scheduling.lanes import LocalLanes
 from harness.settings import Settings
 from harness.store import Store
@@ -109,7 +110,7 @@ def local_session(
     uv = Uv(pip, extra_environment=backend)
     interpreter = find_interpreter(settings.python, uv, needs=requires_python)
     index = Index(pip, workspace.index)
-    store = Store(settings.results.absolute())
+    store = Store.opened(settings.results, settings.pass_env)
     gpus = find_gpus(os.environ)
     builder = Builder(
         uv,
@@ -120,6 +121,7 @@ def local_session(
         room=Room(workspace, settings.max_disk or _disk_limit(), reporter),
         size_of=index.size_of,
     )
+    isolation, rights = _sandbox(settings, reporter)
     prober = Prober(
         store=store,
         resolver=Resolver(uv, index, interpreter),
@@ -131,6 +133,8 @@ def local_session(
         invoked_from=Path.cwd(),
         gpu_wait=settings.gpu_wait,
         reporter=reporter,
+        isolation=isolation,
+        rights=rights,
     )
     return Session(settings, reporter, store, index, interpreter, prober, gpus)
 
@@ -158,6 +162,21 @@ def joined(session: Session) -> Iterator[Session]:
 
     with contextlib.closing(Connection.open(session.settings.scheduler, session.reporter)) as connection:
         yield evolve(session, remote=ClusterProber.over(connection, session.local))
+
+
+def _sandbox(settings: Settings, reporter: Reporter) -> tuple[Isolation | None, str]:
+    """The sandbox of all runs, and in a word what the user allows them beyond it.
+
+    Raises `UserMistake` where a sandbox is required and does not work.
+    """
+    named = settings.sandbox or os.environ.get("HARNESS_SANDBOX") or SandboxMode.AUTO.value
+    try:
+        mode = SandboxMode(named)
+    except ValueError:
+        raise UserMistake(f"HARNESS_SANDBOX is {named!r}", hint="it is auto, require or off") from None
+    # Who says it for one question wants that run again with these rights; the variable is how a machine is set up.
+    rights = "unsandboxed" if settings.sandbox == SandboxMode.OFF else "network" if settings.network else ""
+    return choose(mode, network=settings.network, reporter=reporter), rights
 
 
 def _disk_limit() -> int | None:

@@ -34,6 +34,7 @@ class Kind(enum.Enum):
     SIZE = enum.auto()
     LANES = enum.auto()
     FOLDER = enum.auto()
+    FLAG = enum.auto()
 
 
 @frozen
@@ -59,7 +60,8 @@ class Settings:
 
     `with_` and `hold` are requirements; `as_of` is "era", "none" or an ISO date; `python` a version or a path;
     `device` "auto", "cpu", "cuda" or "emulated"; `params` are NAME=VALUE; `from_source` names projects that may be
-    built from source; `gpu_wait` is in seconds, `max_disk` in bytes; `scheduler` is the address of a Dask scheduler.
+    built from source; `gpu_wait` is in seconds, `max_disk` in bytes; `sandbox` is "auto", "require", "off", or None for
+    what HARNESS_SANDBOX says; `scheduler` is the address of a Dask scheduler.
     """
 
     with_: tuple[str, ...] = _setting(
@@ -112,6 +114,17 @@ class Settings:
     )
     torch_backend: str | None = _setting(
         None, "--torch-backend", Group.RUNS, "uv's choice of PyTorch builds: auto, cpu, cu128, ...", metavar="NAME"
+    )
+    sandbox: str | None = _setting(
+        None,
+        "--sandbox",
+        Group.RUNS,
+        "Run repros in a sandbox of bubblewrap: where that works, always, or never [HARNESS_SANDBOX].",
+        choices=("auto", "require", "off"),
+        shown_default="auto",
+    )
+    network: bool = _setting(
+        False, "--network", Group.RUNS, "Let repros use the network from inside the sandbox.", kind=Kind.FLAG
     )
     gpu_wait: float = _setting(
         DEFAULT_WAIT_S,

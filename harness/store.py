@@ -10,19 +10,20 @@ import contextlib
 import gzip
 import hashlib
 import json
+import os
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import cattrs
-from attrs import evolve, frozen
+from attrs import evolve, field, fields, frozen
 
-from harness.atomic import write_whole
+from harness.atomic import is_out_of_space, write_whole
 from harness.environment.passing import is_lasting
-from harness.environment.uv import is_out_of_space
 from harness.errors import NoSpace
 from harness.model import Device, Lock, Observation, Outcome, Repro
+from harness.redact import hide_secrets, in_every_text, known_secrets
 from harness.run.logs import read_log
 
 if TYPE_CHECKING:
@@ -34,6 +35,10 @@ _PIECE = 1 << 20
 # All that can be wrong with a record that something else wrote, or half wrote.
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, cattrs.BaseValidationError)
 _INSTALLERS_WORDS = (Outcome.UNRESOLVABLE, Outcome.UNINSTALLABLE)
+
+_WITHOUT_TEXTS = {"key", "repro_digest", "lock", "loaded", "called", "log"}
+_WITH_TEXTS = tuple(part.name for part in fields(Observation) if part.name not in _WITHOUT_TEXTS)
+_T = TypeVar("_T")
 
 _converter = cattrs.Converter(omit_if_default=True, forbid_extra_keys=False)
 
@@ -69,9 +74,18 @@ class StoredResolution:
 
 @frozen
 class Store:
-    """Observations, logs and locks in one folder."""
+    """Observations, logs and locks in one folder.
+
+    No secret is written to it: `secrets` are known ones, and what takes their place (`harness.redact`).
+    """
 
     root: Path
+    secrets: Mapping[str, str] = field(factory=dict, repr=False, eq=False)
+
+    @classmethod
+    def opened(cls, folder: Path, pass_env: Iterable[str] = ()) -> Store:
+        """The store in a folder; it hides the secrets of this process, and of the variables that runs are let see."""
+        return cls(folder.absolute(), known_secrets(os.environ, pass_env))
 
     def get(self, key: str) -> Observation | None:
         """The observation of a key, or None.
@@ -82,12 +96,26 @@ class Store:
         found = self._read(self._record(key))
         return found if found is not None and is_kept(found) else None
 
-    def put(self, observation: Observation) -> None:
-        """Keep an observation, unless it may be about the index of this moment only. Raises `NoSpace`."""
+    def put(self, observation: Observation) -> Observation:
+        """Keep an observation, unless it may be about the index of this moment only; as it is without secrets.
+
+        Its log is freed of them too. Raises `NoSpace`.
+        """
+        observation = self.without_secrets(observation)
         if not is_kept(observation):
-            return
+            return observation
+        if observation.log:
+            self._hide_in_log(self.root / observation.log)
         record = {"schema": SCHEMA, **_converter.unstructure(observation)}
         self._write(self._record(observation.key), json.dumps(record, indent=1, sort_keys=True))
+        return observation
+
+    def without_secrets(self, value: _T) -> _T:
+        """The same value with no secret in any text of it; locks and the names of files are left alone."""
+        if isinstance(value, Observation):
+            parts = {name: self.without_secrets(getattr(value, name)) for name in _WITH_TEXTS}
+            return evolve(value, **parts)
+        return in_every_text(value, self._hide)  # type: ignore[no-any-return]
 
     def put_from_elsewhere(self, observation: Observation, log: bytes) -> Observation:
         """Keep an observation that was made by another store, with its compressed log. Raises `NoSpace`."""
@@ -96,8 +124,7 @@ class Store:
             with self._disk():
                 write_whole(path, log)
         kept = evolve(observation, log=path.relative_to(self.root).as_posix() if log else "")
-        self.put(kept)
-        return kept
+        return self.put(kept)
 
     def get_resolution(self, key: str) -> StoredResolution | None:
         """What a resolution key (`Combination.resolution_key`) was answered with, or None."""
@@ -115,7 +142,12 @@ class Store:
         """
         if resolution.lock is None and not is_lasting(resolution.words):
             return
-        record = {"schema": SCHEMA, "question": question, **_converter.unstructure(resolution)}
+        told = evolve(resolution, drift=self.without_secrets(resolution.drift), words=self._hide(resolution.words))
+        record = {
+            "schema": SCHEMA,
+            "question": self.without_secrets(dict(question)),
+            **_converter.unstructure(told),
+        }
         self._write(self.root / "locks" / f"{key}.json", json.dumps(record, indent=1))
 
     def forget_resolution(self, key: str) -> None:
@@ -134,7 +166,7 @@ class Store:
         """All that was kept of what a run printed; of a damaged log as much as can be read."""
         if not observation.log:
             return ""
-        return read_log(self.root / observation.log)
+        return self._hide(read_log(self.root / observation.log))
 
     def has_log(self, observation: Observation) -> bool:
         """Whether all that a run printed can still be read."""
@@ -147,9 +179,12 @@ class Store:
         return True
 
     def write(self, name: str, text: str) -> Path:
-        """Write a text file of this folder (`name`: its relative path), whole or not at all. Raises `NoSpace`."""
+        """Write a text file of this folder, whole or not at all and without secrets. Raises `NoSpace`.
+
+        `name` is its relative path.
+        """
         path = self.root / name
-        self._write(path, text.removesuffix("\n"))
+        self._write(path, self._hide(text.removesuffix("\n")))
         return path
 
     def observations(self) -> Iterator[Observation]:
@@ -161,7 +196,18 @@ class Store:
         """The observations as a table: a row each, a column for each distribution, parameter and metric."""
         import pandas as pd
 
-        return pd.DataFrame([_row(observation) for observation in self.observations()])
+        # Records of earlier versions may hold what is hidden today.
+        return pd.DataFrame([self.without_secrets(_row(observation)) for observation in self.observations()])
+
+    def _hide(self, text: str) -> str:
+        return hide_secrets(text, self.secrets)
+
+    def _hide_in_log(self, path: Path) -> None:
+        printed = read_log(path)
+        hidden = self._hide(printed)
+        if hidden != printed:
+            with self._disk():
+                write_whole(path, gzip.compress(hidden.encode(), mtime=0))
 
     def _record(self, key: str) -> Path:
         return self.root / "observations" / key[:2] / f"{key}.json"

@@ -29,14 +29,16 @@ if TYPE_CHECKING:
     from harness.session import Session
 
 
-def ask(session: Session, question: Question, depth: Level = Level.REGION) -> tuple[Plan, Answer]:
-    """Plan a question and answer it, down to `depth`, in a session.
+def ask(
+    session: Session, question: Question, depth: Level = Level.REGION, told: tuple[str, ...] = ()
+) -> tuple[Plan, Answer]:
+    """Plan a question and answer it, down to `depth`, in a session; `told` is what was chosen for the user before.
 
     Raises `UnknownProject`, `UnknownRelease`, `UserMistake`, `NoWorkers`, `Interrupted`, `NoNetwork` and `NoSpace`.
     """
     device, why = session.device_for(question.repro)
     plan = make_plan(question, index=session.index, interpreter=session.interpreter, device=device)
-    plan = evolve(plan, choices=(*plan.choices, why))
+    plan = evolve(plan, choices=(*plan.choices, *told, why))
     with session.lanes(device) as lanes:
         return plan, investigate(plan, session.prober, lanes, session.index, session.reporter, depth)
 

@@ -178,7 +178,7 @@ def _take(back: _Back, store: Store) -> Taken:
             started=started,
             log=log.relative_to(store.root).as_posix(),
         )
-        store.put(observation)
+        observation = store.put(observation)
     combination = probe.combination
     if store.get_resolution(combination.resolution_key) is None:
         # The same question asked here is to find the same lock, and by it this answer.

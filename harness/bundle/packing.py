@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import importlib.util
 import json
 import shutil
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve, field, frozen
 
 from harness import __version__
+from harness.atomic import is_out_of_space
 from harness.bundle.installed import Installed
 from harness.bundle.order import SCHEMA, Order, PackedWheel, ordered_key
 from harness.bundle.wheels import Unfetchable, Wheels
@@ -89,7 +89,7 @@ class Packer:
             else:
                 shutil.rmtree(output)
         except OSError as error:
-            why = "no space left" if error.errno in (errno.ENOSPC, errno.EDQUOT) else error.strerror or str(error)
+            why = "no space left" if is_out_of_space(error) else error.strerror or str(error)
             raise NoSpace(f"can't write to {output}: {why}", hint="--output names another folder") from error
         return packed
 
@@ -159,8 +159,8 @@ class Packer:
             params=repro.params,
             pass_env=self.prober.pass_env,
             gpu_queries=tuple(map(tuple, gpu_queries())) if combination.device is Device.CUDA else (),
-            requirements=combination.requirements,
-            holds=combination.holds,
+            requirements=self.prober.store.without_secrets(combination.requirements),
+            holds=self.prober.store.without_secrets(combination.holds),
             as_of=combination.as_of.isoformat() if combination.as_of else None,
             attempt=probe.attempt,
             drift=resolution.drift,

@@ -6,13 +6,13 @@ import sys
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from harness.bundle import absorb as take_back
 from harness.cli.options import settings_options
 from harness.settings import Settings
 from harness.store import Store
 from harness.terminal.bundle import print_absorbed
+from harness.terminal.console import Console
 
 
 @click.command()
@@ -27,6 +27,6 @@ def absorb(folder: Path, settings: Settings) -> None:
     \b
     harness absorb carry
     """
-    absorbed = take_back(folder, Store(settings.results.absolute()))
+    absorbed = take_back(folder, Store.opened(settings.results))
     print_absorbed(Console(soft_wrap=True), absorbed)
     sys.exit(2 if absorbed.refused else 3 if absorbed.missing else 0)

@@ -2,34 +2,45 @@
 
 from __future__ import annotations
 
-import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
+from attrs import evolve
 
+from harness.bisect.ask_upgrade import UpgradeQuestion, ask_upgrade
 from harness.bisect.investigate import ask
+from harness.cli.constraints_file import write_constraints
 from harness.cli.options import json_option, repro_options, settings_options
-from harness.cli.paths import print_reports
+from harness.cli.paths import print_reports, short
+from harness.cli.project_options import project_options
+from harness.model import normalized_name
 from harness.model.culprit import Level
+from harness.model.plain_json import to_json
 from harness.report.answer.keeping import keep_and_report
-from harness.request.chosen_repro import chosen_repro, typed_words
+from harness.request.chosen_command import ChosenProject, chosen_command
+from harness.request.chosen_repro import required_python, typed_words
+from harness.request.ends import read_ends
+from harness.request.project import Projects
 from harness.request.question import Question
 from harness.session import open_session
 from harness.settings import Group, Settings
 from harness.terminal import print_answer, reporting
+from harness.terminal.console import Console
+from harness.terminal.upgrade import print_upgrade
 
 
 @click.command()
-@click.argument("subject")
+@click.argument("subject", required=False)
 @repro_options
 @click.option(
     "--good",
-    metavar="V",
-    help="A release that works [default: the repro's, else steps back until one is found].",
+    metavar="END",
+    help="Where it works: a release, a day, a lock file or a Python [default: the repro's, else steps back].",
 )
-@click.option("--bad", metavar="V", help="A release that fails [default: the repro's, else the newest].")
+@click.option("--bad", metavar="END", help="Where it fails [default: the repro's, else the newest].")
+@project_options
 @click.option("--find-fix", is_flag=True, help="Find the release that fixed it: good is newer than bad.")
 @click.option("--pre", "prereleases", is_flag=True, help="Try pre-releases of the subject too.")
 @click.option(
@@ -50,35 +61,59 @@ from harness.terminal import print_answer, reporting
 @json_option("the answer as JSON")
 @settings_options(Group.LANES, Group.QUESTION, Group.RUNS, Group.LIMITS)
 def bisect(
-    subject: str,
+    subject: str | None,
     repro: str | None,
     run: str | None,
+    good: str | None,
+    bad: str | None,
+    constraints: Path | None,
     depth: str,
     as_json: bool,
     settings: Settings,
-    **ends: Any,
+    **more: Any,
 ) -> None:
-    """Find the release of SUBJECT that broke a repro.
+    """Find the release of SUBJECT that broke a repro, or of whatever package did.
 
-    With nothing else, it takes the repro that names SUBJECT, with that repro's own bounds.
+    With SUBJECT alone, it takes the repro that names it, with that repro's own bounds. Without SUBJECT, the package is
+    what is looked for, between two days, lock files or environments; without --good it steps back from today.
 
     \b
+    harness bisect --run pytest
+    harness bisect --run pytest --good 2025-06-20
+    harness bisect --run "python -m unittest" --good freeze-old.txt --bad ~/venv-new
     harness bisect transformers
     harness bisect transformers --good 4.50.3 --bad 4.57.6
     harness bisect transformers --find-fix --bad 4.57.6
     harness bisect peft --run "pytest -x tests/test_lora.py" --with pytest
     """
-    chosen = chosen_repro(repro, run, subject, settings.params)
-    typed = typed_words(repro, run, settings.params)
-    question = Question.under(settings, subject, chosen, typed=typed, **ends)
+    worlds = read_ends(good, bad, subject)
+    in_project = ChosenProject(*(more.pop(name) for name in ("folder", "extras", "groups", "unpin")))
+    required = required_python(repro, run, subject)
     with (
         reporting(Console(stderr=True), quiet=as_json) as reporter,
-        open_session(settings, reporter, requires_python=chosen.requires_python) as session,
+        open_session(settings, reporter, requires_python=required) as session,
     ):
-        plan, answer = ask(session, question, Level(depth))
+        projects = Projects(session.workspace, session.local.builder.uv, session.interpreter)
+        chosen = chosen_command(repro, run, subject, settings, in_project, projects)
+        if worlds is not None:
+            about = normalized_name(subject) if subject else ""
+            upgrade = ask_upgrade(session, UpgradeQuestion(worlds, chosen.repro, chosen.with_, about, chosen.told))
+        else:
+            more["typed"] = typed_words(repro, run, settings.params)
+            asked = evolve(settings, with_=chosen.with_)
+            question = Question.under(asked, subject or "", chosen.repro, good=good, bad=bad, **more)
+            plan, answer = ask(session, question, Level(depth), chosen.told)
+    if worlds is not None:
+        written = write_constraints(upgrade, constraints, session.store.root)
+        if as_json:
+            click.echo(to_json(upgrade.as_json()))
+        else:
+            print_upgrade(upgrade, str(settings.results))
+            click.echo(f"  constraints: {short(written)}" if written is not None else "", nl=written is not None)
+        sys.exit(upgrade.status.exit_code)
     reports = keep_and_report(session.store, plan, answer, settings.pass_env)
     if as_json:
-        click.echo(json.dumps(answer.as_json(), indent=1))
+        click.echo(to_json(answer.as_json()))
     else:
         print_answer(Console(soft_wrap=True), answer, str(settings.results))
         print_reports(reports)

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from harness.bundle import Asked, Installed, Packed, Packer, read_installed
 from harness.cli.options import settings_options
@@ -22,6 +21,7 @@ from harness.settings import Group, Settings
 from harness.store import Store
 from harness.terminal import PlainView
 from harness.terminal.bundle import print_packed
+from harness.terminal.console import Console
 
 
 @click.command()

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Any
 
 import click
-from rich.console import Console
 
 from harness.cli.options import json_option, repro_options, settings_options
 from harness.cli.paths import print_reports
 from harness.history.scan import Range, ask
+from harness.model.plain_json import to_json
 from harness.report.history.keeping import keep_history_report
 from harness.request.chosen_repro import chosen_repro, typed_words
 from harness.request.question import Question
 from harness.session import open_session
 from harness.settings import Group, Settings
 from harness.terminal import print_history, reporting
+from harness.terminal.console import Console
 
 
 @click.command()
@@ -66,7 +66,7 @@ def history(
         made, found = ask(session, question, Range(**wanted))
     reports = keep_history_report(session.store, made, found, settings.pass_env)
     if as_json:
-        click.echo(json.dumps(found.as_json(), indent=1))
+        click.echo(to_json(found.as_json()))
     else:
         print_history(Console(soft_wrap=True), found, str(settings.results))
         print_reports(reports)

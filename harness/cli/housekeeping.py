@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
 from rich.text import Text
 
 from harness.cli.options import settings_options
@@ -20,6 +19,7 @@ from harness.model.size import size_in_words
 from harness.run.devices import choose_device
 from harness.session import Session, local_session
 from harness.settings import Settings
+from harness.terminal.console import Console
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import click
 
 from harness.cli.options import settings_options
+from harness.model.plain_json import to_json
 from harness.nightly.archive import NightArchive
 from harness.nightly.github import Gh, own_repository
 from harness.nightly.record import Past
@@ -40,7 +40,7 @@ def issues(repository: str | None, dry_run: bool, settings: Settings) -> None:
     harness issues --dry-run
     harness issues --repository OWNER/NAME
     """
-    store = Store(settings.results.absolute())
+    store = Store.opened(settings.results)
     breaks = redacted(Past.of(NightArchive(store).all(), "").breaks, private_of(store))
     gh = Gh(own_repository(repository, os.environ, Path.cwd()))
     wanted = actions(breaks.values(), {name: _report(store, name) for name in breaks}, gh.issues())
@@ -73,13 +73,13 @@ def upstream(report: str | None, style: str, settings: Settings) -> None:
     harness upstream
     harness upstream 8d38 --format json
     """
-    store = Store(settings.results.absolute())
+    store = Store.opened(settings.results)
     kept = Archive(store).get(report)
     issue = upstream_issue(kept, repositories_of(kept), render_issue(content_of(store, kept)))
     command = issue.command("body.md")
     if style == "json":
         told = {"schema": 1, "package": issue.package, "repository": issue.repository or None, "title": issue.title}
-        click.echo(json.dumps({**told, "body": issue.body, "command": command or None}, indent=1))
+        click.echo(to_json({**told, "body": issue.body, "command": command or None}))
     else:
         unknown = f"not known: the metadata of {issue.package} names no repository on GitHub, or is not here any more"
         click.echo(f"repository: {issue.repository or unknown}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import sys
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import click
 from attrs import frozen
-from rich.console import Console
 
 from harness.cli.options import json_option, settings_options
 from harness.cli.paths import short
@@ -24,10 +22,12 @@ from harness.matrix.running import CellRun, Cells
 from harness.matrix.sessions import Sessions, open_sessions, pythons_of
 from harness.matrix.standing import Standing, known_runs, standings
 from harness.model import Verdict
+from harness.model.plain_json import to_json
 from harness.report.matrix.page import write_page
 from harness.session import local_session
 from harness.settings import Group, Settings
 from harness.terminal import print_table, reporting
+from harness.terminal.console import Console
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -148,7 +148,7 @@ def _standings(sessions: Sessions, cells: Sequence[Cell], runs: tuple[CellRun, .
 
 def _print_list(choice: Choice, *, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(choice.as_json(), indent=1))
+        click.echo(to_json(choice.as_json()))
         return
     for cell in choice.cells:
         click.echo(cell.name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import click
 from attrs import frozen
-from rich.console import Console
 
 from harness.cli.options import json_option, settings_options
 from harness.cli.paths import short
@@ -20,6 +18,7 @@ from harness.errors import UserMistake
 from harness.events import Note
 from harness.matrix import Target, expanded, read_matrix, tonight
 from harness.matrix.sessions import Sessions, open_sessions, pythons_of
+from harness.model.plain_json import to_json
 from harness.nightly.archive import NightArchive
 from harness.nightly.budget import Budget
 from harness.nightly.night import Nightly
@@ -34,6 +33,7 @@ from harness.report.answer.keeping import write_reports
 from harness.report.privacy import private_of
 from harness.settings import Group, Settings
 from harness.store import Store
+from harness.terminal.console import Console
 from harness.terminal.nights import NightView, estimate, print_night
 from harness.terminal.plain import WarningsOnly
 
@@ -79,7 +79,7 @@ def nightly(
     harness nightly matrices/nightly.toml --budget 60
     harness nightly matrices/nightly.toml --date 2025-06-27
     """
-    store = Store(settings.results.absolute())
+    store = Store.opened(settings.results)
     archive = NightArchive(store)
     matrix, changes = tonight(read_matrix(file))
     start = _start(date) or archive.start_of(matrix.name, datetime.now(UTC))
@@ -100,7 +100,7 @@ def nightly(
     archive.put(night)
     page = write_page(store, private_of(store, pass_env=settings.pass_env))
     if as_json:
-        click.echo(json.dumps(night_as_json(night, past, settling.known()), indent=1))
+        click.echo(to_json(night_as_json(night, past, settling.known())))
     else:
         reports = {known.title: str(short(store.root / report_of(known))) for known in night.breaks}
         print_night(Console(soft_wrap=True), night, past, reports)

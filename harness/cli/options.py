@@ -72,6 +72,8 @@ def _click_option(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any
             more["type"] = click.IntRange(1, 64)
         case Kind.FOLDER:
             more["type"] = _Folder(path_type=Path, file_okay=False)
+        case Kind.FLAG:
+            more["is_flag"] = True
         case Kind.SIZE:
             more["callback"] = _size
         case Kind.TEXT if option.choices:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
 import cattrs
 import click
-from rich.console import Console
 
 from harness.cli.options import json_option, settings_options
 from harness.environment import Uninstallable
 from harness.errors import UserMistake
 from harness.model import Lock
+from harness.model.plain_json import to_json
 from harness.planning.single import executed, prepared_again, prepared_probe
 from harness.request.chosen_repro import chosen_repro
 from harness.session import Session, local_session
 from harness.settings import Group, Settings
 from harness.terminal import PlainView, print_observation
+from harness.terminal.console import Console
 from harness.terminal.plain import WarningsOnly
 
 
@@ -66,7 +66,7 @@ def probe(
         prepared = prepared_probe(session, chosen, fresh=fresh)
     probed = executed(session, prepared)
     if as_json:
-        click.echo(json.dumps(cattrs.unstructure(probed.observation), indent=1))
+        click.echo(to_json(cattrs.unstructure(probed.observation)))
     else:
         verdict, reason = (probed.judgement.verdict, probed.judgement.reason) if probed.judgement else (None, "")
         print_observation(Console(soft_wrap=True), probed.observation, verdict, reason)

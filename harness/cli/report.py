@@ -33,7 +33,7 @@ def report(id: str | None, style: str, output: Path | None, settings: Settings) 
     harness report
     harness report --format html --output report.html
     """
-    store = Store(settings.results.absolute())
+    store = Store.opened(settings.results)
     text = RENDERERS[style](content_of(store, Archive(store).get(id)))
     if output is None:
         click.echo(text, nl=False)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -15,6 +14,7 @@ from harness.cli.options import settings_options
 from harness.errors import NoSpace, UserMistake
 from harness.settings import Settings
 from harness.store import Store
+from harness.terminal.console import Console
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +33,7 @@ def results(style: str, output: Path | None, settings: Settings) -> None:
     harness results
     harness results --format csv --output runs.csv
     """
-    frame = Store(settings.results.absolute()).frame()
+    frame = Store.opened(settings.results).frame()
     if frame.empty:
         raise UserMistake(f"no observations in {settings.results}", hint="harness bisect and harness probe make them")
     try:

@@ -18,6 +18,7 @@ from attrs import frozen
 from harness.culprit.api_mentions import About, Mention, advice, literal_part, mentions, says_where_to
 from harness.culprit.api_sources import Source, api_of, look_up, place_of, source_of
 from harness.model.evidence import Evidence
+from harness.model.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -275,7 +276,7 @@ def _says_gone(name: str, source: Source) -> str:
                 continue
             for key, value in zip(node.keys, node.values, strict=True):
                 if _text(key) == last and " " in _text(value):
-                    return _short(_text(value))
+                    return one_line(_text(value), _LONGEST_ADVICE)
     return ""
 
 
@@ -290,9 +291,9 @@ def _deprecation(known: griffe.Object | griffe.Alias | None) -> str:
         if isinstance(node, ast.Call) and _called(node) in ("warn", "deprecated"):
             text = " ".join(" ".join(map(_text, ast.walk(node))).split())
             if _ADVICE.search(text):
-                return _short(text)
+                return one_line(text, _LONGEST_ADVICE)
     lines = [" ".join(line.split()) for line in re.split(r"\n\s*\n", docstring) if "deprecated" in line.lower()]
-    return _short(lines[0].removeprefix(".. deprecated::").strip()) if lines else ""
+    return one_line(lines[0].removeprefix(".. deprecated::"), _LONGEST_ADVICE) if lines else ""
 
 
 def _new_message(
@@ -324,8 +325,3 @@ def _text(node: ast.AST | None) -> str:
 
 def _called(node: ast.Call) -> str:
     return str(getattr(node.func, "attr", getattr(node.func, "id", "")))
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST_ADVICE else line[: _LONGEST_ADVICE - 1] + "…"

@@ -12,11 +12,8 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from harness.model import RaisedException
 
-_CHAIN_LIMIT = 10
 _ADVICE = re.compile(r"\b(use|using|instead|moved|renamed|replaced?|install|see|pass|call|import)\b", re.IGNORECASE)
 _WHERE_TO = re.compile(r"\b(moved|renamed) to\b|\breplaced (by|with)\b", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`'\"])")
@@ -65,7 +62,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], About, str, str], ...] = (
 def mentions(raised: RaisedException | None) -> tuple[Mention, ...]:
     """The names that an exception, or one that it was raised from, is about; the outermost first."""
     found: dict[Mention, None] = {}
-    for one in _chain(raised):
+    for one in raised.chain() if raised is not None else ():
         for pattern, about, name, argument in _PATTERNS:
             for match in pattern.finditer(one.message):
                 parts = match.groupdict()
@@ -76,7 +73,7 @@ def mentions(raised: RaisedException | None) -> tuple[Mention, ...]:
 
 def advice(raised: RaisedException | None) -> str:
     """What the message itself says to do; "" where it says nothing."""
-    for one in _chain(raised):
+    for one in raised.chain() if raised is not None else ():
         sentences = _SENTENCE_END.split(" ".join(one.message[:2000].split()))
         told = [sentence for sentence in sentences[:1] if _WHERE_TO.search(sentence)]
         told += [sentence for sentence in sentences[1:] if _ADVICE.search(sentence)]
@@ -92,18 +89,10 @@ def says_where_to(told: str) -> bool:
 
 def literal_part(raised: RaisedException | None) -> str:
     """The longest stretch of a message that is likely to stand in a source as it is; "" where all are short."""
-    last = list(_chain(raised))[-1:]
+    last = list(raised.chain() if raised is not None else ())[-1:]
     if not last:
         return ""
     lines = last[0].message.splitlines()[:3]
     parts = [part.strip(" .,:;") for line in lines for part in _LITERAL.split(line)]
     longest = max(parts, key=len, default="")
     return longest if len(longest) >= 20 and " " in longest else ""
-
-
-def _chain(raised: RaisedException | None) -> Iterator[RaisedException]:
-    for _ in range(_CHAIN_LIMIT):
-        if raised is None:
-            return
-        yield raised
-        raised = raised.cause

@@ -24,12 +24,11 @@ from harness.model import (
     normalized_name,
 )
 from harness.model.culprit import Level, Proof, Region
+from harness.model.words import listed
 from harness.planning.plan import Plan
 from harness.probe import Judge, Probe
 from harness.scheduling.lanes import Lanes
 from harness.scheduling.probers import Probing
-
-_FEW = 3
 
 
 @define
@@ -176,14 +175,6 @@ class Ground:
         if reduced.unproven and len(reduced.units) > 1:
             told.append(f"could not be run without: {listed(sorted(reduced.unproven))}")
         return tuple(told)
-
-
-def listed(items: Iterable[str]) -> str:
-    """A few items by name, many by their number."""
-    names = list(items)
-    if len(names) <= _FEW:
-        return " and ".join(names) if len(names) < _FEW else f"{', '.join(names[:-1])} and {names[-1]}"
-    return f"{', '.join(names[: _FEW - 1])} and {len(names) - _FEW + 1} more"
 
 
 def places(regions: Iterable[Region]) -> str:

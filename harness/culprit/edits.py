@@ -198,6 +198,8 @@ class _SideReader:
         """Where a whole file is on this side."""
         if unit in self.edits.homes:
             return (unit,) if self.is_newer else (self.edits.homes[unit],)
+        if unit not in self.edits.wholes[unit]:  # many files that are one unit, since nothing is known of them
+            return ()
         here = self.edits.after if self.is_newer else self.edits.before
         return tuple(path for path in self.edits.wholes[unit] if path in here.digests)
 

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 from attrs import frozen
 
-from harness.culprit.counterfactual import Ground, listed, versions
+from harness.culprit.counterfactual import Ground, versions
 from harness.culprit.sides import METADATA, PackageFiles, Sides, differing, mixture_of
 from harness.model import Change
 from harness.model.culprit import Finding, Proof
+from harness.model.words import listed
 from harness.probe import Probe
 
 

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from attrs import evolve, field, frozen
 
 from harness.culprit.consistency import Consistency
-from harness.culprit.counterfactual import Ground, listed, places, versions
+from harness.culprit.counterfactual import Ground, places, versions
 from harness.culprit.edits import Edits
 from harness.culprit.evidence import Evidence, used_units
 from harness.culprit.exchange import Exchange
@@ -23,7 +23,8 @@ from harness.culprit.refining import Refined, refined
 from harness.culprit.sides import METADATA, Sides
 from harness.culprit.ties import Unit
 from harness.model import Observation, Trace, Verdict
-from harness.model.culprit import Finding, Level, Proof, Region
+from harness.model.culprit import Finding, Level, Proof
+from harness.model.words import listed
 from harness.probe import Probe
 
 REST = "files that the run did not use"
@@ -358,6 +359,3 @@ def _files(search: _Search, units: Candidate) -> tuple[str, ...]:
         else:
             found.append(unit)
     return tuple(sorted(dict.fromkeys(found)))
-
-
-__all__ = ["COMPILED", "REST", "Region", "find_lines"]

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from attrs import evolve, frozen
 
-from harness.culprit.counterfactual import Ground, listed
+from harness.culprit.counterfactual import Ground
 from harness.culprit.likelihood import ranked_packages
 from harness.culprit.reduction import Candidate, Reduced
 from harness.culprit.sides import Side, Sides, exchanged
 from harness.model import Change, Lock
 from harness.model.culprit import Finding, Level, Proof
+from harness.model.words import listed
 from harness.probe import Probe
 
 _MOST = 16

@@ -10,10 +10,10 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from harness.culprit.counterfactual import Ground
-from harness.culprit.release_search import ReleaseSearch
+from harness.culprit.release_search import ReleaseSearch, Searched
 from harness.culprit.sides import Side, Sides, exchanged
 from harness.errors import UnknownProject, UnknownRelease
-from harness.model import Lock, Verdict, normalized_name
+from harness.model import Change, Lock, Release, Verdict, normalized_name
 from harness.model.culprit import Finding
 from harness.planning.plan import Plan, releases_between
 from harness.probe import Probe
@@ -56,12 +56,30 @@ def narrow_release(ground: Ground, sides: Sides, package: Finding) -> tuple[Find
     if len(releases) <= 2:
         return package, sides
     is_upgrade = lower == change.before
+    in_place = _in_place(ground, sides, change, releases, is_upgrade=is_upgrade)
+    searched = ReleaseSearch(in_place, ground.prober, ground.lanes, ground.reporter).run()
+    ground.tally.searched = searched
+    ground.tally.ran_now += searched.record.ran
+    older, newer = searched.sides if len(searched.sides) == 2 else (None, None)
+    if older is None or newer is None or older.lock is None or newer.lock is None:
+        note = f"not narrowed to one release of {change.name}: {', '.join(searched.suspects) or 'no change was seen'}"
+        return evolve(package, notes=(*package.notes, note)), sides
+    ends = (Side(older.lock, sides.before.verdict, older), Side(newer.lock, sides.after.verdict, newer))
+    if not is_upgrade:
+        ends = (Side(newer.lock, sides.before.verdict, newer), Side(older.lock, sides.after.verdict, older))
+    return _narrowed(package, Sides(*ends), searched), Sides(*ends)
+
+
+def _in_place(
+    ground: Ground, sides: Sides, change: Change, releases: tuple[Release, ...], *, is_upgrade: bool
+) -> _InPlace:
+    """The plan that tries each of these releases in the lock of the older side."""
+    plan = ground.plan
     oldest, newest = (sides.before, sides.after) if is_upgrade else (sides.after, sides.before)
-    question = evolve(plan.question, subject=change.name, find_fix=oldest.verdict is Verdict.BAD, confirm=0)
     ends = {oldest.verdict: 0, newest.verdict: len(releases) - 1}
     narrower = evolve(
         plan,
-        question=question,
+        question=evolve(plan.question, subject=change.name, find_fix=oldest.verdict is Verdict.BAD, confirm=0),
         repro=evolve(plan.repro, signature=ground.judge.signature),
         releases=releases,
         good=ends[Verdict.GOOD],
@@ -73,32 +91,25 @@ def narrow_release(ground: Ground, sides: Sides, package: Finding) -> tuple[Find
         anchor=sides.before.lock,
         choices=(),
     )
-    in_place = _InPlace(
+    return _InPlace(
         **{name.name: getattr(narrower, name.name) for name in fields(Plan)},
         base=sides.before.lock,
         prober=ground.prober,
         asked=(*plan.requirements, plan.subject),
     )
-    searched = ReleaseSearch(in_place, ground.prober, ground.lanes, ground.reporter).run()
-    ground.tally.searched = searched
-    ground.tally.ran_now += searched.record.ran
-    if len(searched.sides) != 2 or any(side.lock is None for side in searched.sides):
-        note = f"not narrowed to one release of {change.name}: {', '.join(searched.suspects) or 'no change was seen'}"
-        return evolve(package, notes=(*package.notes, note)), sides
-    before, after = searched.sides if is_upgrade else reversed(searched.sides)
-    if before.lock is None or after.lock is None:
-        return package, sides
-    narrowed = Sides(Side(before.lock, sides.before.verdict, before), Side(after.lock, sides.after.verdict, after))
-    several = f"one of these releases of {change.name}: {', '.join(searched.suspects)}"
-    unsure = () if len(searched.suspects) == 1 else (several,)
-    finding = evolve(
+
+
+def _narrowed(package: Finding, sides: Sides, searched: Searched) -> Finding:
+    """The finding on the two releases around the change."""
+    name = package.packages[0].name
+    several = f"one of these releases of {name}: {', '.join(searched.suspects)}"
+    return evolve(
         package,
-        packages=before.lock.diff(after.lock),
-        proofs=(
-            narrowed.before.as_proof(f"everything else held, {change.name} {before.lock.version_of(change.name)}"),
-            narrowed.after.as_proof(f"everything else held, {change.name} {after.lock.version_of(change.name)}"),
+        packages=sides.before.lock.diff(sides.after.lock),
+        proofs=tuple(
+            side.as_proof(f"everything else held, {name} {side.lock.version_of(name)}")
+            for side in (sides.before, sides.after)
         ),
         runs=package.runs + searched.record.ran,
-        notes=(*package.notes, *unsure),
+        notes=package.notes if len(searched.suspects) == 1 else (*package.notes, several),
     )
-    return finding, narrowed

@@ -8,6 +8,7 @@ from attrs import evolve, field, frozen
 from packaging.requirements import Requirement
 
 from harness.model import Combination, normalized_name
+from harness.model.combination import ANY_SOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -42,7 +43,8 @@ class Attempt:
         """Options of uv that say what it may choose from."""
         combination = self.combination
         for project in combination.from_source:
-            yield from ("--no-binary", project)
+            if project != ANY_SOURCE:
+                yield from ("--no-binary", project)
         if combination.as_of is not None and not self.ignores_dates:
             yield from ("--exclude-newer", combination.as_of.isoformat())
             dates = {project: date.isoformat() for project, date in self.later.items()}

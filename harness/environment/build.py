@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING
 from attrs import field, frozen
 from filelock import FileLock
 
+from harness.atomic import is_out_of_space
 from harness.environment.bytecode import BytecodeStore
 from harness.environment.disk import Room
 from harness.environment.need import Foresight, Need, size_in_lock
 from harness.environment.place import MARK, Place
-from harness.environment.uv import Uv, is_out_of_space, spoken_by_uv
+from harness.environment.pylock import is_source
+from harness.environment.uv import Uv, spoken_by_uv
 from harness.errors import NoSpace
 from harness.events import Note
 
@@ -165,10 +167,17 @@ class Builder:
     def _install_into(self, partial: Path, lock: Lock, requirements: Path) -> list[str | Path]:
         options = ["--no-deps", "--link-mode", "hardlink"]
         if not self.from_source:
-            options += ["--only-binary", ":all:"]
+            options += ["--only-binary", ":all:", *_from_source(lock)]
         if all(pin.sha256 for pin in lock.pins):
             options.append("--require-hashes")
         return ["pip", "install", *options, "--python", partial / "bin" / "python", "--requirements", requirements]
+
+
+def _from_source(lock: Lock) -> Iterator[str]:
+    """Options for what the lock has as source only: whoever resolved it was allowed to."""
+    for pin in lock.pins:
+        if is_source(pin.wheel):
+            yield from ("--no-binary", pin.name)
 
 
 def _not_newer(lock: Lock) -> Iterator[str]:

@@ -11,6 +11,7 @@ from attrs import frozen
 
 from harness.environment.pylock import as_preferences, read_lock, undated_in
 from harness.environment.uv import Uv, spoken_by_uv
+from harness.model.combination import ANY_SOURCE
 
 if TYPE_CHECKING:
     import threading
@@ -73,11 +74,11 @@ class Compiler:
             "constraints.txt",
             "--python",
             self.interpreter.path,
-            "--only-binary",
-            ":all:",
+            *([] if ANY_SOURCE in attempt.combination.from_source else ["--only-binary", ":all:"]),
             "--format",
             "pylock.toml",
             "--output-file",
             "pylock.toml",
+            *(["--no-deps"] if attempt.combination.only_named else []),
             *attempt.options,
         ]

@@ -44,6 +44,11 @@ def undated_in(path: Path) -> frozenset[str]:
     )
 
 
+def is_source(file: str) -> bool:
+    """Whether the file of a pin is a source distribution."""
+    return file.endswith((".tar.gz", ".zip", ".tar.bz2"))
+
+
 def as_preferences(lock: Lock) -> str:
     """A lock file without files: uv reads the versions of an output file that exists as preferences."""
     packages = "".join(f'\n[[packages]]\nname = "{pin.name}"\nversion = "{pin.version}"\n' for pin in lock.pins)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import itertools
 import mmap
 import os
@@ -155,8 +154,3 @@ def spoken_by_uv(words: str) -> str:
     lines = (re.sub(r"^(error|cause|hint|x|\u00d7|╰─▶|├─▶)\s*:?\s*", "", line.strip()) for line in words.splitlines())
     text = " ".join(line for line in lines if line)
     return re.sub(r"^No solution found when resolving dependencies:?\s*", "", text)
-
-
-def is_out_of_space(error: OSError) -> bool:
-    """Whether an error of the operating system means a full disk."""
-    return error.errno in (errno.ENOSPC, errno.EDQUOT)

@@ -64,6 +64,11 @@ class Workspace:
         """Working folders of running probes."""
         return self._folder("scratch")
 
+    @property
+    def projects(self) -> Path:
+        """Copies of users' projects with what was built of them, one folder for each content."""
+        return self._folder("projects")
+
     def _folder(self, name: str) -> Path:
         folder = self.root / name
         try:

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from harness.history.answer import BrokenWindow, History, HistoryStatus, RowState
 from harness.model import Verdict
+from harness.model.words import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-_FEW = 4
+_NAMED = 5
 
 
 def sentence_for(history: History) -> str:
@@ -42,12 +43,12 @@ def window_text(window: BrokenWindow) -> str:
 def _doubts(window: BrokenWindow) -> list[str]:
     doubts = []
     if window.last_good and window.unsure_before:
-        which = listed(window.unsure_before)
+        which = listed(window.unsure_before, _NAMED)
         doubts.append(
             f"Not sure where it began: {which}, between {window.last_good} and {window.first_bad}, could not be judged."
         )
     if window.fixed_in and window.unsure_after:
-        which = listed(window.unsure_after)
+        which = listed(window.unsure_after, _NAMED)
         doubts.append(
             f"Not sure where it ended: {which}, between {window.last_bad} and {window.fixed_in}, could not be judged."
         )
@@ -60,16 +61,16 @@ def notes_for(history: History) -> tuple[str, ...]:
     for stretch in history.unseen:
         kind = stretch.verdict.value
         hidden = "a window" if stretch.verdict is Verdict.GOOD else "a good stretch"
-        named = listed(spanned(gap) for gap in stretch.gaps)
+        named = listed((spanned(gap) for gap in stretch.gaps), _NAMED)
         lie, were = _verbs(sum(map(len, stretch.gaps)))
         most = "1 release" if stretch.longest == 1 else f"at most {stretch.longest} releases"
         notes.append(f"{named} {lie} between {kind} runs and {were} not run; {hidden} of {most} could hide there.")
     for window in history.windows:
         if window.left_out:
             lie, were = _verbs(len(window.left_out))
-            reasons = listed(dict.fromkeys(window.left_out.values()))
+            reasons = listed(dict.fromkeys(window.left_out.values()), _NAMED)
             of = f"the window from {window.first_bad} on"
-            notes.append(f"{listed(window.left_out)} {lie} at an edge of {of} and {were} left out: {reasons}.")
+            notes.append(f"{listed(window.left_out, _NAMED)} {lie} at an edge of {of} and {were} left out: {reasons}.")
     notes += _beyond(history)
     if history.signature is not None and history.signature.captured:
         first = next((step.release for step in history.steps if step.verdict is Verdict.BAD), "")
@@ -93,9 +94,9 @@ def _beyond(history: History) -> list[str]:
         skipped = [row.release for row in missing if row.state is RowState.SKIP]
         unrun = [row.release for row in missing if row.state is not RowState.SKIP]
         if skipped:
-            told.append(f"{listed(skipped)}, {side} {near.release}, could not be judged.")
+            told.append(f"{listed(skipped, _NAMED)}, {side} {near.release}, could not be judged.")
         if unrun:
-            told.append(f"{listed(unrun)}, {side} {near.release}, {_verbs(len(unrun))[1]} not run.")
+            told.append(f"{listed(unrun, _NAMED)}, {side} {near.release}, {_verbs(len(unrun))[1]} not run.")
     return told
 
 
@@ -111,14 +112,6 @@ def advice_for(history: History, typed: Sequence[str]) -> str:
     if history.unseen:
         return f"To run every release: harness history {words} --max-gap 1"
     return ""
-
-
-def listed(items: Iterable[str]) -> str:
-    """Names one after another; of many the first ones, and how many more."""
-    names = list(items)
-    if len(names) > _FEW + 1:
-        names = [*names[:_FEW], f"{len(names) - _FEW} more"]
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def spanned(ends: Sequence[str]) -> str:

@@ -14,6 +14,7 @@ from harness.model import (
     Observation,
     Signature,
 )
+from harness.model.words import counted
 from harness.planning.pins import era_of, pinned_prereleases
 from harness.planning.plan import merged_requirements
 from harness.probe import Judge, Probe
@@ -109,8 +110,7 @@ class Cells:
         def progress() -> Progress:
             return Progress(search.states, search.remaining(), unit="cell")
 
-        count = len(self.cells)
-        self.reporter.report(SearchBegan(f"{count} {'cell' if count == 1 else 'cells'} to judge", progress=progress()))
+        self.reporter.report(SearchBegan(f"{counted(len(self.cells), 'cell')} to judge", progress=progress()))
 
         def label_of(position: int) -> str:
             return self.cells[position].name

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
+ANY_SOURCE = ":all:"  # in place of a project's name
+
+
 class Device(enum.StrEnum):
     """Where a repro runs."""
 
@@ -36,7 +39,8 @@ class Combination:
     `requirements` are PEP 508 strings in the order in which a user asks: of several ways to meet them a resolver takes
     the one with the newest release of the first. `holds` are requirements kept where the rest allows it; `near` is the
     id of a lock whose versions are kept where possible (None: the newest); `as_of` caps every upload time (None:
-    today's index); `prereleases` and `from_source` name projects.
+    today's index); `prereleases` and `from_source` name projects (`ANY_SOURCE`: whatever has no wheel); with
+    `only_named` nothing but what the requirements name is installed.
     """
 
     python: str
@@ -47,6 +51,7 @@ class Combination:
     device: Device = Device.CPU
     prereleases: tuple[str, ...] = field(default=(), converter=_sorted_unique)
     from_source: tuple[str, ...] = field(default=(), converter=_sorted_unique)
+    only_named: bool = False
 
     @property
     def resolution_key(self) -> str:
@@ -59,5 +64,6 @@ class Combination:
             self.near,
             self.prereleases,
             self.from_source,
+            *(["only named"] if self.only_named else []),
         ]
         return hashlib.sha256(json.dumps(question).encode()).hexdigest()[:16]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from attrs import frozen
 
 
@@ -38,3 +40,10 @@ class RaisedException:
     def name(self) -> str:
         """The type without its module."""
         return self.type.rpartition(".")[2]
+
+    def chain(self) -> Iterator[RaisedException]:
+        """This exception and those that it was explicitly raised from, the last one first."""
+        raised: RaisedException | None = self
+        while raised is not None:
+            yield raised
+            raised = raised.cause

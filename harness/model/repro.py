@@ -17,7 +17,7 @@ from packaging.version import InvalidVersion, Version
 
 from harness.errors import BadRepro
 from harness.model.release import normalized_name
-from harness.model.signature import Signature
+from harness.model.signature import Signature, check_pattern
 from harness.model.size import parse_size
 
 # The regular expression that the specification gives for such a block:
@@ -66,7 +66,9 @@ class Repro:
     `digest` identifies its content; `subjects` maps project names to bounds, the default first; `timeout`
     is in seconds of wall clock, `memory` in bytes (None: the machine's limit); `gpu_memory` is how many bytes a
     GPU must have free before a run starts there (None: a modest amount). `reported` says where the bug showed in
-    the report that the repro began from.
+    the report that the repro began from. `project` is a folder of which each run gets a fresh copy to work in, "" for
+    none, in which it begins at the folder `inside`; `search_path` are folders that Python finds modules in, those
+    without a leading slash below that copy.
     """
 
     name: str
@@ -86,6 +88,9 @@ class Repro:
     params: dict[str, Any] = field(factory=dict)
     summary: str = ""
     reported: str = ""
+    project: str = ""
+    inside: str = ""
+    search_path: tuple[str, ...] = ()
 
     def with_params(self, params: dict[str, Any]) -> Repro:
         """The repro with these parameters; a parameter `case` brings that case's bounds and signature.
@@ -253,8 +258,8 @@ def _signature(table: Any, where: str) -> Signature | None:
         raise BadRepro(f"{where}: a signature's metric needs above or below, and these need a metric")
     if "output" in given:
         try:
-            re.compile(given["output"])
-        except (re.error, RecursionError, OverflowError) as error:
+            check_pattern(given["output"])
+        except ValueError as error:
             raise BadRepro(f"{where}: the signature's output is not a regular expression: {error}") from error
     return Signature(**given)
 

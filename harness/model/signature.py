@@ -13,17 +13,35 @@ from attrs import asdict, evolve, frozen
 
 from harness.model.observation import Observation, Outcome
 from harness.model.raised import RaisedException
+from harness.model.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
 _PATH = re.compile(r"(?:[A-Za-z]:)?(?:[\\/][\w.+@~-]+){2,}[\\/]?")
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+\b")
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)*(?:[eE][-+]?\d+)?\b")
+_SEARCH_S = 5.0
+_SHOWN = 160
+_CAPTURED = 500  # characters of a message; who compares more compares values
 _EXCEPTION_LINE = re.compile(
     r"^(?:E\s+)?((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Warning))(?::\s*(.*))?$", re.M
 )
+
+
+class TooSlow(Exception):
+    """A pattern needs more time on a log than anybody would wait."""
+
+
+def check_pattern(pattern: str) -> None:
+    """Raise `ValueError` where a text is not a regular expression."""
+    import regex  # type: ignore[import-untyped,import-not-found,unused-ignore]
+
+    for compile_with in (re.compile, regex.compile):
+        try:
+            compile_with(pattern)
+        except (re.error, regex.error, RecursionError, OverflowError) as error:
+            raise ValueError(str(error)) from error
 
 
 def normalized_message(message: str) -> str:
@@ -41,8 +59,8 @@ class Signature:
     `exception` is a type's name, with or without module, of the exception or of one of its bases;
     `message` a part of its text, compared normalised; `frame` a part of "file:function" of any frame;
     `metric` with `above`/`below` a number outside its bounds (a NaN is outside); `output` a regular
-    expression searched in the log; `hang` a run past its time limit; `exit_code` and `signal` how the
-    process ended. `captured` tells that it was taken from the bad end and not given.
+    expression searched in the log; `hang` a run past its time limit; `crash` a process killed by a
+    signal; `exit_code` how it ended. `captured` tells that it was taken from the bad end and not given.
     """
 
     exception: str | None = None
@@ -58,37 +76,24 @@ class Signature:
     captured: bool = False
 
     def match(self, observation: Observation, log: str = "") -> str | None:
-        """Why the observation shows the bug; "" if it does not; None if that can't be told."""
+        """Why the observation shows the bug; "" if it does not; None if that can't be told.
+
+        Raises `TooSlow` where its pattern takes too long on the log.
+        """
         found: list[str] = []
-        if self.hang:
-            if observation.outcome is not Outcome.TIMED_OUT:
-                return ""
-            found.append(observation.detail or "ran past its time limit")
-        if self.crash:
-            if observation.outcome is not Outcome.CRASHED:
-                return ""
-            found.append(observation.detail or "crashed")
-        if self.exit_code is not None:
-            if observation.exit_code != self.exit_code:
-                return ""
-            found.append(f"exit code {self.exit_code}")
-        if self.exception is not None or self.message is not None or self.frame is not None:
-            raised = self._matching_exception(observation)
-            if raised is None:
-                return ""
-            found.append(f"{raised.name}: {_shortened(raised.message)}" if raised.message else raised.name)
-        if self.metric is not None:
-            value = observation.metrics.get(self.metric)
-            if value is None:
-                return None if observation.outcome is Outcome.COMPLETED else ""
-            if not self._is_out_of_bounds(value):
-                return ""
-            found.append(f"{self.metric} = {value:g}, {self._bounds()}")
-        if self.output is not None:
-            line = re.search(self.output, log, re.MULTILINE)
-            if line is None:
-                return ""
-            found.append(f"printed {_shortened(line.group(0))!r}")
+        for is_given, matched in (
+            (self.hang, self._hung),
+            (self.crash, self._crashed),
+            (self.exit_code is not None, self._exited),
+            (self.exception is not None or self.message is not None or self.frame is not None, self._raised),
+            (self.metric is not None, self._measured),
+            (self.output is not None, self._printed),
+        ):
+            if is_given:
+                why = matched(observation, log)
+                if not why:
+                    return why
+                found.append(why)
         return "; ".join(found)
 
     def describe_good(self, observation: Observation) -> str:
@@ -117,8 +122,36 @@ class Signature:
             parts.append(f"exit code {self.exit_code}")
         return ", ".join(parts)
 
+    def _hung(self, observation: Observation, _log: str) -> str:
+        hung = observation.outcome is Outcome.TIMED_OUT
+        return (observation.detail or "ran past its time limit") if hung else ""
+
+    def _crashed(self, observation: Observation, _log: str) -> str:
+        return (observation.detail or "crashed") if observation.outcome is Outcome.CRASHED else ""
+
+    def _exited(self, observation: Observation, _log: str) -> str:
+        return f"exit code {self.exit_code}" if observation.exit_code == self.exit_code else ""
+
+    def _raised(self, observation: Observation, _log: str) -> str:
+        raised = self._matching_exception(observation)
+        if raised is None:
+            return ""
+        return f"{raised.name}: {one_line(raised.message, _SHOWN)}" if raised.message else raised.name
+
+    def _measured(self, observation: Observation, _log: str) -> str | None:
+        value = observation.metrics.get(self.metric or "")
+        if value is None:
+            return None if observation.outcome is Outcome.COMPLETED else ""
+        return f"{self.metric} = {value:g}, {self._bounds()}" if self._is_out_of_bounds(value) else ""
+
+    def _printed(self, _observation: Observation, log: str) -> str:
+        line = _found(self.output or "", log)
+        return f"printed {one_line(line, _SHOWN)!r}" if line is not None else ""
+
     def _matching_exception(self, observation: Observation) -> RaisedException | None:
-        return next((raised for raised in _chain(observation.exception) if self._is_this(raised)), None)
+        if observation.exception is None:
+            return None
+        return next((raised for raised in observation.exception.chain() if self._is_this(raised)), None)
 
     def _is_this(self, raised: RaisedException) -> bool:
         if self.exception is not None:
@@ -171,10 +204,16 @@ def given_parts(signature: Signature | None) -> dict[str, Any] | None:
     return {name: value for name, value in asdict(signature).items() if value not in (None, False)}
 
 
-def _chain(raised: RaisedException | None) -> Iterator[RaisedException]:
-    while raised is not None:
-        yield raised
-        raised = raised.cause
+def _found(pattern: str, log: str) -> str | None:
+    """The first match in a log, or None. Raises `TooSlow`."""
+    # The standard library's engine can't be stopped, and some patterns take it longer than the age of the universe.
+    import regex  # type: ignore[import-untyped,import-not-found,unused-ignore]
+
+    try:
+        match = regex.search(pattern, log, regex.MULTILINE, timeout=_SEARCH_S)
+    except TimeoutError:
+        raise TooSlow(f"the signature's pattern takes longer than {_SEARCH_S:g} s on the log") from None
+    return str(match[0]) if match is not None else None
 
 
 def _first_sentence(message: str) -> str:
@@ -188,12 +227,9 @@ def _last_exception_line(log: str) -> str | None:
     last = next(iter(reversed(list(_EXCEPTION_LINE.finditer(log)))), None)
     if last is None:
         return None
-    name, message = last.group(1), normalized_message(last.group(2) or "")
-    pattern = re.escape(message).replace("<address>", r"0x[0-9a-fA-F]+").replace("<path>", r"\S+")
-    pattern = pattern.replace("<number>", r"\S+").replace(r"\ ", r"\s+")
+    name, message = last.group(1), normalized_message((last.group(2) or "")[:_CAPTURED])
+    pattern = re.escape(message).replace("<address>", r"0x[0-9a-fA-F]+").replace(r"\ ", r"\s+")
+    # Each placeholder ends where what it stands for ends: two that could share text would take for ever to fail.
+    pattern = pattern.replace("<path>", r"(?:[A-Za-z]:)?[\\/][\w.+@~\\/-]*")
+    pattern = pattern.replace("<number>", r"[-+]?\d+(?:\.\d+)*(?:[eE][-+]?\d+)?")
     return rf"\b{re.escape(name)}\b" + (rf":\s*{pattern}" if pattern else "")
-
-
-def _shortened(text: str, width: int = 160) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= width else line[: width - 1] + "…"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from harness.model.observation import Observation, Outcome
+from harness.model.signature import TooSlow
 
 if TYPE_CHECKING:
     from harness.model.signature import Signature
@@ -49,7 +50,10 @@ def judge(observation: Observation, signature: Signature, log: str = "") -> Judg
     """Judge what was observed by how the bug is recognised; `log` is what the run printed."""
     if observation.outcome in _NEVER_JUDGED:
         return Judgement(Verdict.SKIP, observation.detail or observation.outcome.value)
-    match = signature.match(observation, log)
+    try:
+        match = signature.match(observation, log)
+    except TooSlow as why:
+        return Judgement(Verdict.SKIP, str(why))
     if match is None:
         return Judgement(Verdict.SKIP, f"metric {signature.metric!r} was not written")
     if match:

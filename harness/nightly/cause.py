@@ -10,7 +10,7 @@ from packaging.requirements import Requirement
 
 from harness.bisect.answer import Answer, Status
 from harness.bisect.wording import culprit_sentence
-from harness.culprit.counterfactual import Ground, listed
+from harness.culprit.counterfactual import Ground
 from harness.culprit.descent import find_culprit
 from harness.culprit.sides import Side, Sides
 from harness.environment import Uninstallable
@@ -18,6 +18,7 @@ from harness.errors import UnknownProject
 from harness.model import Change, Observation, Signature, Verdict, normalized_name
 from harness.model.culprit import Culprit, Level
 from harness.model.step import Step
+from harness.model.words import listed
 from harness.planning.plan import Plan
 from harness.probe import Judge
 from harness.request.question import Question

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.culprit.counterfactual import listed
+from harness.model.words import listed
 
 if TYPE_CHECKING:
     from harness.model import Change

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.events import SearchBegan
+from harness.model.words import listed
 
 if TYPE_CHECKING:
     from harness.events import Progress
     from harness.planning.plan import Plan
 
-_SHOWN = 4
+_SHOWN = 5
 
 
 def search_began(plan: Plan, looking_for: str, progress: Progress, *, disk: str = "") -> SearchBegan:
@@ -29,6 +30,5 @@ def search_began(plan: Plan, looking_for: str, progress: Progress, *, disk: str 
     for row in plan.left_out:
         by_reason.setdefault(row.reason, []).append(row.release)
     for reason, releases in by_reason.items():
-        more = f" and {len(releases) - _SHOWN} more" if len(releases) > _SHOWN else ""
-        details.append(f"left out: {', '.join(releases[:_SHOWN])}{more} ({reason})")
+        details.append(f"left out: {listed(releases, _SHOWN)} ({reason})")
     return SearchBegan(headline, tuple(details), progress)

@@ -17,13 +17,17 @@ if TYPE_CHECKING:
     from harness.run.result import Ran
 
 
-def probe_key(probe: Probe, lock: Lock, *, gpus: tuple[Gpu, ...], capability: str) -> str:
-    """The address of what a probe shows where these GPUs are, or where the stand-in pretends this capability."""
+def probe_key(probe: Probe, lock: Lock, *, gpus: tuple[Gpu, ...], capability: str, rights: str = "") -> str:
+    """The address of what a probe shows where these GPUs are, or where the stand-in pretends this capability.
+
+    `rights` says what a run was allowed beyond the default ("network", "unsandboxed"): who allows more wants to see it
+    run again.
+    """
     device = probe.combination.device
     machine = gpus[0].name if device is Device.CUDA and gpus else ""
     if device is Device.EMULATED:
         machine = f"capability {capability}"
-    mixture = f"{probe.mixture.id if probe.mixture else ''}{_traced(probe.trace)}"
+    mixture = f"{probe.mixture.id if probe.mixture else ''}{_traced(probe.trace)}{'+' if rights else ''}{rights}"
     return observation_key(lock, probe.repro, device, machine=machine, attempt=probe.attempt, mixture=mixture)
 
 

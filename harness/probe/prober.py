@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     from harness.environment import Builder, Resolver, Workspace
     from harness.run.devices import Gpu
+    from harness.run.isolation import Isolation
     from harness.store import Store
 
 
@@ -54,7 +55,7 @@ class Prober:
 
     `gpus` are those that runs on CUDA may be given, all of one kind; `gpu_wait` is how many seconds a run waits for
     memory on one; `invoked_from` is where relative paths of a command start; `reporter` gets what a user should know
-    while it goes on.
+    while it goes on; runs happen in the sandbox of `isolation`, and `rights` says what the user allows them beyond it.
     """
 
     store: Store
@@ -67,6 +68,8 @@ class Prober:
     invoked_from: Path = field(factory=Path.cwd)
     gpu_wait: float = DEFAULT_WAIT_S
     reporter: Reporter = SILENT
+    isolation: Isolation | None = None
+    rights: str = ""
     _programs: set[str] = field(factory=set, init=False, eq=False, repr=False)
 
     def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
@@ -201,6 +204,10 @@ class Prober:
             capability=self.capability,
             invoked_from=self.invoked_from,
             trace=probe.trace,
+            isolation=self.isolation,
+            readable=(self.workspace.root,),
+            # Bytecode of the standard library, which trees of bytecode link to.
+            writable=tuple(self.workspace.bytecode.glob("*/stdlib-*")),
         )
         try:
             ran = run_repro(job, cancel=cancel)
@@ -224,8 +231,7 @@ class Prober:
             started=started.isoformat(timespec="seconds"),
             log=log.relative_to(self.store.root).as_posix(),
         )
-        self.store.put(observation)
-        return observation
+        return self.store.put(observation)
 
     def _kept(self, probe: Probe, key: str) -> Observation | None:
         """What the store has, unless its log is needed to judge it and can't be read any more: then it is run again."""
@@ -240,7 +246,7 @@ class Prober:
 
     def key(self, probe: Probe, lock: Lock) -> str:
         """The address in the store of what a probe with this lock comes to here."""
-        return probe_key(probe, lock, gpus=self.gpus, capability=self.capability)
+        return probe_key(probe, lock, gpus=self.gpus, capability=self.capability, rights=self.rights)
 
     def _unrun(
         self,
@@ -255,9 +261,7 @@ class Prober:
     ) -> Observation:
         setup_s = time.monotonic() - begun
         observation = observation_without_run(probe, key, outcome, words, lock, setup_s=setup_s)
-        if keep:
-            self.store.put(observation)
-        return observation
+        return self.store.put(observation) if keep else self.store.without_secrets(observation)
 
 
 def _wrong_python(probe: Probe) -> str | None:

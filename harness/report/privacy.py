@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.environment import Workspace, read_pip_settings
-from harness.report.redact import Private
+from harness.redact import Private
 from harness.report.surroundings import private_here
 
 if TYPE_CHECKING:

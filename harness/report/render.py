@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
+from harness.model.plain_json import finite
 from harness.report.answer.shortening import shortened
 from harness.report.templating import filled
 
@@ -53,7 +53,7 @@ def render_json(content: ReportContent) -> str:
 
 def render_record(record: dict[str, Any]) -> str:
     """A record as JSON; NaN and infinities are null."""
-    return json.dumps(_finite(record), indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(finite(record), indent=1, ensure_ascii=False) + "\n"
 
 
 RENDERERS = {"markdown": render_markdown, "html": render_html, "json": render_json}
@@ -65,14 +65,3 @@ def _markdown(content: ReportContent) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= 120 else f"{text[:119]}…"
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no NaN."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return value

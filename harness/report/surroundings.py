@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from harness.report.redact import Private
+from harness.redact import Private, known_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-_SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|ACCESS_?KEY|AUTH", re.IGNORECASE)
 _INDEX_NAME = re.compile(r"^(?:UV|PIP)_(?:.*INDEX.*|FIND_LINKS)$")
-_SHORTEST_SECRET = 8
 # Accounts and hosts that everybody has: their names tell nothing, and texts are full of the same words.
 _COMMON = frozenset(
     {"root", "user", "users", "admin", "ubuntu", "debian", "fedora", "runner", "docker", "nobody", "home", "test"}
@@ -55,17 +53,10 @@ def private_here(
             found[split.netloc] = "<index>"
         elif split.path.startswith("/") and len(split.path) > 1:
             found[split.path] = "<index>"
-    telling = {name for name in environ if _SECRET_NAME.search(name)}
-    found |= passed_secrets(environ, telling | set(pass_env))
+    found |= known_secrets(environ, pass_env)
     common = _COMMON | {word.lower() for word in spared}
     names = [name for name in _names(environ) if len(name) > 2 and name.lower() not in common]
     return Private(found, tuple(sorted(set(names), key=len, reverse=True)))
-
-
-def passed_secrets(environ: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
-    """The values of these variables and what takes their place; short ones (0, true) are no secrets."""
-    values = [environ.get(name, "") for name in names]
-    return {value: "<secret>" for value in values if len(value) >= _SHORTEST_SECRET}
 
 
 def _names(environ: Mapping[str, str]) -> list[str]:

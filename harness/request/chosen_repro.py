@@ -14,7 +14,7 @@ from harness.model.repro import Repro, command_repro
 from harness.request.repros import find_repro, repro_for_subject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 
 def chosen_repro(repro: str | None, run: str | None, subject: str | None, params: tuple[str, ...]) -> Repro:
@@ -24,14 +24,24 @@ def chosen_repro(repro: str | None, run: str | None, subject: str | None, params
     if repro and run:
         raise UserMistake("--repro and --run exclude each other; give one")
     if run:
-        found = command_repro(run, content_digest=_digest(run))
+        found = command_repro(run, content_digest=digest_of(run))
     elif repro:
         found = find_repro(repro)
     elif subject:
         found = repro_for_subject(subject)
     else:
         raise UserMistake("say what to run", hint='--repro NAME|PATH, or --run "COMMAND"')
-    return found.with_params(dict(_parameter(text) for text in params))
+    return found.with_params(parameters(params))
+
+
+def required_python(repro: str | None, run: str | None, subject: str | None) -> str | None:
+    """What the repro that the options name says of its interpreter; nothing for a command."""
+    return None if run or not (repro or subject) else chosen_repro(repro, None, subject, ()).requires_python
+
+
+def parameters(params: Sequence[str]) -> dict[str, Any]:
+    """What `--param` gives. Raises `UserMistake`."""
+    return dict(_parameter(text) for text in params)
 
 
 def typed_words(repro: str | None, run: str | None, params: tuple[str, ...]) -> tuple[str, ...]:
@@ -51,8 +61,8 @@ def _parameter(text: str) -> tuple[str, Any]:
         return name, value
 
 
-def _digest(command: str) -> str:
-    """Of the content of the files that a command names, so that a changed test is a new question."""
+def digest_of(command: str) -> str:
+    """The digest of the content of the files that a command names, so that a changed test is a new question."""
     digest = hashlib.sha256()
     try:
         words = shlex.split(command)

@@ -17,6 +17,7 @@ from attrs import fields, frozen
 
 from harness.model import RaisedException, Returned, StackFrame, Trace
 from harness.model.text import plain
+from harness.model.words import listed
 from harness.run.launch import METRICS_LIMIT
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ _ENDS = frozenset({"completed", "exit", "raised", "forked"})
 
 def read_report(path: Path) -> ChildReport | None:
     """The child driver's report; None if it wrote none. Raises `Unreadable` where it is no report."""
-    data = _content(path, REPORT_LIMIT)
+    data = content_of(path, REPORT_LIMIT)
     if data is None:
         return None
     told = _parsed(data)
@@ -69,7 +70,7 @@ def read_report(path: Path) -> ChildReport | None:
     machine: dict[str, Any] = {name: _simple(value) for name, value in _items(told.get("machine"))}
     if problems := list(_texts(told.get("problems"))):
         machine["problems"] = problems
-    exception = _exception(told.get("exception"), 0)
+    exception = exception_of(told.get("exception"), 0)
     if told["end"] == "raised" and exception is None:
         raise Unreadable("tells of an exception that it does not describe")
     return ChildReport(
@@ -92,7 +93,7 @@ def read_metrics(path: Path) -> tuple[dict[str, float], str]:
     NaN and infinities count as numbers, true and false as 1 and 0. The first thousand are kept.
     """
     try:
-        data = _content(path, METRICS_LIMIT)
+        data = content_of(path, METRICS_LIMIT)
         if data is None:
             return {}, ""
         written = _parsed(data)
@@ -110,18 +111,13 @@ def read_metrics(path: Path) -> tuple[dict[str, float], str]:
         elif len(metrics) < METRICS_COUNT:
             metrics[shown] = number
     dropped = len(written) - len(odd) - len(metrics)
-    complaint = f"; metrics that are not numbers: {_listed(odd)}" if odd else ""
+    complaint = f"; metrics that are not numbers: {listed(odd, 6)}" if odd else ""
     if dropped > 0:
         complaint += f"; of its metrics the first {len(metrics)} are kept, {dropped} were dropped"
     return metrics, complaint
 
 
-def _listed(names: list[str], most: int = 5) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
-
-
-def _content(path: Path, limit: int) -> bytes | None:
+def content_of(path: Path, limit: int) -> bytes | None:
     """The bytes of a regular file, None if there is none. Raises `Unreadable`; never waits and never follows a link."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
@@ -205,7 +201,8 @@ def _simple(value: Any) -> str | int | float | bool | None:
     return _text(value) if isinstance(value, str) else value if isinstance(value, int | float) else None
 
 
-def _exception(told: Any, depth: int) -> RaisedException | None:
+def exception_of(told: Any, depth: int = 0) -> RaisedException | None:
+    """An exception as a child described it, None where it described none."""
     match told:
         case {"type": str(kind), "message": str(message)} if depth <= _CAUSES:
             return RaisedException(
@@ -213,7 +210,7 @@ def _exception(told: Any, depth: int) -> RaisedException | None:
                 message=_text(message),
                 bases=tuple(_texts(told.get("bases"))),
                 frames=tuple(_frames(told.get("frames"))),
-                cause=_exception(told.get("cause"), depth + 1),
+                cause=exception_of(told.get("cause"), depth + 1),
             )
     return None
 

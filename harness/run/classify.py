@@ -13,7 +13,7 @@ from harness.run.process import EndReason
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from harness.model import Device, RaisedException
+    from harness.model import Device
     from harness.run.child_report import ChildReport
     from harness.run.process import Ended, Limits
 
@@ -108,7 +108,7 @@ def _raised(report: ChildReport, device: Device) -> tuple[Outcome, str]:
         if kind.endswith("EmulationGap"):
             return Outcome.EMULATION_GAP, _titled(kind.rpartition(".")[2], message)
     # The exceptions it was raised `from` count; one that was being handled by chance does not.
-    explicit = list(_causes(raised))
+    explicit = list(raised.chain()) if raised is not None else []
     for one in explicit:
         if not _MEMORY_TYPES.isdisjoint(kind.rpartition(".")[2] for kind in (one.type, *one.bases)):
             return Outcome.OUT_OF_MEMORY, _titled(one.name, one.message)
@@ -119,12 +119,6 @@ def _raised(report: ChildReport, device: Device) -> tuple[Outcome, str]:
 def _by_texts(texts: Iterable[str], device: Device) -> tuple[Outcome, str] | None:
     found = outcome_of_text(texts, device)
     return (found[0], one_line(found[1], _WIDTH)) if found is not None else None
-
-
-def _causes(raised: RaisedException | None) -> Iterable[RaisedException]:
-    while raised is not None:
-        yield raised
-        raised = raised.cause
 
 
 def _titled(name: str, message: str) -> str:

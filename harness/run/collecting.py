@@ -6,16 +6,15 @@ The record is written by a process that runs other people's code, so nothing in 
 from __future__ import annotations
 
 import json
-import os
-import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, field, frozen
 
-from harness.model import Outcome, RaisedException, StackFrame, TestOutcome, TestResult
+from harness.model import Outcome, RaisedException, TestOutcome, TestResult
 from harness.model.tests import TESTS_LIMIT, WHOLE_RUN, bounded
 from harness.model.text import one_line, plain
+from harness.run.child_report import Unreadable, content_of, exception_of
 from harness.run.commands import TestTool, collecting, recognised
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ _PLUGINS = Path(__file__).with_name("inside") / "collect"
 _RECORD = "tests.jsonl"
 _ONLY = "only.json"
 _RECORD_LIMIT = 128 * 1024 * 1024
-_CHAIN_LIMIT = 20
 _PYTEST_ENDS = {
     2: "pytest was interrupted",
     3: "pytest or one of its plugins failed",
@@ -95,16 +93,14 @@ def collection_of(argv: Sequence[str], folder: Path) -> Collection | None:
 def read_record(path: Path) -> Record:
     """The record that was left at `path`; what is no result is left out, a file that is none is complained of."""
     try:
-        lines = _lines(path)
-    except FileNotFoundError:
-        return Record()
-    except OSError as error:
-        return Record(complaint=f"; the record of its tests can't be read: {error.strerror or error}")
+        content = content_of(path, _RECORD_LIMIT)
+    except Unreadable as why:
+        return Record(complaint=f"; the record of its tests {why}")
     results: dict[str, TestResult] = {}
     running: dict[str, None] = {}
     loaded: dict[str, tuple[str, ...]] = {}
     ended = False
-    for line in lines:
+    for line in (content or b"").splitlines():
         told = _object(line)
         if isinstance(told.get("start"), str) and len(running) < TESTS_LIMIT:
             running[plain(told["start"])] = None
@@ -120,15 +116,6 @@ def read_record(path: Path) -> Record:
     return Record(tests, tuple(running), ended, loaded)
 
 
-def _lines(path: Path) -> list[bytes]:
-    """The lines of a regular file, up to the limit. Raises `OSError`."""
-    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(file, "rb") as opened:
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise OSError("it is not a regular file")
-        return opened.read(_RECORD_LIMIT).splitlines()
-
-
 def _object(line: bytes) -> dict[str, Any]:
     try:
         told = json.loads(line)
@@ -141,33 +128,11 @@ def _result(told: Mapping[str, Any]) -> TestResult | None:
     seconds = told.get("seconds")
     try:
         outcome = TestOutcome(told.get("outcome", ""))
-        exception = _exception(told.get("exception"))
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except ValueError:
         return None
     is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    return TestResult(plain(told["test"]), outcome, exception, float(seconds) if is_number and seconds else 0.0)
-
-
-def _exception(told: Any, depth: int = 0) -> RaisedException | None:
-    """Raises `KeyError` and `TypeError` where it is none."""
-    if told is None or depth == _CHAIN_LIMIT:
-        return None
-    return RaisedException(
-        type=plain(str(told["type"])),
-        message=plain(str(told["message"])),
-        bases=tuple(plain(str(base)) for base in told["bases"]),
-        frames=tuple(
-            StackFrame(
-                plain(str(frame["file"])),
-                int(frame["line"]),
-                plain(str(frame["function"])),
-                plain(str(frame["file"]).split("/")[0]) if frame.get("installed") else "",
-                plain(str(frame["text"])),
-            )
-            for frame in told["frames"]
-        ),
-        cause=_exception(told.get("cause"), depth + 1),
-    )
+    duration = float(seconds) if is_number and seconds else 0.0
+    return TestResult(plain(told["test"]), outcome, exception_of(told.get("exception")), duration)
 
 
 def _loaded(told: Any) -> dict[str, tuple[str, ...]]:

@@ -60,7 +60,7 @@ def told_variables(params: Mapping[str, Any], device: str) -> dict[str, str]:
     return {**told, "CUDA_VISIBLE_DEVICES": ""} if device == "cpu" else told
 
 
-def guard_order(
+def guard_order(  # noqa: PLR0913 - each is a key of the order
     argv: Sequence[str],
     *,
     env: Mapping[str, str],

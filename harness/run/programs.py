@@ -58,19 +58,24 @@ def program_of(argv: Sequence[str]) -> str:
     return " -m ".join((argv[at], *module))
 
 
-def missing_program(argv: Sequence[str], python: Path, path: str, invoked_from: Path) -> str:
+def missing_program(
+    argv: Sequence[str], python: Path, path: str, invoked_from: Path, beside: Sequence[Path] = ()
+) -> str:
     """Why a command can't be run in the environment of `python`: one sentence, "" where it can.
 
-    `path` is the user's PATH; `invoked_from` the folder that a relative path of a program starts at.
+    `path` is the user's PATH; `invoked_from` the folder that a relative path of a program starts at; `beside` are
+    folders whose modules Python finds too, with programs of their own below `bin`.
     """
     at = program_at(argv)
     if at >= len(argv):
         return ""
     program, own = argv[at], python.parent
+    if any((folder / "bin" / program).exists() for folder in beside):
+        return ""
     if os.sep in program:
         return _unfit_script(invoked_from / program, own)
     if (own / program).exists():
-        return _missing_module(argv, at, python) if is_python(program) else ""
+        return _missing_module(argv, at, python, beside) if is_python(program) else ""
     found = _first(program, path)
     if (
         program in _PYTHON_TOOLS
@@ -175,11 +180,13 @@ def _head(file: str) -> bytes:
         os.close(opened)
 
 
-def _missing_module(argv: Sequence[str], at: int, python: Path) -> str:
+def _missing_module(argv: Sequence[str], at: int, python: Path, beside: Sequence[Path]) -> str:
     """`python -m X` where no X is in the environment; what can't be seen without running anything is let through."""
     value = _module(argv[at + 1 :])
     top = value.partition(".")[0]
     folders = list(python.parent.parent.glob("lib*/python*/site-packages"))
+    if any((folder / top).exists() or list(folder.glob(f"{top}.*")) for folder in beside):
+        return ""
     if top in sys.stdlib_module_names or not _is_closed(python, folders) or not top.isidentifier():
         return ""
     if any((folder / top).exists() or list(folder.glob(f"{top}.*")) for folder in folders):

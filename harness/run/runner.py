@@ -2,31 +2,44 @@
 
 from __future__ import annotations
 
-import errno
 import os
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from attrs import evolve, field, frozen
 
-from harness.errors import HarnessFault, MissingProgram, NoSpace
+from harness.atomic import is_out_of_space
+from harness.errors import HarnessFault, MissingProgram, NoSpace, UserMistake
 from harness.model import Device, Repro
 from harness.run.classify import not_started
 from harness.run.collecting import collection_of
 from harness.run.devices.registry import hidden, passed_variables
 from harness.run.inside.emulation.cards import DEFAULT_CAPABILITY
+from harness.run.isolation import Isolation, Needs
 from harness.run.launch import keep_log, script_command, told_variables
 from harness.run.mistakes import mistake_in
-from harness.run.process import Limits, run_guarded
+from harness.run.process import Limits, NoSandbox, run_guarded
 from harness.run.programs import missing_program, program_of, write_stubs
 from harness.run.result import LeftBehind, Ran, result_of
-from harness.run.sandbox import Sandbox, process_environment, sandbox, user_path
+from harness.run.sandbox import Sandbox, process_environment, remove_tree, sandbox, user_path
+from harness.run.sandbox_view import editable_projects
 
 if TYPE_CHECKING:
     import threading
+    from collections.abc import Mapping
 
 INSIDE = Path(__file__).with_name("inside")
 _TAIL = 64 * 1024
+_PATHS_IN = (
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "CUDA_HOME",
+    "CUDA_PATH",
+    "HF_HUB_CACHE",
+)
 
 
 @frozen
@@ -37,7 +50,8 @@ class Job:
     the repro's own; `log_path` gets the whole log, compressed by gzip; `scratch_root` is a folder for what
     the run writes; `pass_env` names variables of the harness's environment that are let through;
     `capability` is the compute capability to emulate; `invoked_from` is the folder that the paths of a
-    command are relative to; `trace` names installed files of which it records what runs, at some cost in speed.
+    command are relative to; `trace` names installed files of which it records what runs, at some cost in speed; in the
+    sandbox of `isolation` (None: in none) it can also read what is `readable` and write what is `writable`.
     """
 
     python: Path
@@ -53,6 +67,9 @@ class Job:
     capability: str = DEFAULT_CAPABILITY
     invoked_from: Path = field(factory=Path.cwd)
     trace: frozenset[str] | None = None
+    isolation: Isolation | None = None
+    readable: tuple[Path, ...] = ()
+    writable: tuple[Path, ...] = ()
 
     @property
     def limits(self) -> Limits:
@@ -73,21 +90,28 @@ def run_repro(job: Job, *, cancel: threading.Event | None = None) -> Ran:
         with sandbox(job.scratch_root) as place:
             return _run_in(place, job, cancel)
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if is_out_of_space(error):
             raise NoSpace(f"no space left for a run below {job.scratch_root}: {error}") from error
         raise
 
 
 def _run_in(place: Sandbox, job: Job, cancel: threading.Event | None) -> Ran:
+    if job.repro.project:
+        shutil.copytree(job.repro.project, place.work, symlinks=True, dirs_exist_ok=True)
     # Held open, so that nothing is lost if the script removes the whole sandbox.
     with place.log.open("x+b") as log:
         ran = _run_with(log, place, job, cancel)
         keep_log(log, job.log_path)
+    if job.pycache_prefix is not None:
+        # Of modules in the working folder: no later run has the same folder.
+        remove_tree(Path(f"{job.pycache_prefix}{place.root}"))
     return ran
 
 
 def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event | None) -> Ran:
-    if why := missing_program(job.repro.argv, job.python, user_path(os.environ), job.invoked_from):
+    root = place.work / job.repro.inside if job.repro.project else job.invoked_from.absolute()
+    beside = [place.work / folder for folder in job.repro.search_path]
+    if why := missing_program(job.repro.argv, job.python, user_path(os.environ), root, beside):
         raise MissingProgram(why, program_of(job.repro.argv))
     write_stubs(place.stubs, job.python, user_path(os.environ))
     tests = collection_of(job.repro.argv, place.report.parent)
@@ -102,11 +126,13 @@ def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event |
         stubs=True,
         extra={
             **told_variables(job.repro.params, job.device.value),
-            "HARNESS_ROOT": str(job.invoked_from.absolute()),
+            "HARNESS_ROOT": str(root),
+            **_search_path(place, job.repro),
             **(hidden() if job.device is Device.CPU else {}),
             **job.extra_env,
         },
     )
+    env["PATH"] = os.pathsep.join([*_programs(job.repro), env["PATH"]])
     argv = _command(job) if job.repro.argv else _script(place, job)
     if tests is not None:
         argv = tests.start(argv, env)
@@ -114,12 +140,15 @@ def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event |
         ended = run_guarded(
             argv,
             env=env,
-            cwd=place.work,
+            cwd=place.work / job.repro.inside,
             limits=job.limits,
             output=place.log,
             cancel=cancel,
             remove_if_orphaned=place.root,
+            sandbox=job.isolation.command(_needs(place, job, argv, env)) if job.isolation is not None else (),
         )
+    except NoSandbox as words:
+        raise UserMistake(f"the sandbox of a run failed: {words}", hint="--sandbox off runs it without") from None
     except (FileNotFoundError, PermissionError) as error:
         if not job.repro.argv:
             raise HarnessFault(f"the interpreter {job.python} can't be started: {error.strerror}") from error
@@ -130,9 +159,33 @@ def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event |
     ran = result_of(left, device=job.device, limits=job.limits)
     if tests is not None:
         ran = tests.added_to(ran)
-    if mistake := mistake_in(ran, job.repro.argv, job.invoked_from):
+    if mistake := mistake_in(ran, job.repro.argv, root):
         ran = evolve(ran, mistake=mistake, detail=f"{ran.detail}; {mistake}")
+    ran.machine["sandbox"] = job.isolation.label if job.isolation is not None else "none"
     return ran
+
+
+def _needs(place: Sandbox, job: Job, argv: list[str], env: Mapping[str, str]) -> Needs:
+    """What a run has to see of the file system beyond what belongs to everybody."""
+    files = [env[name] for name in _PATHS_IN if env.get(name, "").startswith("/")]
+    files += [folder for folder in env.get("LD_LIBRARY_PATH", "").split(os.pathsep) if folder.startswith("/")]
+    files += [value for value in job.repro.params.values() if isinstance(value, str) and value.startswith("/")]
+    files += [folder for folder in job.repro.search_path if folder.startswith("/")]
+    files += [found for word in argv if (found := _path_in(word)).startswith("/")]
+    packages = job.python.parent.parent.glob("lib*/python*/site-packages")
+    writable = (job.pycache_prefix,) if job.pycache_prefix is not None else ()
+    return Needs(
+        scratch=place.root,
+        work=place.work / job.repro.inside,
+        python=job.python,
+        readable=(*job.readable, job.invoked_from.absolute(), *editable_projects(packages), *map(Path, files)),
+        writable=(*job.writable, *writable),
+    )
+
+
+def _path_in(word: str) -> str:
+    """The path that a word of a command names: `--rootdir=/x`, `/x/test_y.py::test_z`."""
+    return (word.partition("=")[2] if word.startswith("-") else word).partition("::")[0]
 
 
 def _script(place: Sandbox, job: Job) -> list[str]:
@@ -152,8 +205,24 @@ def script_name(repro: Repro) -> str:
     return Path(repro.path).name or f"{repro.name}.py"
 
 
+def _search_path(place: Sandbox, repro: Repro) -> dict[str, str]:
+    if not repro.search_path:
+        return {}
+    return {"PYTHONPATH": os.pathsep.join(str(place.work / folder) for folder in repro.search_path)}
+
+
+def _programs(repro: Repro) -> list[str]:
+    """Folders with the programs of what was built for the repro."""
+    return [str(programs) for folder in repro.search_path if (programs := Path(folder, "bin")).is_absolute()]
+
+
 def _command(job: Job) -> list[str]:
-    """The command with existing relative paths made absolute, as it runs in a folder of its own."""
+    """The command with existing relative paths made absolute, as it runs in a folder of its own.
+
+    In a copy of a project it stays as it was typed there.
+    """
+    if job.repro.project:
+        return list(job.repro.argv)
     program, *arguments = job.repro.argv
     if os.sep in program:
         program = _absolute(program, job.invoked_from)

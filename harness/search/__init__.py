@@ -3,6 +3,7 @@
 from harness.search.bisection import Bisection
 from harness.search.bisection_result import BisectionResult, BisectionStatus, MovedEnd, Trial
 from harness.search.delta import DeltaDebugging, DeltaResult
+from harness.search.fewest import FewestChanges, FewestResult
 from harness.search.grid import Grid
 from harness.search.narrowing import Narrowing
 from harness.search.protocol import Search
@@ -15,6 +16,8 @@ __all__ = [
     "BisectionStatus",
     "DeltaDebugging",
     "DeltaResult",
+    "FewestChanges",
+    "FewestResult",
     "Grid",
     "MovedEnd",
     "Narrowing",

@@ -15,7 +15,7 @@ from harness.terminal.clock import duration
 from harness.terminal.picture import STYLE
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from harness.terminal.console import Console
 
 _SHOWN_CHANGES = 12
 
@@ -97,6 +97,8 @@ def print_observation(console: Console, observation: Observation, verdict: Verdi
     table = Table.grid(padding=(0, 2))
     table.add_row("repro", observation.repro)
     table.add_row("outcome", observation.outcome.value)
+    if verdict is not None and observation.detail not in ("", reason):
+        table.add_row("detail", observation.detail)
     table.add_row("device", observation.device.value + _described(observation.machine))
     if observation.lock is not None:
         named = {

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from harness.model.words import counted
 from harness.terminal.answer import print_observation
-from harness.terminal.picture import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from rich.console import Console
-
     from harness.bundle import Absorbed, Packed
+    from harness.terminal.console import Console
 
 
 def print_packed(console: Console, packed: Packed, output: Path, archive: Path | None, verdicts: Sequence[str]) -> None:

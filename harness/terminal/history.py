@@ -11,9 +11,8 @@ from harness.history.answer import RowState
 from harness.terminal.clock import duration
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from harness.history import History
+    from harness.terminal.console import Console
 
 _STATUS_STYLE = {HistoryStatus.BROKEN: "bold red", HistoryStatus.NEVER_BROKEN: "bold green"}
 _STATE_STYLE = {

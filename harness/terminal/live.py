@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.spinner import Spinner
 from rich.table import Table
@@ -24,6 +24,7 @@ from harness.events import (
     Warned,
 )
 from harness.terminal.clock import Clock, Pace
+from harness.terminal.console import Console
 from harness.terminal.picture import STYLE, Answered, looking_up, picture, what_is_left
 
 if TYPE_CHECKING:

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from harness.events import Asked, Event, Judged, LevelBegan, Note, Progress, SearchBegan, Warned
+from harness.model.words import counted
 from harness.nightly.telling import news_of, one_line
 from harness.terminal.clock import duration
-from harness.terminal.picture import counted
 from harness.terminal.plain import PlainView
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from harness.nightly.record import Night, Past
+    from harness.terminal.console import Console
 
 _STYLE = {
     "newly broken": "bold red",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from harness.model import Verdict
+from harness.model.words import counted
 from harness.search import PositionState
 
 if TYPE_CHECKING:
@@ -32,11 +33,6 @@ def picture(states: Sequence[PositionState]) -> Text:
     for state in states[shown[0] : shown[-1] + 1] if shown else ():
         text.append(state.symbol, _STATE_STYLE[state])
     return text.append("]")
-
-
-def counted(count: int, noun: str) -> str:
-    """A number with its noun."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def what_is_left(progress: Progress, clock: Clock) -> str:

@@ -22,7 +22,7 @@ from harness.terminal.clock import Clock, Pace
 from harness.terminal.picture import Answered, looking_up, picture, what_is_left
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from harness.terminal.console import Console
 
 _SHOWN_OF_LOOKING_UP = 5
 

@@ -11,9 +11,8 @@ from harness.terminal.plain import PlainView, WarningsOnly
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rich.console import Console
-
     from harness.events import Reporter
+    from harness.terminal.console import Console
 
 
 @contextlib.contextmanager

@@ -13,10 +13,9 @@ from harness.terminal.picture import STYLE
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from rich.console import Console
-
     from harness.matrix.standing import Standing
     from harness.report.matrix.pivot import Choice, Pivot
+    from harness.terminal.console import Console
 
 _NOT_RUN = "-"
 _WIDEST = 10_000

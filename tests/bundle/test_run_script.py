@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gzip
 import json
 import os
 import shutil
@@ -210,3 +211,18 @@ def test_the_repro_sees_its_parameters_and_neither_secrets_nor_the_network(parts
     run_there(tmp_path / "carry", A_TOKEN="secret", LANG="cut-off" if cut_off() else "C")
     (taken,) = absorb(tmp_path / "carry", parts.store).taken
     assert taken.judgement.verdict is Verdict.GOOD, taken.judgement.reason
+
+
+def test_the_value_of_a_variable_that_it_lets_a_run_see_stays_there(run_once, parts, tmp_path):
+    leak = 'import os\nprint(os.environ["MY_LICENSE"])\nraise RuntimeError(os.environ["MY_LICENSE"])\n'
+    let_through = evolve(parts, prober=evolve(parts.prober, pass_env=("MY_LICENSE",)))
+    carry = tmp_path / "carry"
+    pack(let_through, carry, asked(parts, "1.2", body=leak), like=run_once)
+    assert run_there(carry, MY_LICENSE='c0ffee "quoted"').code == 0
+    for path in (carry / "observed").rglob("*"):
+        if path.is_file():
+            content = path.read_bytes()
+            assert b"c0ffee" not in (gzip.decompress(content) if path.suffix == ".gz" else content), path
+    (taken,) = absorb(carry, parts.store).taken
+    assert taken.observation.exception.message == "<secret>"
+    assert "<secret>" in parts.store.log(taken.observation)

@@ -42,7 +42,7 @@ def test_an_unknown_release_with_one_near_it(harness, write_repro, end):
 
 def test_what_is_not_a_version(harness, write_repro):
     write_repro("brittle")
-    assert refused(harness, "bisect", "brittle", "--good", "newest")[0] == "'newest' is not a version"
+    assert refused(harness, "bisect", "brittle", "--good", "newest")[0] == "'newest' is not a version, a day or a file"
 
 
 def test_a_release_that_can_not_be_tried_as_an_end(harness, write_repro):

@@ -8,9 +8,9 @@ ENDS = ("--good", "1.0", "--bad", "1.8")
 
 
 def test_a_tool_of_the_user_alone_is_refused_before_anything_runs(harness):
-    ended = harness("bisect", "brittle", "--run", "pytest -x", *ENDS)
+    ended = harness("bisect", "brittle", "--run", "nox -s tests", *ENDS)
     assert ended.code == 2
-    assert "--with pytest" in ended.stderr
+    assert "--with nox" in ended.stderr
     assert "Traceback" not in ended.stderr
 
 

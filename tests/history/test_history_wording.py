@@ -6,7 +6,7 @@ import pytest
 
 from harness.history import BrokenWindow, History, HistoryStatus, ReleaseRow, Unseen
 from harness.history.answer import RowState
-from harness.history.wording import advice_for, listed, notes_for, sentence_for, spanned, window_text
+from harness.history.wording import advice_for, notes_for, sentence_for, spanned, window_text
 from harness.model import Verdict
 
 STATES = {state.symbol: state for state in RowState}
@@ -85,8 +85,5 @@ def test_where_all_was_run_and_is_good_there_is_nothing_to_advise():
     assert advice_for(history("GG", status=HistoryStatus.NEVER_BROKEN), ()) == ""
 
 
-def test_many_names_are_cut_short():
-    assert listed(["a"]) == "a"
-    assert listed("abcde") == "a, b, c, d and e"
-    assert listed("abcdef") == "a, b, c, d and 2 more"
+def test_a_span_is_its_ends():
     assert (spanned(["1"]), spanned(["1", "2", "3"])) == ("1", "1 to 3")

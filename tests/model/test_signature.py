@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.model import Device, Observation, Outcome, RaisedException, Signature, StackFrame, capture_signature
+from harness.model import (
+    Device,
+    Observation,
+    Outcome,
+    RaisedException,
+    Signature,
+    StackFrame,
+    Verdict,
+    capture_signature,
+    judge,
+)
 from harness.model.signature import normalized_message
 
 FRAMES = (StackFrame("brittle/core.py", 12, "backward", "brittle"),)
@@ -135,3 +145,20 @@ def test_nothing_is_captured_where_nothing_can_be_recognised_again(outcome):
 def test_a_signature_reads_like_a_sentence():
     signature = Signature(exception="ValueError", message="x", frame="a.py", metric="loss", above=2, hang=True)
     assert str(signature) == 'ValueError, "x", in a.py, loss above 2, a run past its time limit'
+
+
+@pytest.mark.parametrize("pattern", [r"(a|aa)+$", r"^(([a-z])+.)+[A-Z]([a-z])+$"])
+def test_a_pattern_that_takes_for_ever_is_a_skip(monkeypatch, pattern):
+    monkeypatch.setattr("harness.model.signature._SEARCH_S", 0.3)
+    seen = Observation("k", Outcome.EXITED, "r", "d", Device.CPU, exit_code=1)
+    verdict = judge(seen, Signature(output=pattern), "a" * 5000 + "!")
+    assert verdict.verdict is Verdict.SKIP
+
+
+def test_a_captured_pattern_fails_fast_on_a_line_that_is_nearly_the_same():
+    numbers = ",".join(map(str, range(60)))
+    seen = Observation("k", Outcome.EXITED, "r", "d", Device.CPU, exit_code=1)
+    captured = capture_signature(seen, f"ValueError: shapes ({numbers}) of /a/b/c.py and 0x7f differ by 1.5e-3")
+    assert captured.match(seen, f"ValueError: shapes ({numbers}) of /x/y/z.py and 0x55 differ by -2.5e+3")
+    other = ",".join(map(str, range(61)))
+    assert captured.match(seen, f"ValueError: shapes ({other}) of /x/y/z.py and 0x55 differ by much") == ""

@@ -12,8 +12,8 @@ from test_history_page import HISTORY, REPRO
 from harness.history import HistoryPlan
 from harness.model import Device, Release
 from harness.planning.plan import Plan
+from harness.redact import Private
 from harness.report.history.archive import history_id, keep_history
-from harness.report.redact import Private
 from harness.request.question import Question
 from harness.store import Store
 

@@ -12,8 +12,8 @@ from harness.history.answer import RowState
 from harness.model import Device, Release, Repro, Signature, Verdict
 from harness.model.step import Step
 from harness.planning.plan import Plan
+from harness.redact import Private
 from harness.report.history.building import history_content, render_history_html, render_history_markdown
-from harness.report.redact import Private
 from harness.request.question import Question
 
 HOSTILE = "</script><script>throw 1</script> ```\n~~~ <img src=x onerror=alert(1)> {{ 7*7 }} | `a` </details>"

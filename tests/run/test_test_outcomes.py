@@ -12,7 +12,7 @@ import textwrap
 import probes
 import pytest
 
-from harness.model import Outcome, TestOutcome
+from harness.model import Outcome, RaisedException, TestOutcome
 from harness.model.tests import TESTS_LIMIT, WHOLE_RUN
 from harness.run.collecting import read_record
 from harness.run.commands import only
@@ -407,12 +407,30 @@ def test_what_is_no_result_is_left_out(tmp_path):
         "{",
         "[" * 100_000,
         line("a", "passing"),
-        line("b", exception={"type": "E"}),
         line(3),
         line("c", seconds="x"),
     ]
     record.write_bytes(b"\xff\xfe\n" + "\n".join([*odd, line("ok"), '{"test": "cut of']).encode())
     assert outcomes(read_record(record)) == {"c": "passed", "ok": "passed"}
+
+
+def test_what_is_no_exception_is_left_out_and_text_is_made_safe_to_show(tmp_path):
+    record = tmp_path / "record"
+    told = {"type": "E", "message": "\x1b[2Jgone", "bases": 3, "frames": [{"file": 3}, "x"], "cause": "y"}
+    record.write_text(
+        "\n".join([line("a", "failed", exception={"type": "E"}), line("b\x1b[1m", "failed", exception=told)])
+    )
+    first, second = read_record(record).tests
+    assert (first.id, first.exception) == ("a", None)
+    assert (second.id, second.exception) == ("b", RaisedException("E", "gone"))
+
+
+def test_a_record_that_is_huge_is_not_read(tmp_path):
+    record = tmp_path / "record"
+    record.write_text(line("a"))
+    os.truncate(record, 1 << 40)
+    assert read_record(record).tests == ()
+    assert read_record(record).complaint
 
 
 def test_no_more_tests_are_kept_than_the_limit(tmp_path):

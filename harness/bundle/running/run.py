@@ -10,6 +10,7 @@ Exit codes: 0 all are run, 2 this is not the machine for it, 3 some could not be
 from __future__ import annotations
 
 import argparse
+import gzip
 import hashlib
 import importlib.metadata
 import json
@@ -29,6 +30,7 @@ HERE = Path(__file__).resolve().parent
 TOOLS = HERE / "harness-run"
 NOT_PASSED = re.compile(r"PIP_|UV_|PYTHON|VIRTUAL_ENV$|CONDA_PREFIX$")
 QUERY_S = 20.0
+SHORTEST_SECRET = 8
 
 
 class Problem(Exception):
@@ -162,8 +164,10 @@ def run_under_guard(order: dict[str, Any], python: Path, part: Path, record: dic
         limits = {"wall_s": order["wall_s"], "memory": memory, "remove_if_orphaned": place.root}
         ended = guarded(launch.guard_order(argv, env=env, cwd=place.work, output=place.log, **limits))
         launch.keep_log(log, part / "log.gz")
+        secrets = [os.environ[name] for name in order["pass_env"] if len(os.environ.get(name, "")) >= SHORTEST_SECRET]
         keep(place.report, part / "report.json")
         keep(place.metrics, part / "metrics.json", limit=launch.METRICS_LIMIT + 1)
+        hide(secrets, part)
     files = {path.name: digest(path) for path in sorted(part.iterdir()) if path.is_file()}
     record.update(started=started, ended=ended, memory=memory, script=hashlib.sha256(source).hexdigest(), files=files)
     (part / "run.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
@@ -205,6 +209,18 @@ def keep(source: Path, target: Path, limit: int = -1) -> None:
             target.write_bytes(file.read(limit))
     elif source.exists():
         target.mkdir()
+
+
+def hide(secrets: list[str], part: Path) -> None:
+    """Take the values of the variables that the run was let see out of what it left: only here they are known."""
+    forms = {form for secret in secrets for form in (secret, json.dumps(secret)[1:-1])}
+    for path in (file for file in part.iterdir() if forms and file.is_file()):
+        packed = path.suffix == ".gz"
+        content = was = gzip.decompress(path.read_bytes()) if packed else path.read_bytes()
+        for form in sorted(forms, key=len, reverse=True):
+            content = content.replace(form.encode(), b"<secret>")
+        if content != was:
+            path.write_bytes(gzip.compress(content, mtime=0) if packed else content)
 
 
 def called(argv: list[str], complaint: str) -> str:

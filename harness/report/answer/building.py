@@ -11,6 +11,7 @@ from harness.bisect.answer import Answer
 from harness.model import Lock, Observation, Verdict
 from harness.model.culprit import Finding
 from harness.model.text import plain
+from harness.redact import Private, redacted
 from harness.report.answer.commands import asked_for, exact_command, side_command
 from harness.report.answer.content import (
     Hunk,
@@ -35,7 +36,6 @@ from harness.report.answer.picture import cells_of
 from harness.report.answer.traces import trimmed_traceback
 from harness.report.links import compare_link
 from harness.report.logs import tail
-from harness.report.redact import Private, redacted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 from harness.environment import Workspace
 from harness.model import Verdict
+from harness.redact import Private, passed_secrets, redacted
 from harness.report.answer.archive import Archive, kept_answer
 from harness.report.answer.building import make_content
 from harness.report.links import repositories_in
 from harness.report.privacy import private_of, unknown_here
-from harness.report.redact import Private, redacted
 from harness.report.render import RENDERERS
-from harness.report.surroundings import passed_secrets
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,7 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
-from harness.report.redact import Private, redacted
+from harness.redact import Private, redacted
 
 if TYPE_CHECKING:
     from harness.history import History, HistoryPlan

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from harness.history.answer import BrokenWindow, History, ReleaseRow, RowState
-from harness.history.wording import listed
+from harness.model.words import listed
+from harness.redact import Private, redacted
 from harness.report.answer.content import Cell
 from harness.report.charts import Chart, ChartPoint, metric_charts
 from harness.report.logs import tail
-from harness.report.redact import Private, redacted
 from harness.report.templating import filled
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from attrs import evolve
 from harness.matrix.cells import PACKAGES
 from harness.matrix.standing import NOT_RUN
 from harness.model import Verdict
+from harness.redact import Private, redacted
 from harness.report.answer.phrases import device_worth
 from harness.report.matrix.charts import plots
 from harness.report.matrix.content import Count, MatrixContent
@@ -19,7 +20,6 @@ from harness.report.matrix.heat_map import heat_maps, neighbours, state_class
 from harness.report.matrix.panels import Panels
 from harness.report.matrix.pivot import Pivot, axis_name, labels, pivot
 from harness.report.matrix.record import MatrixStanding, make_record
-from harness.report.redact import Private, redacted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -21,7 +21,8 @@ class Order:
     """One probe for a worker: the lock to install, the repro with its source, and how to run it.
 
     `key` is the observation's address; a worker that would store its run under another one refuses. `cache_tag` names
-    the interpreter's kind, the lock its version and platform. `pass_env` names variables of the worker's environment.
+    the interpreter's kind, the lock its version and platform. `pass_env` names variables of the worker's environment;
+    `rights` says what the run is allowed beyond a sandbox, which the worker makes itself.
     """
 
     key: str
@@ -36,6 +37,8 @@ class Order:
     pass_env: tuple[str, ...] = ()
     from_source: tuple[str, ...] = ()
     torch_backend: str = ""
+    rights: str = ""
+    is_sandbox_required: bool = False
 
 
 @frozen
@@ -76,4 +79,6 @@ def order_for(probe: Probe, lock: Lock, key: str, prober: Prober, interpreter: I
         pass_env=prober.pass_env,
         from_source=prober.builder.from_source,
         torch_backend=prober.builder.uv.extra_environment.get("UV_TORCH_BACKEND", ""),
+        rights=prober.rights,
+        is_sandbox_required=prober.isolation is not None and prober.isolation.is_required,
     )

@@ -19,8 +19,11 @@ from attrs import evolve, frozen
 from harness.environment import Builder, Index, Interpreter, Resolver, Uv, Workspace, find_interpreter
 from harness.environment.pip_settings import read_pip_settings
 from harness.errors import HarnessError, HarnessFault, NoNetwork, NoSpace, UserMistake
+from harness.events import SILENT
 from harness.probe import Probe, Prober
+from harness.redact import passed_secrets
 from harness.run.devices import find_gpus
+from harness.run.isolation import Isolation, SandboxMode, choose
 from harness.run.process import Cancelled
 from harness.scheduling.cluster.order import Order, Reply, Trouble
 from harness.store import Store
@@ -74,12 +77,21 @@ class Bench:
         uv = evolve(own, extra_environment={**own.extra_environment, **backend})
         return evolve(
             self.prober,
-            store=Store(folder / "results"),
+            store=Store(folder / "results", passed_secrets(os.environ, order.pass_env)),
             builder=Builder(uv, interpreter, self.prober.workspace, from_source=order.from_source),
             pass_env=order.pass_env,
             capability=order.capability,
             invoked_from=folder,
+            isolation=_sandbox(order),
+            rights=order.rights,
         )
+
+
+def _sandbox(order: Order) -> Isolation | None:
+    """The sandbox of this machine, as the order asks for it. Raises `UserMistake` where one is required and fails."""
+    mode = SandboxMode.REQUIRE if order.is_sandbox_required else SandboxMode.AUTO
+    mode = SandboxMode.OFF if order.rights == "unsandboxed" else mode
+    return choose(mode, network=order.rights == "network", reporter=SILENT)
 
 
 _setting_up = threading.Lock()

@@ -93,6 +93,8 @@ class Recorder:
                 one["message"] = f"{message[: _MESSAGE_LIMIT * 3 // 4]} … {message[-_MESSAGE_LIMIT // 5 :]}"
             while frames and _TOOL_FRAME.search(frames[0]["file"]):
                 del frames[0]
+            for frame in frames:
+                frame["package"] = frame["file"].split("/")[0] if frame["installed"] else ""
             if len(frames) > _OUTER_FRAMES + _INNER_FRAMES:
                 frames[:] = frames[:_OUTER_FRAMES] + frames[-_INNER_FRAMES:]
             depth += 1

@@ -56,7 +56,7 @@ class Card(Incomplete):
         return 10 * self.major + self.minor
 
 
-def _card(
+def _card(  # noqa: PLR0913 - a row of the data sheets
     name: str,
     major: int,
     minor: int,

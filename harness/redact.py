@@ -1,15 +1,24 @@
-"""What must not leave a machine is replaced in every text of a report: names, folders, tokens, private addresses."""
+"""What must not be written is replaced in every text: secrets wherever it is kept, all that is private in a report.
+
+`hide_secrets` is for what stays on this machine: records, logs, messages. `redact` is for what others will read: it
+also takes the names, folders and addresses of this machine away.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+from urllib.parse import quote
 
 import attrs
 from attrs import field, frozen
 
 _SECRET = "<secret>"  # noqa: S105 - the word that stands in the place of one
+
+_SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|ACCESS_?KEY|AUTH", re.IGNORECASE)
+_SHORTEST_SECRET = 8
 
 # Every installed file is told by its place in site-packages, wherever an environment lay.
 _INSTALLED = re.compile(r"(?<![\w.])/(?:[^\s\"'`()<>:,;]+/)?(?:site|dist)-packages(?=/)")
@@ -17,18 +26,22 @@ _STDLIB = re.compile(r"(?<![\w.])/(?:[^\s\"'`()<>:,;]+/)?lib/python3\.\d+(?=/)")
 _HOME = re.compile(
     r"(?<![\w.-])(?:/(?:home|Users)/[^/\s\"'`:,;()<>]+|/root(?![\w-]))|[A-Za-z]:(?:\\+|/)Users(?:\\+|/)[^\\/\s\"'<>]+"
 )
-_CREDENTIALS = re.compile(r"\b([a-z][a-z0-9+.-]*://)[^\s/\\\"'`<>@]+@[^\s\\\"'`<>)\]]+", re.IGNORECASE)
+# All repetitions are bounded: a log may be one word of many megabytes.
+_SCHEME = r"\b([a-z][a-z0-9+.-]{0,30}://)"
+_USER = r"(?!git@)[^\s/\\\"'`<>]{1,4000}@"
+_USER_IN_URL = re.compile(_SCHEME + _USER, re.IGNORECASE)
+_CREDENTIALS = re.compile(rf"{_SCHEME}(?:<secret>@|{_USER})[^\s\\\"'`<>)\]]+", re.IGNORECASE)
 # Tokens that say by their form what they are. A text cut short by an ellipsis may hold the begin of one.
 _TOKENS = re.compile(
     r"\b(?:hf_[A-Za-z0-9]{16,}|hf_[A-Za-z0-9]{4,}(?=…)|gh[opsur]_[A-Za-z0-9]{16,}|gh[opsur]_[A-Za-z0-9]{4,}(?=…)"
     r"|github_pat_\w{16,}|glpat-[\w-]{16,}|(?:AKIA|ASIA)[0-9A-Z]{12,}|sk-[A-Za-z0-9_-]{20,}|pypi-[\w-]{30,}"
-    r"|xox[abprs]-[\w-]{10,}|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{5,})"
+    r"|xox[abprs]-[\w-]{10,}|eyJ[\w-]{10,2000}\.[\w-]{10,4000}\.[\w-]{5,2000})"
 )
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
 # A value with letters and digits, so that source such as `token=tokenizer.eos_token` is left alone.
 _ASSIGNED = re.compile(
     r"((?:token|password|passwd|passphrase|secret|api[_-]?key|access[_-]?key|authorization)[\\\"']*\s*[=:]\s*[\\\"']*"
-    r"(?:bearer\s+|basic\s+)?)(?=[^\s\\\"'&;,()]*\d)(?=[^\s\\\"'&;,()]*[A-Za-z])[^\s\\\"'&;,()]{10,}",
+    r"(?:bearer\s+|basic\s+)?)(?=[^\s\\\"'&;,()]{0,400}\d)(?=[^\s\\\"'&;,()]{0,400}[A-Za-z])[^\s\\\"'&;,()]{10,}",
     re.IGNORECASE,
 )
 
@@ -43,6 +56,28 @@ class Private:
 
     replacements: Mapping[str, str] = field(factory=dict, repr=False)
     names: tuple[str, ...] = field(default=(), repr=False)
+
+
+def passed_secrets(environ: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
+    """The values of these variables and what takes their place; short ones (0, true) are no secrets."""
+    values = [environ.get(name, "") for name in names]
+    return {value: _SECRET for value in values if len(value) >= _SHORTEST_SECRET}
+
+
+def known_secrets(environ: Mapping[str, str], pass_env: Iterable[str] = ()) -> dict[str, str]:
+    """The values of all variables whose names say that they are secret, and of those that runs are let see."""
+    return passed_secrets(environ, {name for name in environ if _SECRET_NAME.search(name)} | set(pass_env))
+
+
+def hide_secrets(text: str, known: Mapping[str, str] | None = None) -> str:
+    """The text without users and passwords in addresses, the values of `known`, and tokens that show by their form."""
+    text = _USER_IN_URL.sub(rf"\1{_SECRET}@", text)
+    for literal, label in sorted((known or {}).items(), key=lambda pair: -len(pair[0])):
+        for form in dict.fromkeys((literal, json.dumps(literal)[1:-1], quote(literal, safe=""))):
+            text = text.replace(form, label)
+    text = _PRIVATE_KEY.sub(_SECRET, text)
+    text = _TOKENS.sub(_SECRET, text)
+    return _ASSIGNED.sub(rf"\1{_SECRET}", text)
 
 
 def redact(text: str, private: Private = Private()) -> str:
@@ -70,13 +105,18 @@ def redact(text: str, private: Private = Private()) -> str:
 
 def redacted(value: Any, private: Private) -> Any:
     """The same value with every text in it redacted: attrs values, mappings (keys too), tuples and lists."""
+    return in_every_text(value, lambda text: redact(text, private))
+
+
+def in_every_text(value: Any, change: Callable[[str], str]) -> Any:
+    """The same value with every text in it changed: attrs values, mappings (keys too), tuples and lists."""
     if type(value) is str:
-        return redact(value, private)
+        return change(value)
     if isinstance(value, Mapping):
-        return {redacted(key, private): redacted(item, private) for key, item in value.items()}
+        return {in_every_text(key, change): in_every_text(item, change) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(redacted(item, private) for item in value)
+        return type(value)(in_every_text(item, change) for item in value)
     if attrs.has(type(value)):
-        parts = {part.name: redacted(getattr(value, part.name), private) for part in attrs.fields(type(value))}
+        parts = {part.name: in_every_text(getattr(value, part.name), change) for part in attrs.fields(type(value))}
         return attrs.evolve(value, **parts)
     return value

@@ -1,0 +1,190 @@
+"""The release level in a world: between which two releases of one package the tests began to fail, all else as it is.
+
+Version order counts, not the order of upload: a backport that came after the culprit stands before it. Where the
+exception changes inside the failing range, both are told: since when the tests fail, and since when with this message.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import field, frozen
+from packaging.version import InvalidVersion, Version
+
+from harness.errors import UnknownProject
+from harness.events import LevelBegan, Progress
+from harness.model import Judgement, Observation, Release, Repro, Verdict
+from harness.model.culprit import Level
+from harness.model.step import Step
+from harness.search import Bisection, Trial
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.bisect.held_back import Means
+    from harness.bisect.standing import Stand, Stood
+    from harness.model import Change
+    from harness.planning.world import Versions, World
+    from harness.probe import Probe
+    from harness.search import BisectionResult
+
+
+@frozen
+class Boundary:
+    """Two releases of a package between which the tests change, `suspects` where it is one of several.
+
+    `since` is the first release with the bad end's own message where that is not `first_bad`; `sides` are the runs just
+    before and just after the change.
+    """
+
+    package: str
+    last_good: str | None
+    first_bad: str | None
+    releases: tuple[Release, ...] = ()
+    suspects: tuple[str, ...] = ()
+    since: str | None = None
+    message: str = ""
+    sides: tuple[Observation, ...] = ()
+    steps: tuple[Step, ...] = ()
+    left_out: dict[str, str] = field(factory=dict)
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the two releases are neighbours, each with a run."""
+        return len(self.suspects) == 1 and len(self.sides) == 2
+
+
+def find_boundary(
+    means: Means, bad: World, change: Change, stand: Stand, repro: Repro, held: Versions, *, is_strict: bool
+) -> Boundary:
+    """Search the releases from the older to the newer version of a package, with `held` held back where these allow it.
+
+    With `is_strict` only the bad end's own failure is bad.
+    """
+    ends = Boundary(change.name, change.before, change.after, suspects=(change.after,) if change.after else ())
+    if change.before is None or change.after is None:
+        return ends
+    releases, left_out = _between(means, bad, change, change.before, change.after)
+    versions = [str(release.version) for release in releases]
+    if len(versions) < 2:
+        return ends
+    judged_by: Callable[[Stood], Judgement] = (
+        (lambda stood: stood.strict) if is_strict else (lambda stood: stood.by_passing)
+    )
+    search = _Search(means, bad, change.name, releases, stand, repro, held)
+    told = f"{len(versions)} releases of {change.name} from {versions[0]} to {versions[-1]}: which broke it?"
+    means.reporter.report(LevelBegan(Level.RELEASE, told))
+    result = search.run(0, len(versions) - 1, judged_by)
+    if result.last_good is None or result.first_bad is None:
+        suspects = tuple(versions[position] for position in result.suspects)
+        return Boundary(
+            change.name, change.before, change.after, releases, suspects, steps=tuple(search.steps), left_out=left_out
+        )
+    since, message = "", stand(search.seen[result.first_bad]).reason
+    last = len(versions) - 1
+    if result.first_bad < last and stand(search.seen[result.first_bad]).strict.verdict is Verdict.SKIP:
+        later = search.run(result.first_bad, last, lambda stood: stood.by_message)
+        since = versions[later.first_bad] if later.first_bad is not None else ""
+    return Boundary(
+        change.name,
+        versions[result.last_good],
+        versions[result.first_bad],
+        releases,
+        tuple(versions[position] for position in result.suspects),
+        since or None,
+        message,
+        (search.seen[result.last_good], search.seen[result.first_bad]),
+        tuple(search.steps),
+        left_out,
+    )
+
+
+class _Search:
+    """Bisections over the same releases; what one has run, the next one knows by the store."""
+
+    def __init__(
+        self,
+        means: Means,
+        bad: World,
+        name: str,
+        releases: tuple[Release, ...],
+        stand: Stand,
+        repro: Repro,
+        held: Versions,
+    ) -> None:
+        self.seen: dict[int, Observation] = {}
+        self.steps: list[Step] = []
+        self._means = means
+        self._bad = bad
+        self._name = name
+        self._versions = [str(release.version) for release in releases]
+        self._stand = stand
+        self._repro = repro
+        self._held = held
+
+    def run(self, good: int, bad: int, judged_by: Callable[[Stood], Judgement]) -> BisectionResult:
+        """One bisection between two positions."""
+        known = {
+            position: judged_by(self._stand(seen)).verdict
+            for position, seen in self.seen.items()
+            if good <= position <= bad
+        }
+        search = Bisection(len(self._versions), good=good, bad=bad, tried=known)
+
+        def judged(trial: Trial, observation: Observation) -> Judgement:
+            judgement = judged_by(self._stand(observation))
+            self.seen[trial.position] = observation
+            self.steps.append(
+                Step(
+                    release=self._versions[trial.position],
+                    verdict=judgement.verdict,
+                    reason=judgement.reason,
+                    observation=observation.key,
+                    cached=False,
+                    seconds=observation.duration_s,
+                )
+            )
+            return judgement
+
+        def progress() -> Progress:
+            return Progress(states=search.states, left=search.remaining())
+
+        self._means.engine(self._probe, self._label, judged, progress).drive(search)
+        return search.result
+
+    def _probe(self, trial: Trial) -> Probe:
+        version = {self._name: self._versions[trial.position]}
+        return self._bad.near_versions(version, self._held, self._repro, self._means.prober)
+
+    def _label(self, trial: Trial) -> str:
+        return f"{self._name} {self._versions[trial.position]}"
+
+
+def _between(
+    means: Means, bad: World, change: Change, before: str, after: str
+) -> tuple[tuple[Release, ...], dict[str, str]]:
+    """The releases from the good to the bad end that were there, in that order, and why others are left out."""
+    try:
+        known = means.index.releases(change.name)
+        ends = Version(Version(before).public), Version(Version(after).public)
+    except (UnknownProject, InvalidVersion):
+        return (), {}
+    tags = frozenset(means.interpreter.wheel_tags())
+    oldest, newest = min(ends), max(ends)
+    kept: list[Release] = []
+    left_out: dict[str, str] = {}
+    for release in known:
+        if not oldest <= release.version <= newest:
+            continue
+        reason = release.left_out_because(
+            python=means.interpreter.version,
+            tags=tags,
+            prereleases=False,
+            build_from_source=change.name in bad.asked.from_source,
+        )
+        is_later = bad.as_of is not None and release.uploaded is not None and release.uploaded > bad.as_of
+        if release.version in ends or (reason is None and not is_later):
+            kept.append(release)
+        elif reason is not None:
+            left_out[str(release.version)] = reason
+    return tuple(kept if ends[0] <= ends[1] else reversed(kept)), left_out

@@ -1,0 +1,151 @@
+"""From packages that must be held back together to culprits: the release of each, and which of them only came along.
+
+An older release of one package may need an older one of another; that one is held back too and is no culprit. So once
+the release of one is known, its newest good release takes the place of the good end's, and what need not be held back
+beside that any more is dropped. Where two packages move together at the boundary, each is advanced alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from attrs import evolve, frozen
+
+from harness.bisect.boundary import Boundary, find_boundary
+from harness.bisect.held_back import Means, find_partners
+from harness.bisect.standing import Standing
+from harness.bisect.upgrade_answer import PackageCulprit
+from harness.culprit.sides import exchanged
+from harness.model import Change, Lock, Observation, Repro
+from harness.probe import Probe
+
+if TYPE_CHECKING:
+    from harness.bisect.asking import Asking
+    from harness.planning.world import Versions, World
+
+
+@frozen
+class Search:
+    """One group's search: its question, both worlds, what changed (likeliest first), and what stays held back."""
+
+    means: Means
+    asking: Asking
+    bad: World
+    good: World
+    units: Mapping[str, Change]
+    order: Sequence[str]
+    repro: Repro
+    held: Versions
+
+    def passes(self, versions: Versions) -> Observation | None:
+        """The run with these held back, None where the group does not pass in it."""
+        probe = self.bad.with_versions({**self.held, **versions}, self.repro)
+        names = ", ".join(f"{name} {version or '(absent)'}" for name, version in versions.items())
+        run = self.means.observe(f"held back: {names}", probe)
+        return run if self.asking.stand(run).standing is Standing.PASSES else None
+
+
+def culprits_of(search: Search, names: Sequence[str], versions: Mapping[str, str | None]) -> list[PackageCulprit]:
+    """The culprits among packages that must be held back together; `versions` are those at which they pass."""
+    held = dict(versions)
+    waiting = list(names)
+    found: list[PackageCulprit] = []
+    while waiting:
+        name = waiting.pop(0)
+        if name not in held:
+            continue
+        others = {other: version for other, version in held.items() if other != name}
+        culprit = _culprit(search, search.units[name], others)
+        if culprit.package != name:  # it only moved along
+            del held[name]
+        found.append(culprit)
+        held[culprit.package] = culprit.boundary.last_good
+        for other in [other for other in waiting if other in held]:
+            if _is_not_needed(search, held, other):
+                del held[other]
+    # What was looked at first may only have been held back for what came after it.
+    for culprit in found[:-1]:
+        if len(held) > 1 and _is_not_needed(search, held, culprit.package):
+            del held[culprit.package]
+    return [culprit for culprit in found if culprit.package in held]
+
+
+def _is_not_needed(search: Search, held: Mapping[str, str | None], name: str) -> bool:
+    """Whether the group passes with the others held back while this one stays at the bad end's version."""
+    rest = {other: version for other, version in held.items() if other != name}
+    run = search.passes(rest)
+    return run is not None and run.lock is not None and run.lock.version_of(name) == search.units[name].after
+
+
+def _culprit(search: Search, change: Change, others: Versions) -> PackageCulprit:
+    """The release of one package, or of the one that moved with it and is what broke the tests."""
+    signature = search.asking.signature
+    boundary = find_boundary(
+        search.means,
+        search.bad,
+        change,
+        search.asking.stand,
+        search.repro,
+        {**search.held, **others},
+        is_strict=not signature.captured,
+    )
+    moved = _moved(boundary)
+    instead = _moved_along(search, boundary, moved)
+    if instead is not None and instead.name in search.units:
+        return _culprit(search, evolve(search.units[instead.name], before=instead.before), others)
+    partners, forward = _partners(search, boundary, others)
+    return PackageCulprit(boundary, together_with=partners, moved=moved, forward=forward)
+
+
+def _moved(boundary: Boundary) -> tuple[Change, ...]:
+    locks: list[Lock] = [side.lock for side in boundary.sides if side.lock is not None]
+    return locks[0].diff(locks[1]) if len(locks) == 2 else ()
+
+
+def _moved_along(search: Search, boundary: Boundary, moved: Sequence[Change]) -> Change | None:
+    """The package that moved with another one's release and breaks the tests, where that release alone does not."""
+    along = [
+        change
+        for change in moved
+        if change.name != boundary.package and change.before is not None and change.after is not None
+    ]
+    if not along or len(boundary.sides) != 2:
+        return None
+    before, after = (side.lock for side in boundary.sides)
+    if before is None or after is None:
+        return None
+    if _fails_with(search, boundary, before, after, boundary.package):
+        return None
+    return next((change for change in along if _fails_with(search, boundary, before, after, change.name)), None)
+
+
+def _fails_with(search: Search, boundary: Boundary, before: Lock, after: Lock, name: str) -> bool:
+    """Whether the group fails as at the bad end with one package advanced alone, whatever its requirements say."""
+    lock = exchanged(before, after, [name])
+    combination = search.bad.with_versions({}, search.repro).combination
+    run = search.means.observe(
+        f"{boundary.package} {boundary.last_good} with only {name} {lock.version_of(name)}",
+        Probe(search.repro, combination, lock=lock),
+    )
+    return search.asking.stand(run).standing is Standing.FAILS
+
+
+def _partners(search: Search, boundary: Boundary, others: Versions) -> tuple[tuple[str, ...], Observation | None]:
+    """What a culprit breaks the tests only together with, where it alone does not break them in the good world."""
+    name = boundary.package
+    after = search.units[name].after
+    rest = tuple(
+        other
+        for other in search.order
+        if other != name and other not in others and search.units[other].after is not None
+    )
+    if after is None or not rest:
+        return (), None
+    older = evolve(search.good, as_of=search.bad.as_of, near=search.good.lock)
+    upgraded = {name: after}
+    run = search.means.observe(f"the good end with only {name} {after}", older.with_versions(upgraded, search.repro))
+    if search.asking.stand(run).standing is not Standing.PASSES:
+        return (), run
+    found = find_partners(search.means, older, search.units, rest, search.asking.stand, search.repro, upgraded)
+    return (tuple(sorted(found.names)) if found.shown is not None else ()), run

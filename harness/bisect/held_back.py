@@ -1,0 +1,193 @@
+"""The fewest packages that must be held back in the bad world for the tests to pass, several culprits among them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from attrs import define, field, frozen
+
+from harness.events import Judged, LevelBegan, Progress, Reporter, Started
+from harness.model import Change, Judgement, Observation, Repro, Verdict, normalized_name
+from harness.model.culprit import Level
+from harness.model.words import listed
+from harness.probe import Judge, Probe
+from harness.scheduling.loop import Engine
+from harness.search import FewestChanges
+
+if TYPE_CHECKING:
+    from harness.bisect.standing import Stand
+    from harness.environment import Index, Interpreter
+    from harness.model import RaisedException
+    from harness.planning.world import Versions, World
+    from harness.scheduling.lanes import Lanes
+    from harness.scheduling.probers import Probing
+
+C = TypeVar("C")
+Candidate = frozenset[str]
+
+
+@define
+class Count:
+    """How many probes were run now, and not answered by the store."""
+
+    ran_now: int = 0
+
+    def add(self, observation: Observation, *, cached: bool) -> None:
+        """Count one probe."""
+        self.ran_now += not cached and observation.outcome.ran
+
+
+@frozen
+class Means:
+    """What the levels of a question between two worlds run their probes with."""
+
+    prober: Probing
+    lanes: Lanes
+    index: Index
+    interpreter: Interpreter
+    reporter: Reporter
+    count: Count = field(factory=Count)
+
+    def observe(self, label: str, probe: Probe, stand: Stand | None = None) -> Observation:
+        """One run by itself; `stand` says how its verdict is told."""
+        self.reporter.report(Started(label))
+        prepared = self.prober.prepare(probe)
+        observation = self.prober.execute(prepared)
+        self.count.add(observation, cached=prepared.cached)
+        judgement = stand(observation).strict if stand is not None else Judge(None, self.prober.store)(observation)
+        self.reporter.report(Judged(label, judgement, observation, cached=prepared.cached))
+        return observation
+
+    def engine(
+        self,
+        probe_of: Callable[[C], Probe],
+        label_of: Callable[[C], str],
+        judge: Callable[[C, Observation], Judgement],
+        progress: Callable[[], Progress],
+    ) -> Engine[C]:
+        """The one loop over candidates of some kind, which counts what it runs."""
+
+        def judged(candidate: C, observation: Observation, cached: bool) -> Judgement:
+            self.count.add(observation, cached=cached)
+            return judge(candidate, observation)
+
+        return Engine(self.prober, self.lanes, probe_of, label_of, judged, self.reporter, progress)
+
+
+@frozen
+class HeldBack:
+    """The packages that must be held back together, and the run that showed it (None where none did)."""
+
+    names: Candidate
+    shown: Observation | None
+    runs: int
+
+
+def find_held_back(
+    means: Means,
+    bad: World,
+    changes: Mapping[str, Change],
+    order: Sequence[str],
+    stand: Stand,
+    repro: Repro,
+    held: Versions,
+) -> HeldBack:
+    """The fewest of `order` that, put back to their older version in the bad world, make the tests pass.
+
+    `held` is held back in every run besides.
+    """
+
+    def probe_of(names: Candidate) -> Probe:
+        return bad.with_versions({**held, **{name: changes[name].before for name in names}}, repro)
+
+    told = f"{len(order)} packages changed: which must be held back for the tests to pass?"
+    means.reporter.report(LevelBegan(Level.PACKAGE, told))
+    return _search(means, order, probe_of, stand, Verdict.GOOD, lambda names: f"held back: {listed(sorted(names))}")
+
+
+def find_partners(
+    means: Means,
+    good: World,
+    changes: Mapping[str, Change],
+    order: Sequence[str],
+    stand: Stand,
+    repro: Repro,
+    upgraded: Versions,
+) -> HeldBack:
+    """The fewest of `order` that must be upgraded with `upgraded` in the good world for the tests to fail."""
+
+    def probe_of(names: Candidate) -> Probe:
+        return good.with_versions({**upgraded, **{name: changes[name].after for name in names}}, repro)
+
+    told = f"{listed(upgraded)} alone does not make the tests fail: what must come with it?"
+    means.reporter.report(LevelBegan(Level.PACKAGE, told))
+    return _search(means, order, probe_of, stand, Verdict.BAD, lambda names: f"upgraded too: {listed(sorted(names))}")
+
+
+def _search(
+    means: Means,
+    order: Sequence[str],
+    probe_of: Callable[[Candidate], Probe],
+    stand: Stand,
+    flipped: Verdict,
+    label_of: Callable[[Candidate], str],
+) -> HeldBack:
+    search = FewestChanges(order, flipped=flipped)
+    seen: dict[Candidate, Observation] = {}
+
+    def judged(names: Candidate, observation: Observation) -> Judgement:
+        seen[names] = observation
+        return stand(observation).strict
+
+    means.engine(
+        probe_of,
+        label_of,
+        judged,
+        lambda: Progress(candidates=len(order), tried=search.result.runs),
+    ).drive(search)
+    result = search.result
+    if not result.shown:  # all of them: taken to be enough until now
+        judgement = judged(result.needed, means.observe(label_of(result.needed), probe_of(result.needed)))
+        if judgement.verdict is not flipped:
+            return HeldBack(result.needed, None, result.runs + 1)
+    return HeldBack(result.needed, seen[result.needed], result.runs)
+
+
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*[A-Za-z0-9]|[A-Za-z]")
+
+
+def ranked(
+    changes: Mapping[str, Change], exceptions: Sequence[RaisedException], log: str, asked: Sequence[str]
+) -> tuple[str, ...]:
+    """The likeliest first: named by the message, in its frames, in the log, asked for by name, a larger step."""
+    message = _projects(" ".join(raised.message for raised in exceptions))
+    types = _projects(" ".join(raised.type for raised in exceptions))
+    frames = [
+        normalized_name(frame.package) for raised in exceptions for frame in reversed(raised.frames) if frame.package
+    ]
+    printed = _projects("\n".join(line for line in log.splitlines() if "Error" in line or line.startswith("E ")))
+    files = _projects(" ".join(re.findall(r"site-packages/([A-Za-z0-9_]+)", log)))
+
+    def rank(name: str) -> tuple[object, ...]:
+        change = changes[name]
+        return (
+            name not in message,
+            name not in types,
+            name not in printed,
+            frames.index(name) if name in frames else len(frames),
+            name not in files,
+            change.before is None or change.after is None,
+            name not in asked,
+            change.step,
+            name,
+        )
+
+    return tuple(sorted(changes, key=rank))
+
+
+def _projects(text: str) -> frozenset[str]:
+    """Words of a text as names of projects: each dotted name by its beginning too."""
+    words = set(_WORD.findall(text))
+    return frozenset(normalized_name(part) for word in words for part in (word, word.split(".")[0]))

@@ -1,0 +1,97 @@
+"""How the tests of one group stand in one run: they pass, fail as at the bad end, fail otherwise, or did not run.
+
+A group is one question; a command that is no test suite is one group without tests. Whether another failure counts
+depends on what is asked: a user's tests fail since the release in which they first did, whatever the message was then.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+
+from attrs import frozen
+
+from harness.bisect.groups import Group, fails_at_all, judge_group
+from harness.model import Judgement, Observation, Outcome, Signature, Verdict, judge
+
+
+class Standing(enum.Enum):
+    """What one run says of a group."""
+
+    PASSES = "passes"
+    FAILS = "fails"
+    FAILS_OTHERWISE = "fails otherwise"
+    UNTESTED = "untested"
+
+
+@frozen
+class Stood:
+    """A standing and the sentence that gives its reason."""
+
+    standing: Standing
+    reason: str
+
+    @property
+    def strict(self) -> Judgement:
+        """Another failure than the bad end's is a skip."""
+        verdicts = {Standing.PASSES: Verdict.GOOD, Standing.FAILS: Verdict.BAD}
+        return Judgement(verdicts.get(self.standing, Verdict.SKIP), self.reason)
+
+    @property
+    def by_passing(self) -> Judgement:
+        """Every failure of the tests is bad."""
+        verdicts = {Standing.PASSES: Verdict.GOOD, Standing.UNTESTED: Verdict.SKIP}
+        return Judgement(verdicts.get(self.standing, Verdict.BAD), self.reason)
+
+    @property
+    def by_message(self) -> Judgement:
+        """Only a failure as at the bad end is bad; another one is good."""
+        verdicts = {Standing.FAILS: Verdict.BAD, Standing.UNTESTED: Verdict.SKIP}
+        return Judgement(verdicts.get(self.standing, Verdict.GOOD), self.reason)
+
+
+Stand = Callable[[Observation], Stood]
+
+_NEVER_RAN_WELL = frozenset(
+    {
+        Outcome.UNRESOLVABLE,
+        Outcome.UNINSTALLABLE,
+        Outcome.NO_DEVICE,
+        Outcome.DEVICE_FAILED,
+        Outcome.EMULATION_GAP,
+        Outcome.DECLINED,
+        Outcome.OUT_OF_MEMORY,
+    }
+)
+
+
+def stand_of_command(signature: Signature, log_of: Callable[[Observation], str]) -> Stand:
+    """The standing of a command as a whole, recognised by a signature."""
+
+    def stand(observation: Observation) -> Stood:
+        judgement = judge(observation, signature, log_of(observation) if signature.output else "")
+        if judgement.verdict is Verdict.GOOD:
+            return Stood(Standing.PASSES, judgement.reason)
+        if judgement.verdict is Verdict.BAD:
+            return Stood(Standing.FAILS, judgement.reason)
+        ran = observation.outcome not in _NEVER_RAN_WELL
+        return Stood(Standing.FAILS_OTHERWISE if ran else Standing.UNTESTED, judgement.reason)
+
+    return stand
+
+
+def stand_of_group(group: Group) -> Stand:
+    """The standing of a group of tests."""
+
+    def stand(observation: Observation) -> Stood:
+        judgement = judge_group(observation, group)
+        if judgement.verdict is Verdict.GOOD:
+            return Stood(Standing.PASSES, judgement.reason)
+        if judgement.verdict is Verdict.BAD:
+            return Stood(Standing.FAILS, judgement.reason)
+        at_all = fails_at_all(observation, group)
+        if at_all.verdict is Verdict.BAD:
+            return Stood(Standing.FAILS_OTHERWISE, at_all.reason)
+        return Stood(Standing.UNTESTED, judgement.reason)
+
+    return stand

@@ -1,0 +1,282 @@
+"""From two worlds to every culprit: run the ends, group what newly fails, find what must be held back, verify it.
+
+Days are not searched one by one: a day is only a name for its packages. To ask at once which packages must be held back
+takes about 2 log2(r) runs where the culprit is the r-th likeliest, and a bisection over the moments of upload would
+take the logarithm of some hundred moments before it had even named a package.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from attrs import define, evolve, field
+
+from harness.bisect.answer import Status
+from harness.bisect.asking import Asked, Asking, asked_between
+from harness.bisect.boundary import Boundary
+from harness.bisect.constraints import constraint_of
+from harness.bisect.culprits import Search, culprits_of
+from harness.bisect.held_back import HeldBack, Means, find_held_back, ranked
+from harness.bisect.standing import Standing
+from harness.bisect.upgrade_answer import GroupAnswer, PackageCulprit, UpgradeAnswer
+from harness.bisect.upgrade_wording import sentence_of
+from harness.errors import UserMistake
+from harness.model import Change, Observation, Outcome, Repro
+from harness.model.combination import ANY_SOURCE
+from harness.request.ends import day_end
+
+if TYPE_CHECKING:
+    from harness.planning.world import Versions, World
+    from harness.request.ends import End
+
+_WEEKS_BACK = 10  # the last step is ten years before the bad end
+_ROUNDS = 3
+_MOST_GROUPS = 12
+OnlyTests = Callable[[Repro, tuple[str, ...]], Repro]
+
+
+@define
+class Upgrade:
+    """One question between two worlds.
+
+    `world_of` makes the world of an end that the harness chose itself; `only` restricts a command to some tests;
+    `subject` is the one package that is looked at, "" for all.
+    """
+
+    means: Means
+    repro: Repro
+    bad: World
+    good: World | None
+    world_of: Callable[[End], World]
+    only: OnlyTests
+    subject: str = ""
+    _found: dict[str, PackageCulprit] = field(factory=dict, init=False)
+
+    def run(self) -> UpgradeAnswer:
+        """Answer it. Raises `UserMistake`, `Interrupted`, `NoNetwork`, `NoSpace`."""
+        begun = time.monotonic()
+        answer = self._answer()
+        lock = self.bad.lock
+        return evolve(
+            answer,
+            told=(*(self.good.told if self.good is not None else ()), *self.bad.told, *answer.told),
+            device=self.bad.asked.device.value,
+            python=lock.python,
+            probes=self.means.count.ran_now,
+            wall_s=time.monotonic() - begun,
+        )
+
+    def _answer(self) -> UpgradeAnswer:
+        if self.good is not None:
+            self._check_different(self.good)
+        bad_run = self.means.observe(f"the bad end, {self.bad.end.text}", self.bad.itself())
+        nothing = self._without_failure(bad_run)
+        if nothing is not None:
+            return nothing
+        good_run = self._good_run(bad_run)
+        if good_run is None or self.good is None:
+            return self._plain(Status.NOT_A_REGRESSION, (bad_run,))
+        asked = asked_between(good_run, bad_run, self.means.prober.store.log, self.repro.signature)
+        if not asked.askings:
+            return evolve(
+                self._plain(Status.NOT_A_REGRESSION, (good_run, bad_run)), failing_at_both=asked.failing_at_both
+            )
+        return self._groups(asked, good_run, bad_run, self.good)
+
+    def _check_different(self, good: World) -> None:
+        if good.lock.diff(self.bad.lock):
+            return
+        pins = [text for text in self.bad.asked.requirements if "==" in text]
+        hint = "name ends that lie further apart"
+        if pins:
+            hint = (
+                f"--unpin lifts the exact pins of the project ({', '.join(pins[:3])}{', ...' if len(pins) > 3 else ''})"
+            )
+        raise UserMistake(
+            f"both ends are the same world: {good.end.text} and {self.bad.end.text} come to the same "
+            f"{len(good.lock.pins)} packages",
+            hint=hint,
+        )
+
+    def _without_failure(self, run: Observation) -> UpgradeAnswer | None:
+        """The answer where the bad end does not fail, or can't be judged."""
+        if run.outcome is Outcome.COMPLETED:
+            return self._plain(Status.NO_FAILURE, (run,))
+        if not run.outcome.ran or run.outcome in (Outcome.OUT_OF_MEMORY, Outcome.DECLINED):
+            raise UserMistake(f"the bad end ({self.bad.end.text}) can't be run: {run.detail}")
+        return None
+
+    def _good_run(self, bad_run: Observation) -> Observation | None:
+        """The run of the good end; where none was named, of the first one back in time in which something passes."""
+        if self.good is not None:
+            run = self.means.observe(f"the good end, {self.good.end.text}", self.good.itself())
+            if not run.outcome.ran:
+                raise UserMistake(f"the good end ({self.good.end.text}) can't be run: {run.detail}")
+            return run
+        if self.bad.as_of is None:
+            raise UserMistake("say where it worked", hint="--good DAY, FILE or PYTHON")
+        seen = {self.bad.lock.id}
+        for step in range(_WEEKS_BACK):
+            end = day_end(self.bad.as_of - timedelta(weeks=2**step))
+            try:
+                world = self.world_of(end)
+            except UserMistake:
+                return None
+            if world.lock.id in seen:
+                continue
+            seen.add(world.lock.id)
+            run = self.means.observe(f"as of {end.text}, {2**step} weeks before", world.itself())
+            if run.outcome.ran and asked_between(run, bad_run, self.means.prober.store.log).askings:
+                self.good = world
+                return run
+        return None
+
+    def _plain(self, status: Status, sides: tuple[Observation, ...]) -> UpgradeAnswer:
+        answer = UpgradeAnswer(
+            command=self.repro.name,
+            status=status,
+            sentence="",
+            good=self.good.end if self.good is not None else None,
+            bad=self.bad.end,
+            sides=sides,
+        )
+        return evolve(answer, sentence=sentence_of(answer))
+
+    # -- groups and their culprits
+
+    def _groups(self, asked: Asked, good_run: Observation, bad_run: Observation, good: World) -> UpgradeAnswer:
+        repro = self.only(self.repro, asked.tests)
+        bad = evolve(self.bad, sources={**good.sources, **self.bad.sources})
+        bad = evolve(bad, sources={name: version for name, version in bad.sources.items() if name != ANY_SOURCE})
+        if asked.tests:
+            asked = self._without_flaky(good_run, bad_run, good, repro)
+        held: dict[str, str | None] = {}
+        answers: list[GroupAnswer] = []
+        constraints: tuple[str, ...] = ()
+        verified: Observation | None = None
+        for _ in range(_ROUNDS):
+            found = [self._group(asking, bad, good, repro, held) for asking in asked.askings[:_MOST_GROUPS]]
+            answers += found
+            culprits = [culprit for group in found for culprit in group.culprits]
+            if not culprits:
+                break
+            constraints = tuple(dict.fromkeys((*constraints, *_constraints(culprits))))
+            run = self.means.observe(
+                f"the newest world with {', '.join(constraints)}", bad.constrained(constraints, self.repro)
+            )
+            left = asked_between(good_run, run, self.means.prober.store.log, self.repro.signature)
+            if run.outcome.ran and _passes(left, run):
+                verified = run
+                break
+            new = {culprit.package: culprit.boundary.last_good for culprit in culprits}
+            if not left.askings or new.keys() <= held.keys():
+                break
+            held |= new
+            asked, repro = left, self.only(self.repro, left.tests)
+        status = Status.FOUND if any(group.culprits for group in answers) else Status.INCONCLUSIVE
+        answer = evolve(
+            self._plain(status, (good_run, bad_run)),
+            groups=tuple(answers),
+            flaky=asked.flaky,
+            failing_at_both=asked.failing_at_both,
+            constraints=constraints,
+            constraints_verified=verified is not None,
+            verified_by=verified,
+            changes=good.lock.diff(self.bad.lock),
+        )
+        return evolve(answer, sentence=sentence_of(answer))
+
+    def _without_flaky(self, good_run: Observation, bad_run: Observation, good: World, repro: Repro) -> Asked:
+        """The questions again after one more run of their tests at both ends."""
+        again = self.means.observe("the tests in question at the bad end", self.bad.itself(repro))
+        good_again = self.means.observe("the tests in question at the good end", good.itself(repro))
+        log_of = self.means.prober.store.log
+        return asked_between(
+            good_run, bad_run, log_of, self.repro.signature, good_again=(good_again,), bad_again=(again,)
+        )
+
+    def _group(self, asking: Asking, bad: World, good: World, repro: Repro, held: Versions) -> GroupAnswer:
+        """The culprits of one group, with `held` held back besides."""
+        changes = {change.name: change for change in good.lock.diff(bad.lock) if change.name not in held}
+        if self.subject:
+            changes = {name: change for name, change in changes.items() if name == self.subject}
+        units = {name: change for name, change in changes.items() if _can_be_put_back(change, bad)}
+        if not units:
+            return GroupAnswer(asking.tests, asking.signature, Status.INCONCLUSIVE, note="no package can be put back")
+        log = "" if asking.exceptions else self.means.prober.store.log(self._last_run(bad, repro))
+        order = ranked(units, asking.exceptions, log, tuple(map(_project, bad.asked.requirements)))
+        back = self._already(asking, units, bad, repro, held) or find_held_back(
+            self.means, bad, units, order, asking.stand, repro, held
+        )
+        if back.shown is None:
+            note = "with every package as it was at the good end the tests do not pass in the bad end's world"
+            return GroupAnswer(asking.tests, asking.signature, Status.INCONCLUSIVE, note=note)
+        search = Search(self.means, asking, bad, good, units, order, repro, held)
+        versions = {name: units[name].before for name in back.names}
+        culprits = culprits_of(search, sorted(back.names, key=order.index), versions)
+        for culprit in culprits:
+            self._found.setdefault(culprit.package, culprit)
+        return GroupAnswer(asking.tests, asking.signature, Status.FOUND, tuple(_with_partners(culprits, units)))
+
+    def _last_run(self, bad: World, repro: Repro) -> Observation:
+        return self.means.observe("the tests in question at the bad end", bad.itself(repro))
+
+    def _already(
+        self, asking: Asking, units: Mapping[str, Change], bad: World, repro: Repro, held: Versions
+    ) -> HeldBack | None:
+        """One culprit of a group before, where holding it back makes this group pass too."""
+        for name in self._found:
+            if name in units:
+                probe = bad.with_versions({**held, name: units[name].before}, repro)
+                shown = self.means.observe(f"held back: {name}", probe)
+                if asking.stand(shown).standing is Standing.PASSES:
+                    return HeldBack(frozenset({name}), shown, 1)
+        return None
+
+
+def _with_partners(culprits: list[PackageCulprit], units: Mapping[str, Change]) -> list[PackageCulprit]:
+    """Each culprit, and each package that one breaks the tests only together with."""
+    known = {culprit.package for culprit in culprits}
+    found = list(culprits)
+    for culprit in culprits:
+        for partner in culprit.together_with:
+            if partner not in known:
+                known.add(partner)
+                change = units[partner]
+                boundary = Boundary(partner, change.before, change.after, suspects=())
+                found.append(PackageCulprit(boundary, together_with=(culprit.package,)))
+    return found
+
+
+def _constraints(culprits: list[PackageCulprit]) -> list[str]:
+    """One constraint for each culprit; of those that break it only together the first is enough."""
+    settled: set[str] = set()
+    found = []
+    for culprit in culprits:
+        if culprit.package in settled:
+            continue
+        settled |= {culprit.package, *culprit.together_with}
+        if text := constraint_of(culprit.boundary):
+            found.append(text)
+    return found
+
+
+def _passes(left: Asked, run: Observation) -> bool:
+    """Whether nothing newly fails; a command as a whole must run to its end."""
+    return not left.askings and (bool(run.tests) or run.outcome is Outcome.COMPLETED)
+
+
+def _can_be_put_back(change: Change, bad: World) -> bool:
+    """A package that only the bad end has can be left out where nothing but the file names it."""
+    return change.before is not None or bad.near is not None
+
+
+def _project(text: str) -> str:
+    from packaging.requirements import Requirement
+
+    from harness.model import normalized_name
+
+    return normalized_name(Requirement(text).name)

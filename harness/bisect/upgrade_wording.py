@@ -1,0 +1,82 @@
+"""The sentences of an answer between two worlds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.bisect.answer import Status
+from harness.model.text import one_line
+from harness.model.words import listed
+
+if TYPE_CHECKING:
+    from harness.bisect.upgrade_answer import GroupAnswer, PackageCulprit, UpgradeAnswer
+
+
+def sentence_of(answer: UpgradeAnswer) -> str:
+    """One sentence that answers the question."""
+    match answer.status:
+        case Status.NO_FAILURE:
+            return f"No failure: {answer.command} passes as of {answer.bad.text}."
+        case Status.NOT_A_REGRESSION if answer.good is None:
+            return (
+                f"No older packages were found with which {answer.command} passes where it fails now: "
+                "it may never have worked, or needs something that is not there."
+            )
+        case Status.NOT_A_REGRESSION if answer.good is not None:
+            return (
+                f"Nothing that fails with {answer.bad.text} passes with {answer.good.text}: "
+                f"{listed(answer.failing_at_both) or answer.command} fails at both ends."
+            )
+        case Status.FOUND:
+            return _found(answer)
+        case _:
+            notes = "; ".join(dict.fromkeys(group.note for group in answer.groups if group.note))
+            return f"Not sure which package it is: {notes or 'no culprit could be shown'}."
+
+
+def _found(answer: UpgradeAnswer) -> str:
+    """`14 tests fail: 9 since numpy 2.0.0 (np.asfarray was removed), 3 since pandas 2.2.0, 2 are flaky`."""
+    by_culprits: dict[str, int] = {}
+    for group in answer.groups:
+        since = _since(group)
+        by_culprits[since] = by_culprits.get(since, 0) + len(group.tests)
+    count = sum(by_culprits.values())
+    if not count:
+        return f"{answer.command} fails {' and '.join(by_culprits)}."
+    parts = [f"{number} {since}" if len(by_culprits) > 1 else since for since, number in by_culprits.items()]
+    if answer.flaky:
+        parts.append(f"{len(answer.flaky)} are flaky")
+    subject = "1 test fails" if count == 1 else f"{count} tests fail"
+    return f"{subject}{': ' if len(parts) > 1 else ' '}{', '.join(parts)}."
+
+
+def _since(group: GroupAnswer) -> str:
+    if not group.culprits:
+        return f"for a reason that was not found ({group.note})"
+    main = [culprit for culprit in group.culprits if not culprit.is_companion]
+    joined: dict[str, None] = {}
+    told: set[str] = set()
+    for culprit in main:
+        if culprit.package in told:
+            continue
+        told |= {culprit.package, *culprit.together_with}
+        joined[_culprit(culprit, main)] = None
+    return f"since {' and '.join(joined)}"
+
+
+def _culprit(culprit: PackageCulprit, others: list[PackageCulprit]) -> str:
+    boundary = culprit.boundary
+    if boundary.first_bad is None:
+        text = f"{culprit.package} {boundary.last_good} is no longer installed"
+    elif len(boundary.suspects) > 1:
+        text = f"one of {culprit.package} {', '.join(boundary.suspects)}"
+    else:
+        text = f"{culprit.package} {boundary.first_bad}"
+    if culprit.together_with:
+        names = {other.package: other.boundary.first_bad or "" for other in others}
+        along = [f"{name} {names.get(name, '')}".strip() for name in culprit.together_with]
+        text += f" together with {' and '.join(along)}"
+    notes = [evidence.text for evidence in culprit.evidence[:1]]
+    if boundary.since is not None:
+        notes.append(f"with today's message since {boundary.since}; before: {one_line(boundary.message, 120)}")
+    return f"{text} ({'; '.join(notes)})" if notes else text

@@ -1,0 +1,39 @@
+"""The options that say in which project a command runs, and where constraints are written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_OPTIONS = [
+    click.option(
+        "--project",
+        "folder",
+        metavar="DIR",
+        type=click.Path(path_type=Path),
+        help="Run the command in fresh copies of this project [default: the nearest one above].",
+    ),
+    click.option("--extra", "extras", multiple=True, metavar="NAME", help="An extra of the project to install."),
+    click.option(
+        "--group", "groups", multiple=True, metavar="NAME", help="A dependency group of the project to install."
+    ),
+    click.option("--unpin", is_flag=True, help="Of the project's exact pins keep only the names."),
+    click.option(
+        "--constraints",
+        metavar="PATH",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="Write the constraints that make it pass there [default: below the results folder].",
+    ),
+]
+
+
+def project_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of a project."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command

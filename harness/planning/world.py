@@ -1,0 +1,254 @@
+"""A world: one end of a question as something to install, and the same with some packages at other versions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from attrs import evolve, field, frozen
+from packaging.requirements import Requirement
+from packaging.version import InvalidVersion, Version
+
+from harness.environment.pylock import is_source
+from harness.errors import UserMistake
+from harness.model import Combination, Device, Lock, Release, Repro, normalized_name
+from harness.model.combination import ANY_SOURCE
+from harness.probe import Probe
+from harness.request.ends import End, EndKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+    from harness.environment import Index, Interpreter
+    from harness.request.lockfiles import Pins
+    from harness.scheduling.probers import Probing
+
+Versions = Mapping[str, str | None]
+_NO_WHEEL = "no usable wheels"
+
+
+@frozen
+class Asked:
+    """What every world of a question is asked for: requirements, holds, a device, and what may be built from source."""
+
+    repro: Repro
+    python: str
+    requirements: tuple[str, ...]
+    holds: tuple[str, ...] = ()
+    device: Device = Device.CPU
+    from_source: tuple[str, ...] = ()
+
+    def combination(self, requirements: Iterable[str], as_of: datetime | None, near: Lock | None = None) -> Combination:
+        """These requirements as of a moment, on the device of the question."""
+        return Combination(
+            python=self.python,
+            requirements=tuple(requirements),
+            holds=self.holds,
+            as_of=as_of,
+            near=near.id if near is not None else None,
+            device=self.device,
+            from_source=self.from_source,
+        )
+
+
+@frozen
+class World:
+    """One end with its lock: `requirements` and `as_of` are what it is resolved from when something of it is changed.
+
+    `near` is the lock whose versions are then kept where possible: None for a day, which gives its own newest ones.
+    `told` are sentences on what could not be had as it was named. `sources` are versions that may be built from source,
+    by project; `ANY_SOURCE` among them stands for all that have no wheel.
+    """
+
+    end: End
+    asked: Asked
+    lock: Lock
+    requirements: tuple[str, ...]
+    as_of: datetime | None = None
+    near: Lock | None = None
+    told: tuple[str, ...] = ()
+    prereleases: tuple[str, ...] = ()
+    sources: Versions = field(factory=dict)
+
+    def itself(self, repro: Repro | None = None) -> Probe:
+        """The probe of this world as it is."""
+        return Probe(repro or self.asked.repro, self.asked.combination(self.requirements, self.as_of), lock=self.lock)
+
+    def with_versions(self, versions: Versions, repro: Repro) -> Probe:
+        """The probe of this world with some packages at other versions; None stands for a package that is not there.
+
+        What their requirements rule out moves along, and nothing else that can stay.
+        """
+        pinned = {name: version for name, version in versions.items() if version is not None}
+        named = [text for text in self.requirements if _name(text) not in versions or _name(text) in pinned]
+        beside = pinned.keys() - set(map(_name, named))
+        requirements = [_pin(text, pinned) if _name(text) in pinned else text for text in named]
+        requirements += [f"{name}=={pinned[name]}" for name in pinned if name in beside]
+        combination = self.asked.combination(requirements, self.as_of, self.near)
+        prereleases = {name for name, version in pinned.items() if _is_prerelease(version)}
+        sources = [name for name, version in self.sources.items() if name == ANY_SOURCE or pinned.get(name) == version]
+        combination = evolve(
+            combination,
+            prereleases=tuple({*self.prereleases, *prereleases}),
+            from_source=(*self.asked.from_source, *sources),
+        )
+        return Probe(repro, combination, self.near)
+
+    def near_versions(self, versions: Versions, kept: Versions, repro: Repro, prober: Probing) -> Probe:
+        """The probe with some packages at other versions, and of those `kept` as many as these allow."""
+        rest = {name: version for name, version in kept.items() if name not in versions}
+        probe = self.with_versions({**rest, **versions}, repro)
+        for left_out in (*([name] for name in rest), list(rest)) if rest else ():
+            if prober.resolve(probe).lock is not None:
+                break
+            fewer = {name: version for name, version in rest.items() if name not in left_out}
+            probe = self.with_versions({**fewer, **versions}, repro)
+        return probe
+
+    def constrained(self, constraints: Sequence[str], repro: Repro) -> Probe:
+        """The probe of the newest world that meets some constraints."""
+        probe = self.with_versions({}, repro)
+        requirements = (*probe.combination.requirements, *constraints)
+        return evolve(probe, combination=evolve(probe.combination, requirements=requirements))
+
+
+def day_world(end: End, asked: Asked, prober: Probing) -> World:
+    """What the resolver gave on a day. Raises `UserMistake` where it gave nothing."""
+    combination = asked.combination(asked.requirements, end.moment)
+    resolution = prober.resolve(Probe(asked.repro, combination))
+    if resolution.lock is None and _NO_WHEEL in resolution.words:
+        combination = evolve(combination, from_source=(*combination.from_source, ANY_SOURCE))
+        from_source = prober.resolve(Probe(asked.repro, combination))
+        if from_source.lock is not None:
+            built = [pin for pin in from_source.lock.pins if is_source(pin.wheel)]
+            names = ", ".join(f"{pin.name} {pin.version}" for pin in built)
+            told = f"{end.text}: no wheel for Python {asked.python}, so built from source: {names}"
+            sources: Versions = {ANY_SOURCE: None, **{pin.name: pin.version for pin in built}}
+            return World(end, asked, from_source.lock, asked.requirements, end.moment, told=(told,), sources=sources)
+    if resolution.lock is None:
+        raise UserMistake(
+            f"nothing can be installed as of {end.text}: {resolution.words}",
+            hint="choose a later day, --with REQ for what is asked for, or --build PROJECT for a source release",
+        )
+    return World(end, asked, resolution.lock, asked.requirements, end.moment)
+
+
+def pinned_world(end: End, pins: Pins, asked: Asked, prober: Probing, index: Index, interpreter: Interpreter) -> World:
+    """What a file or an environment says was installed, as far as an index still has it.
+
+    Raises `UserMistake` where nothing of that can be installed.
+    """
+    told = list(pins.told)
+    requirements = pins.requirements
+    if not pins.is_exact:
+        return _loose_world(end, pins, asked, prober)
+    named = {_name(text) for text in requirements}
+    exact = evolve(asked.combination(requirements, None), only_named=True, holds=())
+    resolution = prober.resolve(Probe(asked.repro, exact))
+    if resolution.lock is None:
+        requirements, more = _that_can_be_had(requirements, index, interpreter, asked.from_source)
+        told += more
+        exact = evolve(asked.combination(requirements, None), only_named=True, holds=())
+        resolution = prober.resolve(Probe(asked.repro, exact))
+    lock = resolution.lock
+    if lock is None:
+        raise UserMistake(f"{end.text} can't be installed again: {resolution.words}")
+    missing = [text for text in asked.requirements if _name(text) not in named]
+    if missing:
+        lock = _with_missing(lock, missing, asked, prober)
+        told.append(f"{end.text} has no {', '.join(map(_name, missing))}: installed beside it")
+    return World(end, asked, lock, tuple(pin.name for pin in lock.pins), None, lock, tuple(told), _prereleases(lock))
+
+
+def release_world(end: End, other: World, subject: str, prober: Probing) -> World:
+    """Another end's world with the subject at a release. Raises `UserMistake` where that can't be installed."""
+    probe = other.with_versions({subject: end.text}, other.asked.repro)
+    lock = prober.resolve(probe).lock
+    if lock is None:
+        raise UserMistake(f"{subject} {end.text} can't be installed {end_words(other.end)}")
+    return evolve(other, end=end, lock=lock, near=lock, told=())
+
+
+def _loose_world(end: End, pins: Pins, asked: Asked, prober: Probing) -> World:
+    """A requirements file that leaves versions open means what the resolver gives for it today."""
+    named = {_name(text) for text in pins.requirements}
+    requirements = (*pins.requirements, *(text for text in asked.requirements if _name(text) not in named))
+    resolution = prober.resolve(Probe(asked.repro, asked.combination(requirements, None)))
+    if resolution.lock is None:
+        raise UserMistake(f"{end.text} can't be installed: {resolution.words}")
+    lock = resolution.lock
+    return World(end, asked, lock, requirements, None, lock, pins.told, _prereleases(lock))
+
+
+def _with_missing(lock: Lock, missing: Sequence[str], asked: Asked, prober: Probing) -> Lock:
+    """The lock with what else is asked for beside it, as new as the rest of it allows."""
+    beside = asked.combination(missing, None, lock)
+    resolution = prober.resolve(Probe(asked.repro, beside, lock))
+    if resolution.lock is None:
+        raise UserMistake(f"{', '.join(missing)} can't be installed beside it: {resolution.words}")
+    there = {pin.name for pin in lock.pins}
+    return evolve(lock, pins=(*lock.pins, *(pin for pin in resolution.lock.pins if pin.name not in there)))
+
+
+def _that_can_be_had(
+    requirements: Iterable[str], index: Index, interpreter: Interpreter, from_source: Sequence[str]
+) -> tuple[tuple[str, ...], list[str]]:
+    """Each pin, or where the index has no file of it for this machine the nearest release below that it has."""
+    from harness.errors import UnknownProject
+
+    tags = frozenset(interpreter.wheel_tags())
+    kept, told = [], []
+    for text in requirements:
+        requirement = Requirement(text)
+        wanted = next((spec.version for spec in requirement.specifier if spec.operator == "=="), "")
+        try:
+            releases = index.releases(requirement.name)
+        except UnknownProject:
+            told.append(f"{requirement.name} is not on the index: left out")
+            continue
+
+        def fits(release: Release, name: str = requirement.name) -> bool:
+            why = release.left_out_because(
+                python=interpreter.version, tags=tags, prereleases=True, build_from_source=name in from_source
+            )
+            return why is None or why.startswith("yanked")
+
+        exact = index.release(requirement.name, wanted)
+        if exact is not None and fits(exact):
+            kept.append(text if "+" not in wanted else f"{requirement.name}=={Version(wanted).public}")
+            continue
+        below = [release for release in releases if fits(release) and release.version <= Version(wanted)]
+        if not below:
+            told.append(f"{requirement.name} {wanted} has no file for this machine: left out")
+            continue
+        kept.append(f"{requirement.name}=={below[-1].version}")
+        told.append(f"{requirement.name} {wanted} has no file for this machine: replaced by {below[-1].version}")
+    return tuple(kept), told
+
+
+def end_words(end: End) -> str:
+    """An end as sentences name it."""
+    return {EndKind.DAY: f"as of {end.text}", EndKind.RELEASE: end.text}.get(end.kind, f"with {end.text}")
+
+
+def _pin(text: str, pinned: Mapping[str, str]) -> str:
+    """A requirement that keeps its extras, at one version."""
+    requirement = Requirement(text)
+    extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
+    return f"{requirement.name}{extras}=={pinned[_name(text)]}"
+
+
+def _name(text: str) -> str:
+    return normalized_name(Requirement(text).name)
+
+
+def _prereleases(lock: Lock) -> tuple[str, ...]:
+    return tuple(pin.name for pin in lock.pins if _is_prerelease(pin.version))
+
+
+def _is_prerelease(version: str) -> bool:
+    try:
+        return Version(version).is_prerelease
+    except InvalidVersion:
+        return False

@@ -1,0 +1,67 @@
+"""What `--run`, `--repro`, `--project` and `--with` come to together: a repro, and what is asked of an index."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from harness.errors import UserMistake
+from harness.request.chosen_repro import chosen_repro, digest_of, parameters
+from harness.request.commands import read_beside, read_command, with_folders
+
+if TYPE_CHECKING:
+    from harness.model import Repro
+    from harness.request.project import Projects
+    from harness.settings import Settings
+
+
+@frozen
+class ChosenProject:
+    """What the options say of the project."""
+
+    folder: Path | None = None
+    extras: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    unpin: bool = False
+
+
+@frozen
+class ChosenCommand:
+    """The repro that the options name, what `--with` asks of an index, and what was chosen for the user."""
+
+    repro: Repro
+    with_: tuple[str, ...]
+    told: tuple[str, ...] = ()
+
+
+def chosen_command(
+    repro: str | None,
+    run: str | None,
+    subject: str | None,
+    settings: Settings,
+    project: ChosenProject,
+    projects: Projects,
+) -> ChosenCommand:
+    """The repro of a question, in the copy of a project where it is a command. Raises `UserMistake` and `BadRepro`."""
+    beside = read_beside(settings.with_, projects)
+    if not run:
+        if project.folder is not None:
+            raise UserMistake("--project goes with --run", hint='for instance --project . --run "pytest"')
+        found = chosen_repro(repro, run, subject, settings.params)
+        return ChosenCommand(with_folders(found, beside.folders), beside.requirements, beside.told)
+    if repro:
+        raise UserMistake("--repro and --run exclude each other; give one")
+    command = read_command(
+        run,
+        beside,
+        projects,
+        folder=project.folder,
+        start=Path.cwd(),
+        extras=project.extras,
+        groups=project.groups,
+        unpin=project.unpin,
+        content_digest=digest_of(run),
+    )
+    return ChosenCommand(command.repro.with_params(parameters(settings.params)), beside.requirements, command.told)

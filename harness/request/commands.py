@@ -1,0 +1,160 @@
+"""From a command, the project that it runs in and what is asked for beside it to a repro with its requirements."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from attrs import evolve, frozen
+from packaging.requirements import InvalidRequirement, Requirement
+
+from harness.errors import UserMistake
+from harness.model import Repro, normalized_name
+from harness.model.repro import command_repro
+from harness.request.lockfiles import environment_of
+from harness.request.project import Project, Projects, find_project
+from harness.request.requirement_files import read_requirement_file
+
+_TEST_TOOLS = ("pytest", "nose2", "trial", "ward", "green")
+_NAMED_FOLDER = re.compile(r"^(?P<name>[A-Za-z0-9][\w.-]*)\s*(\[[^]]*\])?\s*@\s*(?P<path>[.~/].*|file://.*)$")
+
+
+@frozen
+class Beside:
+    """What `--with` asks for: requirements of an index, the user's own folders, and sentences on what was left out."""
+
+    requirements: tuple[str, ...] = ()
+    folders: tuple[Project, ...] = ()
+    told: tuple[str, ...] = ()
+
+
+def read_beside(given: Sequence[str], projects: Projects) -> Beside:
+    """Read `--with` values: requirements, `-r FILE`, folders (`.`, `peft @ ./clone`). Raises `UserMistake`."""
+    requirements: list[str] = []
+    folders: list[Project] = []
+    told: list[str] = []
+    environment = environment_of(projects.interpreter.version)
+    for text in given:
+        if text.startswith("-r"):
+            lines = read_requirement_file(Path(text.removeprefix("-r").strip(" =")).expanduser(), environment)
+            requirements += lines.requirements
+            told += lines.told
+        elif (path := _folder(text)) is not None:
+            project = projects.read(path)
+            folders.append(project)
+            requirements += project.requirements
+            told += [f"{project.name or path.name}: {one}" for one in project.told]
+        else:
+            requirements.append(text)
+    return Beside(tuple(requirements), tuple(folders), tuple(told))
+
+
+@frozen
+class Command:
+    """A command as a repro whose dependencies are all that it needs, and what was chosen for it."""
+
+    repro: Repro
+    told: tuple[str, ...] = ()
+    project: Project | None = None
+
+
+def read_command(  # noqa: PLR0913 - the options of a command line that say where it runs
+    run: str,
+    beside: Beside,
+    projects: Projects,
+    *,
+    folder: Path | None = None,
+    start: Path,
+    extras: Iterable[str] = (),
+    groups: Iterable[str] = (),
+    unpin: bool = False,
+    content_digest: str = "",
+) -> Command:
+    """A command in a copy of the project `folder`, or of the nearest one above `start`; in an empty folder without one.
+
+    With `unpin` exact pins of the project count by their names only. Raises `UserMistake` and `BadRepro`.
+    """
+    root = folder or find_project(start)
+    if root is None:
+        repro = command_repro(run, content_digest=content_digest)
+        return Command(with_folders(_with_tool(repro, _names(beside.requirements)), beside.folders), beside.told)
+    # What is given beside it takes the place of a file of pins, which would hide what upgrades change.
+    project = projects.read(root, extras, groups, fall_back=not _others_than_tools(beside.requirements))
+    own = tuple(map(unpinned, project.requirements)) if unpin else project.requirements
+    inside = start.relative_to(root).as_posix() if folder is None else "."
+    repro = evolve(
+        command_repro(run, content_digest=f"{project.digest} {inside}"),
+        dependencies=tuple(text for text in own if _name(text) != project.name),
+        project=str(project.tree),
+        inside=inside,
+        search_path=project.search_path,
+    )
+    repro = _with_tool(repro, _names(beside.requirements))
+    told = [f"project: {root}, a fresh copy for each run (--project changes it)", *project.told, *beside.told]
+    return Command(with_folders(repro, beside.folders), tuple(told), project)
+
+
+def with_folders(repro: Repro, folders: Sequence[Project]) -> Repro:
+    """The repro with the user's own folders in place of releases of these projects."""
+    if not folders:
+        return repro
+    own = {folder.name for folder in folders}
+    paths: list[str] = []
+    for folder in folders:
+        built = [str(folder.built)] if folder.built is not None else []
+        paths += built or [str(folder.tree), str(folder.tree / "src")]
+    return evolve(
+        repro,
+        digest=f"{repro.digest}-{'-'.join(folder.digest[:8] for folder in folders)}",
+        dependencies=tuple(text for text in repro.dependencies if _name(text) not in own),
+        search_path=tuple(dict.fromkeys((*paths, *repro.search_path))),
+    )
+
+
+def unpinned(text: str) -> str:
+    """A requirement without its version where that is an exact one, else as it is."""
+    requirement = Requirement(text)
+    exact = [one for one in requirement.specifier if one.operator in ("==", "===") and not one.version.endswith("*")]
+    if not exact:
+        return text
+    extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
+    return f"{requirement.name}{extras}"
+
+
+def _with_tool(repro: Repro, given: frozenset[str]) -> Repro:
+    """The repro with the test tool that its command starts among the dependencies."""
+    words = [Path(word).name for word in repro.argv]
+    starts = words[2:3] if words[1:2] == ["-m"] else words[:1]
+    known = _names(repro.dependencies) | given
+    missing = [tool for tool in _TEST_TOOLS if tool in starts and tool not in known]
+    return evolve(repro, dependencies=(*repro.dependencies, *missing))
+
+
+def _others_than_tools(requirements: Iterable[str]) -> bool:
+    return any(not name.startswith("pytest") and name not in _TEST_TOOLS for name in _names(requirements))
+
+
+def _folder(text: str) -> Path | None:
+    """The folder that a `--with` value names, None where it is a requirement."""
+    if (named := _NAMED_FOLDER.match(text)) is not None:
+        return Path(named.group("path").removeprefix("file://")).expanduser()
+    if text.startswith((".", "/", "~")):
+        path = Path(text).expanduser()
+        if not path.is_dir():
+            raise UserMistake(f"--with {text}: there is no such folder")
+        return path
+    return None
+
+
+def _names(requirements: Iterable[str]) -> frozenset[str]:
+    return frozenset(map(_name, requirements))
+
+
+def _name(text: str) -> str:
+    try:
+        return normalized_name(Requirement(text).name)
+    except InvalidRequirement as error:
+        raise UserMistake(
+            f"{text!r} is not a requirement: {str(error).splitlines()[0]}", hint="write for instance 'torch==2.8.0'"
+        ) from error

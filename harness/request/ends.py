@@ -1,0 +1,133 @@
+"""An end of a question: what a user names where it works, or where it fails - a release, a day, a file, a Python."""
+
+from __future__ import annotations
+
+import enum
+from datetime import UTC, datetime, time, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+from packaging.version import InvalidVersion, Version
+
+from harness.errors import UserMistake
+
+if TYPE_CHECKING:
+    from typing import Any
+
+_TODAY = "today"
+_IN_AN_ENVIRONMENT = ("bin/python", "Scripts/python.exe")
+
+
+class EndKind(enum.StrEnum):
+    """What an end is."""
+
+    RELEASE = "release"
+    DAY = "day"
+    LOCK = "lock"
+    PYTHON = "python"
+
+
+@frozen
+class End:
+    """One end as it was typed: `moment` is that of a day (UTC), `path` that of a file or an interpreter."""
+
+    kind: EndKind
+    text: str
+    moment: datetime | None = None
+    path: Path | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The end as answers print it."""
+        return {"kind": self.kind.value, "text": self.text}
+
+
+def parse_end(text: str, option: str, *, now: datetime) -> End:
+    """Read an end: an existing path, else a day, else a release; `option` is the one that it was given to.
+
+    A day without a time lasts until its midnight (UTC), as `uv --exclude-newer` has it. Raises `UserMistake`.
+    """
+    path = Path(text).expanduser()
+    if _exists(path):
+        return _at_path(text, path, option)
+    if (moment := _moment(text, now)) is not None:
+        if moment > now + timedelta(days=1):
+            raise UserMistake(f"{option} {text} lies in the future", hint="write today for the newest releases")
+        return End(EndKind.DAY, text, moment=moment)
+    try:
+        Version(text)
+    except InvalidVersion as error:
+        is_path = "/" in text or path.suffix in (".txt", ".toml", ".lock", ".yml", ".yaml")
+        what = f"{option} {text}: there is no such file" if is_path else f"{text!r} is not a version, a day or a file"
+        raise UserMistake(
+            what,
+            hint="it takes a release (1.26.4), a day (2025-06-20, today), a lock or requirements file, or a Python",
+        ) from error
+    return End(EndKind.RELEASE, text)
+
+
+def day_end(moment: datetime) -> End:
+    """The end of a moment that the harness chose itself."""
+    return End(EndKind.DAY, moment.date().isoformat(), moment=moment)
+
+
+@frozen
+class Ends:
+    """The two ends as they were typed; `good` is None where it is to be found."""
+
+    good: End | None
+    bad: End
+
+    @property
+    def are_worlds(self) -> bool:
+        """Whether one of them is more than a release."""
+        return any(end is not None and end.kind is not EndKind.RELEASE for end in (self.good, self.bad))
+
+
+def read_ends(good: str | None, bad: str | None, subject: str | None) -> Ends | None:
+    """The ends of a question between worlds, None where it is one between releases. Raises `UserMistake`."""
+    now = datetime.now(UTC)
+    given = [parse_end(text, option, now=now) for text, option in ((good, "--good"), (bad, "--bad")) if text]
+    if subject is not None and all(end.kind is EndKind.RELEASE for end in given):
+        return None
+    if subject is None and (release := next((end for end in given if end.kind is EndKind.RELEASE), None)):
+        raise UserMistake(
+            f"{release.text} is a release, but of which package?",
+            hint="harness bisect PACKAGE --good V --bad V, or a day",
+        )
+    ends = dict(zip([option for option, text in (("good", good), ("bad", bad)) if text], given, strict=True))
+    return Ends(ends.get("good"), ends.get("bad") or parse_end(_TODAY, "--bad", now=now))
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
+def _at_path(text: str, path: Path, option: str) -> End:
+    if path.is_file():
+        kind = EndKind.PYTHON if path.name.startswith("python") and path.suffix in ("", ".exe") else EndKind.LOCK
+        return End(kind, text, path=path)
+    for inside in _IN_AN_ENVIRONMENT:
+        if (path / inside).exists():
+            return End(EndKind.PYTHON, text, path=path / inside)
+    raise UserMistake(
+        f"{option} {text} is a folder without a Python in it", hint="name an environment's folder, or a lock file"
+    )
+
+
+def _moment(text: str, now: datetime) -> datetime | None:
+    if text == _TODAY:
+        # The hour, so that a question asked again soon finds what was answered before.
+        return now.replace(minute=0, second=0, microsecond=0)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if len(text) == len("2025-06-20") and "-" in text:
+        return datetime.combine(moment.date(), time(), UTC) + timedelta(days=1)
+    if ":" not in text:
+        return None  # 20250620 is a version of some projects
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

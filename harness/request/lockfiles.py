@@ -1,0 +1,242 @@
+"""Lock files of every kind as pins: pip freeze, requirements, pylock.toml, uv.lock, poetry.lock, pdm.lock, conda.
+
+What an index can't give again - an editable install, a folder, an archive, a repository - is replaced by releases of
+the project that it names, and told; this machine's markers decide what of a lock for every platform counts.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+from packaging.markers import InvalidMarker, Marker, UndefinedEnvironmentName, default_environment
+
+from harness.errors import UserMistake
+from harness.model import normalized_name
+from harness.request.requirement_files import read_requirement_file
+
+_YAML = (".yml", ".yaml")
+
+
+@frozen
+class Pins:
+    """What a file says was installed, as requirements; `told` are sentences on what of it can't be had again.
+
+    `python` is the version that it names, "" if none. The project's own entry is left out.
+    """
+
+    requirements: tuple[str, ...]
+    told: tuple[str, ...] = ()
+    python: str = ""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether each of them names one version."""
+        return all("==" in text and "*" not in text for text in self.requirements)
+
+
+@frozen
+class _Entry:
+    """One package of a lock; `elsewhere` says where it comes from if that is no index."""
+
+    name: str
+    version: str = ""
+    elsewhere: str = ""
+
+
+def environment_of(python: str) -> dict[str, str]:
+    """What markers see with a Python of this version ("3.11.7") on this machine."""
+    told = {key: str(value) for key, value in default_environment().items()}
+    minor = ".".join(python.split(".")[:2])
+    return {
+        **told,
+        "python_version": minor,
+        "python_full_version": python,
+        "implementation_version": python,
+        "extra": "",
+    }
+
+
+def read_pins(path: Path, python: str) -> Pins:
+    """Read a file for a Python of this version. Raises `UserMistake` where it can't be read, or pins nothing."""
+    environment = environment_of(python)
+    if path.suffix in _YAML:
+        found = _conda(path, environment)
+    elif path.suffix in (".toml", ".lock") and (reader := _reader(path)) is not None:
+        found = _pins_of(reader(_toml(path), environment))
+    elif path.suffix == ".toml":
+        raise UserMistake(f"{path} is not a lock file", hint="it takes pylock.toml, uv.lock, poetry.lock or pdm.lock")
+    else:
+        lines = read_requirement_file(path, environment)
+        found = Pins(lines.requirements, lines.told)
+    if not found.requirements:
+        raise UserMistake(f"{path} names no package that an index could give", hint="is it the right file?")
+    return found
+
+
+def _reader(path: Path) -> Callable[[dict[str, Any], Mapping[str, str]], Iterable[_Entry]] | None:
+    if path.name.startswith("pylock") and path.suffix == ".toml":
+        return _pylock
+    content = _toml(path)
+    if "lock-version" in content and "packages" in content:
+        return _pylock
+    if "package" in content and "metadata" in content:
+        return _pdm if "lock_version" in content["metadata"] else _poetry
+    return _uv if "version" in content else None
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UserMistake(f"can't read the lock file {path}: {error}") from error
+
+
+def _pins_of(entries: Iterable[_Entry]) -> Pins:
+    found: dict[str, str] = {}
+    told: list[str] = []
+    for entry in entries:
+        name = normalized_name(entry.name)
+        if entry.elsewhere and not entry.version:
+            told.append(f"{name} of {entry.elsewhere} can't be had again: replaced by releases of {name}")
+            found.setdefault(name, name)
+        else:
+            if entry.elsewhere:
+                told.append(f"{name} of {entry.elsewhere} can't be had again: replaced by release {entry.version}")
+            found[name] = f"{name}=={entry.version}"
+    return Pins(tuple(found.values()), tuple(told))
+
+
+def _pylock(content: dict[str, Any], environment: Mapping[str, str]) -> Iterator[_Entry]:
+    """PEP 751, as the packaging library reads it."""
+    from packaging.pylock import Pylock, PylockUnsupportedVersionError, PylockValidationError
+
+    try:
+        lock = Pylock.from_dict(content)
+    except (PylockValidationError, PylockUnsupportedVersionError) as error:
+        raise UserMistake(f"the lock file is not a pylock.toml: {error}") from error
+    for package in lock.packages:
+        if package.marker is not None and not _holds(str(package.marker), environment):
+            continue
+        if package.directory is not None and package.directory.path in (".", "./"):
+            continue
+        source = package.vcs or package.directory or package.archive
+        where = str(getattr(source, "url", None) or getattr(source, "path", "")) if source is not None else ""
+        yield _Entry(str(package.name), str(package.version or ""), where)
+
+
+def _uv(content: dict[str, Any], environment: Mapping[str, str]) -> Iterator[_Entry]:
+    """Every package that the project needs here, its extras and groups included."""
+    packages = content.get("package", [])
+    by_name: dict[str, list[dict[str, Any]]] = {}
+    for package in packages:
+        by_name.setdefault(package["name"], []).append(package)
+    own = [package for package in packages if _is_own(package)]
+    waiting = [(need, package) for package in own or packages for need in _needs(package, everything=True)]
+    reached: dict[tuple[str, str], dict[str, Any]] = {}
+    if not own:
+        reached = {(package["name"], package.get("version", "")): package for package in packages}
+    while waiting:
+        need, _ = waiting.pop()
+        if not _holds(need.get("marker", ""), environment):
+            continue
+        for package in _of_this_fork(by_name.get(need["name"], []), need, environment):
+            extras = set(need.get("extra", ()))
+            waiting += [
+                (further, package)
+                for extra, wants in package.get("optional-dependencies", {}).items()
+                if extra in extras
+                for further in wants
+            ]
+            key = (package["name"], package.get("version", ""))
+            if key not in reached:
+                reached[key] = package
+                waiting += [(further, package) for further in package.get("dependencies", ())]
+    for package in sorted(reached.values(), key=lambda package: package["name"]):
+        if not _is_own(package):
+            source = package.get("source", {})
+            where = next(
+                (str(source[kind]) for kind in ("git", "url", "path", "directory", "editable") if kind in source), ""
+            )
+            yield _Entry(package["name"], package.get("version", ""), where)
+
+
+def _is_own(package: Mapping[str, Any]) -> bool:
+    source = package.get("source", {})
+    return "virtual" in source or source.get("editable") == "."
+
+
+def _needs(package: Mapping[str, Any], *, everything: bool) -> Iterator[dict[str, Any]]:
+    yield from package.get("dependencies", ())
+    if everything:
+        for kind in ("optional-dependencies", "dev-dependencies"):
+            for wants in package.get(kind, {}).values():
+                yield from wants
+
+
+def _of_this_fork(
+    packages: list[dict[str, Any]], need: Mapping[str, Any], environment: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Of several versions of a project in one lock the one that counts here."""
+    if "version" in need:
+        packages = [package for package in packages if package.get("version") == need["version"]]
+    return [
+        package
+        for package in packages
+        if len(packages) == 1
+        or not (markers := package.get("resolution-markers"))
+        or any(_holds(marker, environment) for marker in markers)
+    ][:1]
+
+
+def _poetry(content: dict[str, Any], environment: Mapping[str, str]) -> Iterator[_Entry]:
+    for package in content["package"]:
+        markers = package.get("markers", "")
+        wanted = list(markers.values()) if isinstance(markers, dict) else [markers]
+        if not any(_holds(marker, environment) for marker in wanted):
+            continue
+        source = package.get("source", {})
+        where = source.get("url", "") if source.get("type") in ("git", "url", "directory", "file") else ""
+        yield _Entry(package["name"], package["version"], where)
+
+
+def _pdm(content: dict[str, Any], environment: Mapping[str, str]) -> Iterator[_Entry]:
+    for package in content["package"]:
+        if _holds(package.get("marker", ""), environment):
+            where = next((str(package[kind]) for kind in ("git", "hg", "url", "path") if kind in package), "")
+            yield _Entry(package["name"], package.get("version", ""), where)
+
+
+def _conda(path: Path, environment: Mapping[str, str]) -> Pins:
+    import yaml
+
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        listed = content["dependencies"]
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError) as error:
+        raise UserMistake(f"{path} is not a conda environment file: it has no list of dependencies") from error
+    lines = [line for part in listed if isinstance(part, dict) for line in part.get("pip", ())]
+    conda = [part for part in listed if isinstance(part, str)]
+    python = next((part.split("=")[1] for part in conda if part.startswith("python=") and part.count("=")), "")
+    rest = [part.split("=")[0] for part in conda if part.split("=")[0].strip() not in ("python", "pip")]
+    if not lines:
+        raise UserMistake(f"{path} has no pip part", hint="what conda itself installs is not on a Python package index")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "requirements.txt")
+        file.write_text("\n".join(map(str, lines)) + "\n", encoding="utf-8")
+        pip = read_requirement_file(file, environment)
+    told = (f"left out, as conda installed them: {', '.join(rest)}",) if rest else ()
+    return Pins(pip.requirements, (*pip.told, *told), python)
+
+
+def _holds(marker: str, environment: Mapping[str, str]) -> bool:
+    if not marker:
+        return True
+    try:
+        return Marker(marker).evaluate(dict(environment))
+    except (InvalidMarker, UndefinedEnvironmentName):
+        return True

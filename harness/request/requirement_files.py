@@ -1,0 +1,66 @@
+"""Requirement files as pip reads them (nested ones, options, hashes), as requirements that an index can meet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+from packaging.markers import Marker
+from packaging.requirements import InvalidRequirement, Requirement
+
+from harness.errors import UserMistake
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+@frozen
+class FileRequirements:
+    """What a file asks of an index, and sentences on what of it can't be had from there."""
+
+    requirements: tuple[str, ...]
+    told: tuple[str, ...] = ()
+
+
+def read_requirement_file(path: Path, environment: Mapping[str, str]) -> FileRequirements:
+    """Read a file of requirement lines; `environment` answers the markers. Raises `UserMistake`.
+
+    A line that names a folder, an archive or a repository is replaced by the project's name where it tells one, and
+    left out where it does not.
+    """
+    from pip_requirements_parser import InstallationError, RequirementsFile
+
+    try:
+        parsed = RequirementsFile.from_file(str(path), include_nested=True)
+    except (OSError, UnicodeDecodeError, InstallationError) as error:
+        raise UserMistake(f"can't read {path}: {error}") from error
+    if parsed.invalid_lines:
+        line = parsed.invalid_lines[0]
+        raise UserMistake(f"{path}, line {line.line_number}: can't be read as a requirement: {line.line.strip()}")
+    found: list[str] = []
+    told: list[str] = []
+    for asked in parsed.requirements:
+        if asked.marker is not None and not Marker(str(asked.marker)).evaluate(dict(environment)):
+            continue
+        if asked.link is not None or asked.is_editable:
+            where = asked.link.url if asked.link is not None else asked.line
+            if asked.name:
+                told.append(f"{asked.name} of {where} can't be had again: replaced by releases of {asked.name}")
+                found.append(asked.name)
+            else:
+                told.append(f"{where} can't be had again: left out")
+            continue
+        if (text := plain_requirement(str(asked.req), path)) is not None:
+            found.append(text)
+    return FileRequirements(tuple(found), tuple(told))
+
+
+def plain_requirement(text: str, path: Path) -> str | None:
+    """A requirement without its marker. Raises `UserMistake` where it is none."""
+    try:
+        requirement = Requirement(text)
+    except InvalidRequirement as error:
+        raise UserMistake(f"{path}: {text!r} is not a requirement: {str(error).splitlines()[0]}") from error
+    requirement.marker = None
+    return str(requirement)

@@ -1,0 +1,37 @@
+"""The first process inside a sandbox: starts the command and tells how it ended, with the standard library alone.
+
+Run as `python -I -S stage.py FD COMMAND...`. To the file descriptor it writes "e" and an errno where the command can't
+be started, else "p" and its process id in here, and once it has ended "w" and its wait status. bubblewrap itself would
+tell a crash by a signal as an exit with 128 and more.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+
+def main(tell: int, command: list[str]) -> int:
+    """Run the command to its end; its exit code as a shell gives it."""
+    os.set_inheritable(tell, False)
+    os.environ.pop("PWD", None)  # set by bubblewrap
+    child = os.fork()
+    if child == 0:
+        # Ignored signals stay ignored through exec; Python itself ignores these two.
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)
+        try:
+            os.execvp(command[0], command)  # noqa: S606 - a shell is not wanted
+        except OSError as error:
+            os.write(tell, b"e%d\n" % (error.errno or 1))
+        finally:
+            os._exit(127)
+    os.write(tell, b"p%d\n" % child)
+    _, status = os.waitpid(child, 0)
+    os.write(tell, b"w%d\n" % status)
+    return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), sys.argv[2:]))

@@ -1,0 +1,141 @@
+"""Runs strangers' code in a sandbox of bubblewrap: what it sees, what it can write, and whether this machine can.
+
+The file system is there read-only, without home folders, /tmp and /run; only the run's own folders can be written.
+There is no network, no process of anybody else, and no device but the harmless ones and GPUs.
+See docs/guides/sandbox.md.
+"""
+
+from __future__ import annotations
+
+import enum
+import shutil
+import subprocess
+import sys
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from harness.errors import UserMistake
+from harness.events import Warned
+from harness.run.sandbox_view import View, hidden_folders
+
+if TYPE_CHECKING:
+    from harness.events import Reporter
+
+_STAGE = Path(__file__).with_name("inside") / "stage.py"
+_PROGRAM = "bwrap"
+_TRIAL_S = 20.0
+# Below /run: drivers of NixOS, the daemon that keeps NVIDIA's driver awake, and how names are looked up.
+_KEPT = ("/run/opengl-driver", "/run/current-system", "/run/nvidia-persistenced", "/run/systemd/resolve")
+
+
+class SandboxMode(enum.StrEnum):
+    """Whether runs are sandboxed: where that works, always, or never."""
+
+    AUTO = "auto"
+    REQUIRE = "require"
+    OFF = "off"
+
+
+@frozen
+class Needs:
+    """What one run needs to see (`readable`) and may write (`writable`); `work` is where it starts."""
+
+    scratch: Path
+    work: Path
+    python: Path
+    readable: tuple[Path, ...] = ()
+    writable: tuple[Path, ...] = ()
+
+
+@frozen
+class Isolation:
+    """A bubblewrap that works here: its path and version, whether runs get the network, whether it must be used."""
+
+    program: str
+    version: str
+    network: bool = False
+    is_required: bool = False
+
+    @property
+    def label(self) -> str:
+        """How an observation names it."""
+        return f"{self.version}, with network" if self.network else f"{self.version}, no network"
+
+    def command(self, needs: Needs) -> list[str]:
+        """The words to which guard.py adds a file descriptor and the command to run."""
+        hidden = hidden_folders()
+        view = View(hidden)
+        for path in (*needs.readable, _STAGE.parent, *(Path(kept) for kept in _KEPT)):
+            view.show(path)
+        for python in (needs.python, Path(sys.executable)):
+            view.show_python(python)
+        for path in (needs.scratch, *needs.writable):
+            view.show(path, write=True)
+        return [
+            *self.namespaces(),
+            *view.mounts(needs.scratch),
+            "--chdir",
+            str(needs.work),
+            "--",
+            sys.executable,
+            "-I",
+            "-S",
+            str(_STAGE),
+        ]
+
+    def namespaces(self) -> list[str]:
+        """The words that come before what is mounted."""
+        network = [] if self.network else ["--unshare-net"]
+        return [
+            self.program,
+            "--die-with-parent",
+            *("--unshare-user-try", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
+            *network,
+            *("--cap-drop", "ALL"),
+        ]
+
+
+def choose(mode: SandboxMode, *, network: bool, reporter: Reporter) -> Isolation | None:
+    """The sandbox of all runs of a command, None for none.
+
+    `reporter` hears where there is none though there should be. Raises `UserMistake` where one is required.
+    """
+    if mode is SandboxMode.OFF:
+        return None
+    program = shutil.which(_PROGRAM)
+    why = _why_not(program, network=network) if program else "bubblewrap (bwrap) is not installed"
+    if program and not why:
+        return Isolation(program, _version(program), network, is_required=mode is SandboxMode.REQUIRE)
+    if mode is SandboxMode.REQUIRE:
+        raise UserMistake(f"no sandbox: {why}", hint="--sandbox off runs repros with all the rights that you have")
+    reporter.report(
+        Warned(f"no sandbox, repros run with your rights and the network: {why} (--sandbox off hides this)")
+    )
+    return None
+
+
+@lru_cache(maxsize=4)
+def _why_not(program: str, *, network: bool) -> str:
+    """Why a sandbox can't be made here, tried once; "" where it can."""
+    isolation = Isolation(program, "", network)
+    view = View(hidden_folders())
+    view.show_python(Path(sys.executable))
+    words = [*isolation.namespaces(), *view.mounts(None), "--", sys.executable, "-I", "-S", "-c", ""]
+    try:
+        tried = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=_TRIAL_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"bubblewrap can't be started: {error}"
+    said = tried.stderr.strip().splitlines()
+    return "" if tried.returncode == 0 else f"bubblewrap does not work here: {said[-1] if said else 'without a word'}"
+
+
+@lru_cache(maxsize=4)
+def _version(program: str) -> str:
+    try:
+        said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=_TRIAL_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return _PROGRAM
+    return said.stdout.strip() or _PROGRAM

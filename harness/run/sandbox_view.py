@@ -1,0 +1,143 @@
+"""What a sandbox shows of the file system, as arguments of bubblewrap: all of it read-only, but for what is hidden."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pwd
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+_EMPTIED = ("/home", "/root", "/run", "/tmp", "/var/tmp")  # noqa: S108 - hidden, not used
+_SCRATCH = {Path("/tmp"): "tmp-in-sandbox", Path("/var/tmp"): "var-tmp-in-sandbox"}  # noqa: S108 - as above
+_SECRET_FILES = ("/etc/shadow", "/etc/gshadow", "/etc/pip.conf", "/etc/netrc", "/etc/krb5.keytab")
+_SECRET_FOLDERS = ("/etc/ssh", "/etc/ssl/private", "/etc/uv", "/etc/xdg/pip")
+_GPUS = ("nvidia*", "dri", "kfd", "dxg")
+
+
+def hidden_folders() -> list[Path]:
+    """Folders that are empty in the sandbox: homes, and where services and other programs leave things."""
+    homes = [os.environ.get("HOME", "")]
+    with contextlib.suppress(KeyError):
+        homes.append(pwd.getpwuid(os.getuid()).pw_dir)
+    folders = {Path(os.path.realpath(name)) for name in (*_EMPTIED, *homes) if name.startswith("/")}
+    return sorted(folder for folder in folders if folder.is_dir() and folder != Path("/"))
+
+
+class View:
+    """Builds up what can be seen, from what is hidden."""
+
+    def __init__(self, hidden: Sequence[Path]) -> None:
+        self._hidden = hidden
+        self._binds: dict[Path, bool] = {}
+        self._links: dict[Path, str] = {}
+
+    def show(self, path: Path, *, write: bool = False) -> None:
+        """Make a path visible under all the names it goes by; a hidden folder itself stays hidden."""
+        real = self._followed(path)
+        if real in self._hidden or not real.exists():
+            return
+        if write or self._is_hidden(real):
+            self._binds[real] = self._binds.get(real, False) or write
+
+    def show_python(self, python: Path) -> None:
+        """Make an interpreter visible with its libraries, and the virtual environment that it may belong to."""
+        self.show(python.parent.parent)
+        real = self._followed(python)
+        settings = python.parent.parent / "pyvenv.cfg"
+        try:
+            lines = settings.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError):
+            lines = []
+        for line in lines:
+            name, _, value = line.partition("=")
+            if name.strip() == "home" and value.strip().startswith("/"):
+                self.show(Path(value.strip()).parent)
+        prefix = real.parent.parent
+        if prefix in self._hidden:  # a Python in ~/bin does not lay the home open
+            for part in ("bin", "lib", "lib64"):
+                self.show(prefix / part)
+        else:
+            self.show(prefix)
+
+    def mounts(self, scratch: Path | None) -> Iterator[str]:
+        """The arguments of bubblewrap, the outer folders first."""
+        yield from _of_every_run()
+        steps = [(path, 0, list(self._emptied(path, scratch))) for path in self._hidden]
+        for path, write in self._binds.items():
+            steps.append((path, 1, ["--bind" if write else "--ro-bind", str(path), str(path)]))
+        for link, target in self._links.items():
+            if not any(link.is_relative_to(bound) for bound in self._binds):
+                steps.append((link, 2, ["--symlink", target, str(link)]))
+        for _, _, words in sorted(steps, key=lambda step: (len(step[0].parts), step[1], step[0])):
+            yield from words
+        for path in self._hidden:
+            if path not in _SCRATCH:
+                yield from ("--remount-ro", str(path))
+
+    def _emptied(self, path: Path, scratch: Path | None) -> Iterator[str]:
+        if path in _SCRATCH and scratch is not None:
+            own = scratch / _SCRATCH[path]
+            own.mkdir(exist_ok=True)
+            yield from ("--bind", str(own), str(path))
+        else:
+            yield from ("--tmpfs", str(path))
+
+    def _is_hidden(self, path: Path) -> bool:
+        return any(path.is_relative_to(folder) for folder in self._hidden)
+
+    def _followed(self, path: Path) -> Path:
+        """The real path; links on the way to it that lie in hidden folders are made again."""
+        here, left = Path("/"), list(Path(os.path.abspath(path)).parts[1:])  # noqa: PTH100 - it must not follow links
+        for _ in range(1000):
+            if not left:
+                return here
+            part = left.pop(0)
+            if part == "..":
+                here = here.parent
+                continue
+            here = here / part
+            if here.is_symlink():
+                target = os.readlink(here)  # noqa: PTH115 - as it is written
+                if self._is_hidden(here):
+                    self._links[here] = target
+                parts = Path(target).parts
+                here, left = (
+                    (Path("/"), [*parts[1:], *left]) if target.startswith("/") else (here.parent, [*parts, *left])
+                )
+        return here
+
+
+def editable_projects(packages: Iterable[Path]) -> Iterator[Path]:
+    """Folders that are not installed but pointed to: by `.pth` files and by editable installs (PEP 660, PEP 610)."""
+    for folder in packages:
+        for file in folder.glob("*.pth"):
+            for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+                if line.startswith("/") and Path(line.strip()).is_dir():
+                    yield Path(line.strip())
+        for file in folder.glob("*.dist-info/direct_url.json"):
+            try:
+                url = urlsplit(json.loads(file.read_text(encoding="utf-8"))["url"])
+            except (OSError, ValueError, KeyError, TypeError):
+                continue
+            if url.scheme == "file":
+                yield Path(unquote(url.path))
+
+
+def _of_every_run() -> Iterator[str]:
+    """The whole system read-only, its GPUs, and nothing of what is secret on every machine."""
+    yield from ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
+    for pattern in _GPUS:
+        for device in sorted(Path("/dev").glob(pattern)):
+            yield from ("--dev-bind", str(device), str(device))
+    for name in _SECRET_FILES:
+        if os.path.isfile(name):  # noqa: PTH113
+            yield from ("--ro-bind", "/dev/null", name)
+    for name in _SECRET_FOLDERS:
+        if os.path.isdir(name):  # noqa: PTH112
+            yield from ("--tmpfs", name)

@@ -1,0 +1,31 @@
+"""The one console: whatever is printed, no control character but those of its own styles reaches the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import rich.console
+from rich.segment import Segment
+
+from harness.model.text import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from rich.console import ConsoleOptions, RenderableType
+
+
+class Console(rich.console.Console):
+    """Rich's console, for names, messages and diffs of strangers' packages: they may hold escapes, or rich's markup."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"markup": False, **options})
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """What is to be printed, with the text of each piece made safe."""
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text.isprintable() or segment.text == "\n":
+                yield segment
+            else:
+                yield Segment(plain(segment.text), segment.style)

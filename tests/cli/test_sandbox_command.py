@@ -1,0 +1,50 @@
+"""--sandbox, --network and HARNESS_SANDBOX: what a run was allowed is recorded; who allows more gets it run again."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from harness.errors import UserMistake
+from harness.events import SILENT
+from harness.run.isolation import SandboxMode, choose
+
+try:
+    choose(SandboxMode.REQUIRE, network=False, reporter=SILENT)
+except UserMistake as none:
+    pytest.skip(f"{none}", allow_module_level=True)
+
+
+def test_a_repro_is_sandboxed_by_default_and_says_so(harness, write_repro):
+    inside = harness.with_environ(HARNESS_SANDBOX="")
+    repro = write_repro("brittle", body="import os, brittle\nassert os.getppid() < 10\nbrittle.step()\n")
+    seen = inside("probe", repro, "--with", "brittle==1.0", "--json").json
+    assert seen["machine"]["sandbox"].startswith("bubblewrap")
+    assert (seen["outcome"], seen["lock"]["pins"][0]["name"]) == ("completed", "brittle")
+    ended = inside("bisect", "brittle", "--repro", repro, "--good", "1.0", "--bad", "1.8", "--json")
+    assert ended.json["first_bad"] == "1.6"
+
+
+def test_who_allows_more_gets_it_run_again(harness, write_repro):
+    inside = harness.with_environ(HARNESS_SANDBOX="require")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        body = f"import socket; socket.create_connection(('127.0.0.1', {server.getsockname()[1]}), 5)\n"
+        repro = write_repro("brittle", name="asks_around", body=body)
+        told = [
+            inside("probe", repro, "--with", "brittle==1.0", *more, "--json").json
+            for more in ((), ("--network",), ("--sandbox", "off"), ())
+        ]
+    assert [one["outcome"] for one in told] == ["raised", "completed", "completed", "raised"]
+    assert [one["machine"]["sandbox"].rpartition(", ")[2] for one in told] == [
+        "no network", "with network", "none", "no network"]  # fmt: skip
+    assert len({one["key"] for one in told}) == 3
+
+
+def test_a_sandbox_that_is_required_and_is_not_there_is_a_mistake(harness, write_repro, tmp_path):
+    repro = write_repro("brittle")
+    ended = harness("probe", repro, "--sandbox", "require", PATH=str(tmp_path))
+    assert ended.code == 2
+    assert "bwrap" in ended.stderr
+    ended = harness("probe", repro, HARNESS_SANDBOX="sometimes")
+    assert ended.code == 2

@@ -1,0 +1,38 @@
+"""Lists and numbers read as a person writes them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.model.words import counted, listed
+
+
+@pytest.mark.parametrize(
+    ("names", "most", "text"),
+    [
+        ("", 3, ""),
+        ("a", 3, "a"),
+        ("ab", 3, "a and b"),
+        ("abc", 3, "a, b and c"),
+        ("abcd", 3, "a, b and 2 more"),
+        ("abcde", 5, "a, b, c, d and e"),
+        ("abcdefgh", 5, "a, b, c, d and 4 more"),
+    ],
+)
+def test_many_names_are_cut_short(names, most, text):
+    assert listed(names, most) == text
+
+
+@given(st.integers(0, 40), st.integers(2, 9))
+def test_every_name_is_shown_or_counted(count, most):
+    text = listed([f"<{number}>" for number in range(count)], most)
+    shown = text.count("<")
+    more = int(text.rpartition(" and ")[2].removesuffix(" more")) if text.endswith(" more") else 0
+    assert shown + more == count
+    assert shown <= most
+
+
+def test_one_is_singular():
+    assert [counted(number, "cell") for number in (0, 1, 2)] == ["0 cells", "1 cell", "2 cells"]
