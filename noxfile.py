@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -80,6 +81,20 @@ def bench(session: nox.Session) -> None:
     """The harness against plain loops with pip and with uv; what follows -- goes to the script (try --help)."""
     session.install("-e", ".[test]")
     session.run("python", "benchmarks/bisect_speed.py", *session.posargs)
+
+
+@nox.session
+def bench_flaky(session: nox.Session) -> None:
+    """Searches for a flaky bug on the same simulated histories; what follows -- goes to the script (try --help)."""
+    session.install("-e", ".", "git-bayesect>=1.2", "scipy", "numpy")
+    session.run("python", "benchmarks/flaky_search.py", *session.posargs)
+
+
+@nox.session(default=False)
+def fuzz(session: nox.Session) -> None:
+    """Ten minutes of atheris on all that reads strangers' text; `-- --minutes 3 repro` is shorter, and one reader."""
+    session.install("-e", ".[fuzz]")
+    session.run("python", "tests/fuzz/coverage_guided.py", *session.posargs)
 
 
 @nox.session
@@ -195,6 +210,51 @@ def matrix_report(session: nox.Session) -> None:
         session.run(python, "-m", "harness", "matrix", str(path), "--show", "--results", RESULTS, external=True)
     for error in BROKEN.values():
         session.warn(str(error))
+
+
+TEMPLATES = HERE / "harness" / "report" / "templates"
+ASSETS = (".css", ".js")
+# A page that stands alone allows nothing from elsewhere; beside its assets it has to allow them.
+POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>\n')
+
+
+@nox.session(default=False)
+def showcase(session: nox.Session) -> None:
+    """The newest report, history and matrix of results/ as results/showcase/; `-- ID` takes another report."""
+    session.install("-e", ".")
+    show = Path(RESULTS) / "showcase"
+    for style, suffix in (("markdown", "md"), ("html", "html")):
+        output = str(show / f"report.{suffix}")
+        session.run(
+            "python", "-m", "harness", "report", *session.posargs, "--format", style, "--output", output
+        )  # fmt: skip
+    session.run("python", "-m", "harness", "matrix", "matrices/transformers.toml", "--show")
+    shutil.copy(Path(RESULTS) / "matrices" / "transformers.html", show / "matrix.html")
+    histories = sorted((Path(RESULTS) / "reports").glob("history-*.html"), key=lambda page: page.stat().st_mtime)
+    if histories:
+        shutil.copy(histories[-1], show / "history.html")
+    for page in show.glob("*.html"):
+        share_assets(page, show / "assets")
+
+
+def share_assets(page: Path, assets: Path) -> None:
+    """Take the styles and scripts that pages have in common out of one, into files beside it."""
+    text = POLICY.sub("", page.read_text(encoding="utf-8"))
+    links = []
+    shared = {
+        asset: asset.read_text(encoding="utf-8").strip() for asset in TEMPLATES.iterdir() if asset.suffix in ASSETS
+    }
+    used = sorted((asset for asset, content in shared.items() if content in text), key=lambda a: text.index(shared[a]))
+    for asset in used:
+        text = text.replace(shared[asset], "", 1)
+        is_style = asset.suffix == ".css"
+        address = f"{assets.name}/{asset.name}"
+        links.append(
+            f'<link rel="stylesheet" href="{address}">' if is_style else f'<script src="{address}" defer></script>'
+        )
+        assets.mkdir(exist_ok=True)
+        shutil.copy(asset, assets / asset.name)
+    page.write_text(text.replace("</head>", "\n".join([*links, "</head>"]), 1), encoding="utf-8")
 
 
 def _python_file(session: nox.Session) -> Path:

@@ -35,13 +35,13 @@ _CREDENTIALS = re.compile(rf"{_SCHEME}(?:<secret>@|{_USER})[^\s\\\"'`<>)\]]+", r
 _TOKENS = re.compile(
     r"\b(?:hf_[A-Za-z0-9]{16,}|hf_[A-Za-z0-9]{4,}(?=…)|gh[opsur]_[A-Za-z0-9]{16,}|gh[opsur]_[A-Za-z0-9]{4,}(?=…)"
     r"|github_pat_\w{16,}|glpat-[\w-]{16,}|(?:AKIA|ASIA)[0-9A-Z]{12,}|sk-[A-Za-z0-9_-]{20,}|pypi-[\w-]{30,}"
-    r"|xox[abprs]-[\w-]{10,}|eyJ[\w-]{10,2000}\.[\w-]{10,4000}\.[\w-]{5,2000})"
+    r"|xox[abprs]-[\w-]{10,}|(?<!-)eyJ[\w-]{10,2000}\.[\w-]{10,4000}\.[\w-]{5,2000})"
 )
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
 # A value with letters and digits, so that source such as `token=tokenizer.eos_token` is left alone.
 _ASSIGNED = re.compile(
     r"((?:token|password|passwd|passphrase|secret|api[_-]?key|access[_-]?key|authorization)[\\\"']*\s*[=:]\s*[\\\"']*"
-    r"(?:bearer\s+|basic\s+)?)(?=[^\s\\\"'&;,()]{0,400}\d)(?=[^\s\\\"'&;,()]{0,400}[A-Za-z])[^\s\\\"'&;,()]{10,}",
+    r"(?:bearer\s+|basic\s+)?)(?=[^\s\\\"'&;,()=]{0,400}\d)(?=[^\s\\\"'&;,()=]{0,400}[A-Za-z])[^\s\\\"'&;,()]{10,}",
     re.IGNORECASE,
 )
 

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
 from attrs import evolve, frozen
 
 from harness.environment import (
@@ -20,6 +21,7 @@ from harness.environment import (
     find_interpreter,
     read_pip_settings,
 )
+from harness.environment.cleaning import remove_leftovers
 from harness.environment.place import check_ours
 from harness.errors import UserMistake
 from harness.events import SILENT, Reporter
@@ -105,6 +107,7 @@ def local_session(
     if environment is not None:
         check_ours(environment)
     workspace = Workspace.default()
+    remove_leftovers(workspace)
     pip = read_pip_settings()
     backend = {"UV_TORCH_BACKEND": settings.torch_backend} if settings.torch_backend else {}
     uv = Uv(pip, extra_environment=backend)
@@ -121,6 +124,8 @@ def local_session(
         room=Room(workspace, settings.max_disk or _disk_limit(), reporter),
         size_of=index.size_of,
     )
+    if (command := click.get_current_context(silent=True)) is not None:
+        command.call_on_close(builder.let_go)
     isolation, rights = _sandbox(settings, reporter)
     prober = Prober(
         store=store,

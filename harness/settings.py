@@ -12,7 +12,7 @@ from typing import Any
 
 from attrs import Factory, field, frozen
 
-from harness.run.inside.emulation.cards import DEFAULT_CAPABILITY
+from harness.run.inside.emulation.device_profiles import DEFAULT_CAPABILITY
 from harness.run.lease import DEFAULT_WAIT_S
 
 
@@ -26,7 +26,7 @@ class Group(enum.Enum):
     RESULTS = enum.auto()
 
 
-class Kind(enum.Enum):
+class ValueKind(enum.Enum):
     """What a value is; a command line reads and checks it by that."""
 
     TEXT = enum.auto()
@@ -45,7 +45,7 @@ class Option:
     group: Group
     help: str
     metavar: str | None = None
-    kind: Kind = Kind.TEXT
+    kind: ValueKind = ValueKind.TEXT
     choices: tuple[str, ...] = ()
     shown_default: str | bool = False
 
@@ -124,7 +124,7 @@ class Settings:
         shown_default="auto",
     )
     network: bool = _setting(
-        False, "--network", Group.RUNS, "Let repros use the network from inside the sandbox.", kind=Kind.FLAG
+        False, "--network", Group.RUNS, "Let repros use the network from inside the sandbox.", kind=ValueKind.FLAG
     )
     gpu_wait: float = _setting(
         DEFAULT_WAIT_S,
@@ -132,7 +132,7 @@ class Settings:
         Group.LIMITS,
         "How long a probe waits for memory on a GPU that others use.",
         metavar="SECONDS",
-        kind=Kind.SECONDS,
+        kind=ValueKind.SECONDS,
         shown_default=True,
     )
     max_disk: int | None = _setting(
@@ -141,14 +141,14 @@ class Settings:
         Group.LIMITS,
         "Limit of the harness's own cache (20GiB); the longest unused environments make room [HARNESS_MAX_DISK].",
         metavar="SIZE",
-        kind=Kind.SIZE,
+        kind=ValueKind.SIZE,
     )
     lanes: int | None = _setting(
         None,
         "--lanes",
         Group.LANES,
         "How many probes run at a time.",
-        kind=Kind.LANES,
+        kind=ValueKind.LANES,
         shown_default="1, or all that the scheduler's workers have",
     )
     scheduler: str | None = _setting(
@@ -163,7 +163,7 @@ class Settings:
         "--results",
         Group.RESULTS,
         "Folder of the records; what is in it is not run again.",
-        kind=Kind.FOLDER,
+        kind=ValueKind.FOLDER,
         shown_default="results, or HARNESS_RESULTS",
     )
 

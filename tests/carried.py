@@ -13,7 +13,7 @@ from pathlib import Path
 from support import SIGNED, Ended, Parts, repro_text
 from wheelhouse import free_port_url
 
-from harness.bundle import Asked, Installed, Packed, Packer
+from harness.bundle import Installed, Packed, Packer, WantedProbe
 from harness.model import Combination, Device
 from harness.model.repro import parse_repro
 from harness.probe import Probe
@@ -21,16 +21,20 @@ from harness.probe import Probe
 BODY = "import brittle\n\nprint('stepping')\nbrittle.step()\n"
 
 
-def asked(parts: Parts, release: str, *, device: Device = Device.CPU, body: str = BODY, tool: str = SIGNED) -> Asked:
+def asked(
+    parts: Parts, release: str, *, device: Device = Device.CPU, body: str = BODY, tool: str = SIGNED
+) -> WantedProbe:
     """A probe of one release of `brittle`."""
     source = repro_text("brittle", body=body, tool=tool)
     repro = parse_repro(source, name="brittle_step", path="repros/brittle_step.py")
     python = parts.resolver.interpreter.version
     requirements = (f"brittle=={release}",)
-    return Asked(f"brittle {release}", Probe(repro, Combination(python, requirements, device=device)))
+    return WantedProbe(f"brittle {release}", Probe(repro, Combination(python, requirements, device=device)))
 
 
-def pack(parts: Parts, folder: Path, *probes: Asked, node: Installed | None = None, like: Path | None = None) -> Packed:
+def pack(
+    parts: Parts, folder: Path, *probes: WantedProbe, node: Installed | None = None, like: Path | None = None
+) -> Packed:
     """Pack these into a folder; as an interrupted packing of a bundle `like` this left it, with its wheels."""
     if like is not None:
         shutil.copytree(like / "wheels", folder / "wheels")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -22,6 +23,18 @@ from harness.events import Event, Judged, Note, Started
 from harness.model import Verdict
 from harness.probe import Prober
 from harness.store import Store
+
+
+def take_ctrl_c() -> None:
+    """Have SIGINT reach what these tests start, also where they were started in the background of a script.
+
+    A shell ignores it there, and what is ignored stays ignored in every process below.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+take_ctrl_c()
 
 ROOT = Path(__file__).parent.parent
 MESSAGE = "the step is broken"

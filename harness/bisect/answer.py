@@ -13,6 +13,7 @@ from harness.model.culprit import Culprit
 from harness.model.notebook import sentence_and_table
 from harness.model.signature import given_parts
 from harness.model.step import Step
+from harness.search import Counts
 
 
 class Status(enum.StrEnum):
@@ -36,11 +37,13 @@ class Answer:
     """The result of one bisection.
 
     `last_good`/`first_bad` are filled for a regression, `last_bad`/`first_good` for a fix. `suspects` are the
-    releases that may have brought the change, one if it is certain. `sentence` says the answer, `advice` what to
-    type next. `left_out` maps releases of the range that were not tried to their reasons; `lock_changes` is the
-    difference of the locks at the two sides; `drift` what could not be held, by release; `sides` the observations just
-    before and just after the change; `culprit` what of it made the difference, where that was searched. `probes`
-    are the releases that were run now and not answered by the store, `culprit_probes` the runs of the culprit's search.
+    releases that may have brought the change, one if it is certain. `confidence` is the chance that the answer is
+    right, as far as the runs tell; `good_side` and `bad_side` count the runs on both sides of the change. `sentence`
+    says the answer, `advice` what to type next. `left_out` maps releases of the range that were not tried to their
+    reasons; `lock_changes` is the difference of the locks at the two sides; `drift` what could not be held, by
+    release; `altered` the files of its environment that a run changed, by release; `sides` the observations just
+    before and just after the change; `culprit` what of it made the difference, where that was searched. `probes` are
+    the releases that were run now and not answered by the store, `culprit_probes` the runs of the culprit's search.
     """
 
     subject: str
@@ -61,10 +64,14 @@ class Answer:
     left_out: dict[str, str] = field(factory=dict)
     lock_changes: tuple[Change, ...] = ()
     drift: dict[str, tuple[str, ...]] = field(factory=dict)
+    altered: dict[str, tuple[str, ...]] = field(factory=dict)
     sides: tuple[Observation, ...] = ()
     culprit: Culprit | None = None
     probes: int = 0
     culprit_probes: int = 0
+    confidence: float | None = None
+    good_side: Counts | None = None
+    bad_side: Counts | None = None
     wall_s: float = 0.0
 
     def _repr_html_(self) -> str:
@@ -84,6 +91,12 @@ class Answer:
             "status": self.status.value,
             **ends,
             "suspects": list(self.suspects),
+            "confidence": None if self.confidence is None else round(self.confidence, 4),
+            "rates": {
+                side: {"failed": counts.bad, "runs": counts.runs}
+                for side, counts in (("good", self.good_side), ("bad", self.bad_side))
+                if counts is not None
+            },
             "signature": given_parts(self.signature),
             "steps": [step.as_json() for step in self.steps],
             "probes": self.probes,
@@ -99,6 +112,7 @@ class Answer:
             "lock_changes": [cattrs.unstructure(change) for change in self.lock_changes],
             "culprit": _culprit(self.culprit),
             "drift": {release: list(told) for release, told in self.drift.items()},
+            "altered": {release: list(files) for release, files in self.altered.items()},
         }
 
 

@@ -24,6 +24,7 @@ _STATUS = {
     BisectionStatus.NOT_FIXED: Status.NOT_FIXED,
     BisectionStatus.INCONCLUSIVE: Status.INCONCLUSIVE,
     BisectionStatus.FLAKY: Status.INCONCLUSIVE,
+    BisectionStatus.OPEN: Status.INCONCLUSIVE,  # left to the levels below, which could not go on
 }
 
 
@@ -56,7 +57,15 @@ def answer_of(searched: Searched) -> Answer:
             for trial, observation in record.observations.items()
             if observation.drift
         },
+        altered={
+            name[trial.position]: observation.altered
+            for trial, observation in record.observations.items()
+            if observation.altered
+        },
         sides=sides,
+        confidence=result.confidence,
+        good_side=result.good_side,
+        bad_side=result.bad_side,
         probes=record.ran,
         wall_s=searched.wall_s,
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 from packaging.requirements import Requirement
 
+from harness.bisect.evidence import with_evidence
 from harness.bisect.held_back import Means
 from harness.bisect.upgrade import Upgrade
 from harness.errors import UserMistake
@@ -98,7 +99,8 @@ def ask_upgrade(session: Session, question: UpgradeQuestion) -> UpgradeAnswer:
     good_world, bad_world = worlds.both(question.ends)
     with session.lanes(device) as lanes:
         means = Means(session.prober, lanes, session.index, interpreter, session.reporter)
-        return Upgrade(means, question.repro, bad_world, good_world, worlds.of, only_tests, question.subject).run()
+        upgrade = Upgrade(means, question.repro, bad_world, good_world, worlds.of, only_tests, question.subject)
+        return with_evidence(upgrade.run(), session.local.builder, session.store.log)
 
 
 def only_tests(repro: Repro, tests: tuple[str, ...]) -> Repro:

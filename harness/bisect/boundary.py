@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from harness.search import BisectionResult
 
 
+_FEW = 4
+
+
 @frozen
 class Boundary:
     """Two releases of a package between which the tests change, `suspects` where it is one of several.
@@ -99,6 +102,24 @@ def find_boundary(
     )
 
 
+def find_change_of_message(
+    means: Means, bad: World, change: Change, stand: Stand, repro: Repro, held: Versions
+) -> tuple[str, Observation] | None:
+    """The newest release of a package in which the bad end's own message is gone, and its run; None where none is."""
+    if change.before is None or change.after is None:
+        return None
+    releases, _ = _between(means, bad, change, change.before, change.after)
+    if len(releases) < 2:
+        return None
+    told = f"{len(releases)} releases of {change.name}: since which is the message that of the bad end?"
+    means.reporter.report(LevelBegan(Level.RELEASE, told))
+    search = _Search(means, bad, change.name, releases, stand, repro, held)
+    result = search.run(0, len(releases) - 1, lambda stood: stood.by_message)
+    if result.last_good is None or result.first_bad is None:
+        return None
+    return str(releases[result.last_good].version), search.seen[result.last_good]
+
+
 class _Search:
     """Bisections over the same releases; what one has run, the next one knows by the store."""
 
@@ -123,7 +144,8 @@ class _Search:
         self._held = held
 
     def run(self, good: int, bad: int, judged_by: Callable[[Stood], Judgement]) -> BisectionResult:
-        """One bisection between two positions."""
+        """One bisection between two positions; first where a new major release begins: most changes come with one."""
+        self._try_likely(good, bad, judged_by)
         known = {
             position: judged_by(self._stand(seen)).verdict
             for position, seen in self.seen.items()
@@ -133,17 +155,7 @@ class _Search:
 
         def judged(trial: Trial, observation: Observation) -> Judgement:
             judgement = judged_by(self._stand(observation))
-            self.seen[trial.position] = observation
-            self.steps.append(
-                Step(
-                    release=self._versions[trial.position],
-                    verdict=judgement.verdict,
-                    reason=judgement.reason,
-                    observation=observation.key,
-                    cached=False,
-                    seconds=observation.duration_s,
-                )
-            )
+            self._note(trial.position, observation, judgement)
             return judgement
 
         def progress() -> Progress:
@@ -151,6 +163,29 @@ class _Search:
 
         self._means.engine(self._probe, self._label, judged, progress).drive(search)
         return search.result
+
+    def _try_likely(self, good: int, bad: int, judged_by: Callable[[Stood], Judgement]) -> None:
+        """The two sides of the step to another major release nearest to the bad end."""
+        if bad - good < _FEW:
+            return
+        steps = [at for at in range(good + 1, bad + 1) if self._major(at) != self._major(at - 1)]
+        for position in (steps[-1], steps[-1] - 1) if steps else ():
+            if position in self.seen:
+                continue
+            label = f"{self._name} {self._versions[position]}"
+            run = self._means.observe(label, self._probe(Trial(position)), lambda seen: self._stand(seen))
+            judgement = judged_by(self._stand(run))
+            self._note(position, run, judgement)
+            if judgement.verdict is not Verdict.BAD:
+                return
+
+    def _major(self, position: int) -> int:
+        return Version(self._versions[position]).major
+
+    def _note(self, position: int, run: Observation, judgement: Judgement) -> None:
+        self.seen[position] = run
+        release, seconds = self._versions[position], run.duration_s
+        self.steps.append(Step(release, judgement.verdict, judgement.reason, run.key, cached=False, seconds=seconds))
 
     def _probe(self, trial: Trial) -> Probe:
         version = {self._name: self._versions[trial.position]}

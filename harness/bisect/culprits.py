@@ -68,7 +68,39 @@ def culprits_of(search: Search, names: Sequence[str], versions: Mapping[str, str
     for culprit in found[:-1]:
         if len(held) > 1 and _is_not_needed(search, held, culprit.package):
             del held[culprit.package]
-    return [culprit for culprit in found if culprit.package in held]
+    kept = [culprit for culprit in found if culprit.package in held]
+    return [*kept, *_partners_of(search, kept)]
+
+
+def _partners_of(search: Search, culprits: Sequence[PackageCulprit]) -> list[PackageCulprit]:
+    """The packages that culprits break the tests only together with, each with its own release."""
+    known = {culprit.package for culprit in culprits}
+    found = []
+    for culprit in culprits:
+        for partner in culprit.together_with:
+            if partner not in known:
+                known.add(partner)
+                others = {
+                    other.package: other.boundary.last_good
+                    for other in culprits
+                    if other.package != culprit.package and culprit.package not in other.together_with
+                }
+                boundary = _boundary(search, search.units[partner], others)
+                along = tuple(sorted({culprit.package, *culprit.together_with} - {partner}))
+                found.append(PackageCulprit(boundary, together_with=along, moved=_moved(boundary)))
+    return found
+
+
+def _boundary(search: Search, change: Change, others: Versions) -> Boundary:
+    return find_boundary(
+        search.means,
+        search.bad,
+        change,
+        search.asking.stand,
+        search.repro,
+        {**search.held, **others},
+        is_strict=not search.asking.signature.captured,
+    )
 
 
 def _is_not_needed(search: Search, held: Mapping[str, str | None], name: str) -> bool:
@@ -80,21 +112,12 @@ def _is_not_needed(search: Search, held: Mapping[str, str | None], name: str) ->
 
 def _culprit(search: Search, change: Change, others: Versions) -> PackageCulprit:
     """The release of one package, or of the one that moved with it and is what broke the tests."""
-    signature = search.asking.signature
-    boundary = find_boundary(
-        search.means,
-        search.bad,
-        change,
-        search.asking.stand,
-        search.repro,
-        {**search.held, **others},
-        is_strict=not signature.captured,
-    )
+    boundary = _boundary(search, change, others)
     moved = _moved(boundary)
     instead = _moved_along(search, boundary, moved)
     if instead is not None and instead.name in search.units:
         return _culprit(search, evolve(search.units[instead.name], before=instead.before), others)
-    partners, forward = _partners(search, boundary, others)
+    partners, forward = _partners(search, boundary) if not others else ((), None)
     return PackageCulprit(boundary, together_with=partners, moved=moved, forward=forward)
 
 
@@ -131,15 +154,11 @@ def _fails_with(search: Search, boundary: Boundary, before: Lock, after: Lock, n
     return search.asking.stand(run).standing is Standing.FAILS
 
 
-def _partners(search: Search, boundary: Boundary, others: Versions) -> tuple[tuple[str, ...], Observation | None]:
+def _partners(search: Search, boundary: Boundary) -> tuple[tuple[str, ...], Observation | None]:
     """What a culprit breaks the tests only together with, where it alone does not break them in the good world."""
     name = boundary.package
     after = search.units[name].after
-    rest = tuple(
-        other
-        for other in search.order
-        if other != name and other not in others and search.units[other].after is not None
-    )
+    rest = tuple(other for other in search.order if other != name and search.units[other].after is not None)
     if after is None or not rest:
         return (), None
     older = evolve(search.good, as_of=search.bad.as_of, near=search.good.lock)

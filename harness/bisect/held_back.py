@@ -187,6 +187,16 @@ def ranked(
     return tuple(sorted(changes, key=rank))
 
 
+def named_in(exceptions: Sequence[RaisedException], order: Sequence[str]) -> tuple[str, ...]:
+    """Of some packages those that exceptions name, and then those whose files they passed through, innermost first."""
+    words = _projects(" ".join(f"{raised.type} {raised.message}" for raised in exceptions))
+    frames = [
+        normalized_name(frame.package) for raised in exceptions for frame in reversed(raised.frames) if frame.package
+    ]
+    named = [name for name in order if name in words]
+    return tuple(dict.fromkeys([*named, *(name for name in frames if name in order)]))
+
+
 def _projects(text: str) -> frozenset[str]:
     """Words of a text as names of projects: each dotted name by its beginning too."""
     words = set(_WORD.findall(text))

@@ -8,7 +8,7 @@ take the logarithm of some hundred moments before it had even named a package.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -16,15 +16,14 @@ from attrs import define, evolve, field
 
 from harness.bisect.answer import Status
 from harness.bisect.asking import Asked, Asking, asked_between
-from harness.bisect.boundary import Boundary
 from harness.bisect.constraints import constraint_of
 from harness.bisect.culprits import Search, culprits_of
-from harness.bisect.held_back import HeldBack, Means, find_held_back, ranked
-from harness.bisect.standing import Standing
+from harness.bisect.held_back import Means, find_held_back, ranked
+from harness.bisect.peeling import narrowed, peeled
 from harness.bisect.upgrade_answer import GroupAnswer, PackageCulprit, UpgradeAnswer
 from harness.bisect.upgrade_wording import sentence_of
 from harness.errors import UserMistake
-from harness.model import Change, Observation, Outcome, Repro
+from harness.model import Change, Observation, Outcome, RaisedException, Repro
 from harness.model.combination import ANY_SOURCE
 from harness.request.ends import day_end
 
@@ -54,6 +53,7 @@ class Upgrade:
     only: OnlyTests
     subject: str = ""
     _found: dict[str, PackageCulprit] = field(factory=dict, init=False)
+    _good_seen: Observation | None = field(default=None, init=False)
 
     def run(self) -> UpgradeAnswer:
         """Answer it. Raises `UserMistake`, `Interrupted`, `NoNetwork`, `NoSpace`."""
@@ -148,6 +148,7 @@ class Upgrade:
     # -- groups and their culprits
 
     def _groups(self, asked: Asked, good_run: Observation, bad_run: Observation, good: World) -> UpgradeAnswer:
+        self._good_seen = good_run
         repro = self.only(self.repro, asked.tests)
         bad = evolve(self.bad, sources={**good.sources, **self.bad.sources})
         bad = evolve(bad, sources={name: version for name, version in bad.sources.items() if name != ANY_SOURCE})
@@ -208,47 +209,38 @@ class Upgrade:
             return GroupAnswer(asking.tests, asking.signature, Status.INCONCLUSIVE, note="no package can be put back")
         log = "" if asking.exceptions else self.means.prober.store.log(self._last_run(bad, repro))
         order = ranked(units, asking.exceptions, log, tuple(map(_project, bad.asked.requirements)))
-        back = self._already(asking, units, bad, repro, held) or find_held_back(
-            self.means, bad, units, order, asking.stand, repro, held
-        )
-        if back.shown is None:
-            note = "with every package as it was at the good end the tests do not pass in the bad end's world"
-            return GroupAnswer(asking.tests, asking.signature, Status.INCONCLUSIVE, note=note)
         search = Search(self.means, asking, bad, good, units, order, repro, held)
-        versions = {name: units[name].before for name in back.names}
-        culprits = culprits_of(search, sorted(back.names, key=order.index), versions)
+        versions = self._already(search) or peeled(search, lambda run: self._failing(asking, run))
+        if versions is None:
+            back = find_held_back(self.means, bad, units, order, asking.stand, repro, held)
+            if back.shown is None:
+                note = "with every package as it was at the good end the tests do not pass in the bad end's world"
+                return GroupAnswer(asking.tests, asking.signature, Status.INCONCLUSIVE, note=note)
+            versions = {name: units[name].before for name in back.names}
+        names = list(versions) if len(versions) > 1 else sorted(versions)
+        culprits = culprits_of(narrowed(search, versions), names, versions)
         for culprit in culprits:
             self._found.setdefault(culprit.package, culprit)
-        return GroupAnswer(asking.tests, asking.signature, Status.FOUND, tuple(_with_partners(culprits, units)))
+        return GroupAnswer(asking.tests, asking.signature, Status.FOUND, tuple(culprits))
 
     def _last_run(self, bad: World, repro: Repro) -> Observation:
         return self.means.observe("the tests in question at the bad end", bad.itself(repro))
 
-    def _already(
-        self, asking: Asking, units: Mapping[str, Change], bad: World, repro: Repro, held: Versions
-    ) -> HeldBack | None:
+    def _already(self, search: Search) -> dict[str, str | None] | None:
         """One culprit of a group before, where holding it back makes this group pass too."""
         for name in self._found:
-            if name in units:
-                probe = bad.with_versions({**held, name: units[name].before}, repro)
-                shown = self.means.observe(f"held back: {name}", probe)
-                if asking.stand(shown).standing is Standing.PASSES:
-                    return HeldBack(frozenset({name}), shown, 1)
+            if name in search.units and search.passes(found := {name: search.units[name].before}) is not None:
+                return found
         return None
 
-
-def _with_partners(culprits: list[PackageCulprit], units: Mapping[str, Change]) -> list[PackageCulprit]:
-    """Each culprit, and each package that one breaks the tests only together with."""
-    known = {culprit.package for culprit in culprits}
-    found = list(culprits)
-    for culprit in culprits:
-        for partner in culprit.together_with:
-            if partner not in known:
-                known.add(partner)
-                change = units[partner]
-                boundary = Boundary(partner, change.before, change.after, suspects=())
-                found.append(PackageCulprit(boundary, together_with=(culprit.package,)))
-    return found
+    def _failing(self, asking: Asking, run: Observation) -> tuple[Asking, tuple[RaisedException, ...]] | None:
+        """What a group fails with in a run instead of its own failure, as a question of its own."""
+        if self._good_seen is None:
+            return None
+        left = asked_between(self._good_seen, run, self.means.prober.store.log)
+        wanted = set(asking.tests)
+        found = next((one for one in left.askings if not wanted or wanted & set(one.tests)), None)
+        return (found, found.exceptions) if found is not None else None
 
 
 def _constraints(culprits: list[PackageCulprit]) -> list[str]:

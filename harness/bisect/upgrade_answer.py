@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from attrs import frozen
+from attrs import asdict, frozen
 
 from harness.bisect.answer import Status
 from harness.bisect.boundary import Boundary
@@ -57,7 +57,7 @@ class PackageCulprit:
             "files": list(finest.files) if finest is not None else [],
             "regions": [_region(region) for region in finest.regions] if finest is not None else [],
             "commit": None,
-            "evidence": [{"kind": e.kind, "name": e.name, "text": e.text} for e in self.evidence],
+            "evidence": [asdict(evidence) for evidence in self.evidence],
             "proved": self.is_proved,
             "observations": [side.key for side in self.boundary.sides],
         }

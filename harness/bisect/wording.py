@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from packaging.version import Version
@@ -10,11 +11,12 @@ from harness.bisect.answer import Answer, Status
 from harness.model import Verdict
 from harness.model.step import Step
 from harness.search import BisectionStatus
+from harness.search.noisy import CONFIDENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from harness.model.culprit import Culprit, Region
+    from harness.model.culprit import Culprit, Finding, Region
     from harness.planning.plan import Plan
     from harness.search import BisectionResult
 
@@ -39,7 +41,8 @@ def sentence_for(answer: Answer, result: BisectionResult, name: Mapping[int, str
                 "same way; nothing that worked before was found."
             )
         case Status.NO_FAILURE:
-            text = f"No failure: {subject} {newest} is good."
+            runs = sum(step.release == newest and step.verdict is Verdict.GOOD for step in answer.steps)
+            text = f"No failure: {subject} {newest} is good" + (f" in {runs} runs of {runs}." if runs > 1 else ".")
         case Status.NOT_FIXED:
             text = f"Not fixed: {subject} {newest}, the newest release that could be tested here, still fails."
         case Status.INCONCLUSIVE:
@@ -48,7 +51,7 @@ def sentence_for(answer: Answer, result: BisectionResult, name: Mapping[int, str
         f"{name[end.asked]} could not be tested, so {name[end.used]} stands for the {end.end.value} end"
         for end in result.moved_ends
     ]
-    text += _untried_between(answer)
+    text += _untried_between(answer) + _how_sure(answer, result)
     return " ".join([text, *(f"{sentence[0].upper()}{sentence[1:]}." for sentence in moved)])
 
 
@@ -69,10 +72,27 @@ def advice_for(answer: Answer, plan: Plan) -> str:
             return f"If a later release fixed it: {base} --find-fix --bad {answer.first_bad}"
         case Status.NOT_FIXED if not plan.question.prereleases:
             return f"To look at pre-releases too: {base} --find-fix --bad {last} --pre"
+        case Status.INCONCLUSIVE if answer.good_side is not None:
+            return "More runs of the suspects would tell: the same command with --good and --bad around them"
         case Status.INCONCLUSIVE:
             return "Releases that were skipped hide the change; --with, --hold or --python may make them run"
         case _:
             return ""
+
+
+def _how_sure(answer: Answer, result: BisectionResult) -> str:
+    """The chance that it is right and the runs behind it, where that is not plain."""
+    good, bad = result.good_side, result.bad_side
+    if answer.status not in (Status.FOUND, Status.FIXED) or good is None or bad is None or result.confidence is None:
+        return ""
+    if not result.flaky and result.confidence >= CONFIDENCE:
+        return ""
+    sure = f"{math.floor(1000 * result.confidence) / 1000:g} sure"
+    if not result.flaky:
+        return f" That is {sure}, from {good.runs} runs that passed and {bad.runs} that failed; --confirm runs more."
+    where = f"up to {answer.last_bad}" if answer.status is Status.FIXED else f"from {answer.first_bad} on"
+    other = "after" if answer.status is Status.FIXED else "before"
+    return f" It is flaky: it fails in {bad} runs {where}, and in {good} {other}; that is {sure}."
 
 
 def _untried_between(answer: Answer) -> str:
@@ -91,6 +111,10 @@ def _untried_between(answer: Answer) -> str:
 
 
 def _inconclusive(answer: Answer, result: BisectionResult, name: Mapping[int, str]) -> str:
+    if result.flaky and result.bad_side is not None:
+        runs = result.bad_side.runs + (result.good_side.runs if result.good_side else 0)
+        at_best = f", the likeliest of them {result.confidence:.2f}" if result.confidence is not None else ""
+        return f"Not sure: it is flaky, and after {runs} runs it can be any of {_few(answer.suspects)}{at_best}."
     if result.status is BisectionStatus.FLAKY:
         which = ", ".join(name[position] for position in result.flaky)
         return f"Not sure: {answer.subject} {which} gave different verdicts when it was run again."
@@ -121,13 +145,14 @@ def culprit_sentence(answer: Answer, culprit: Culprit) -> str:
     finest = culprit.finest
     packages = _few(f"{c.name} {c.after or '(removed)'}" for c in culprit.packages)
     verb = "fix" if answer.status is Status.FIXED else "cause"
-    elsewhere = not any(change.name == answer.subject for change in culprit.packages)
     where = ""
     if finest.regions:
         at = _few(_place(region, finest.files) for region in finest.regions)
         where = f", in {finest.files[0]}, at {at}" if len(finest.files) == 1 else f", at {at}"
     elif finest.files:
         where = f", in {_few(finest.files)}"
+    if finest.commits:
+        return f"{_commit_sentence(finest, verb, packages, where)}{_met(answer, culprit)}"
     if finest.is_proved:
         sure = "reverting that alone undoes it, adding that alone brings it"
         if finest.needs or finest.needed_files:
@@ -140,8 +165,23 @@ def culprit_sentence(answer: Answer, culprit: Culprit) -> str:
         sure = f"shown one way only ({shown.sentence}: {shown.verdict.value})"
     else:
         lead, sure = f"The suspect is {packages}", "not proved"
-    met = f" Users meet it with {answer.subject} {answer.first_bad or answer.first_good}." if elsewhere else ""
-    return f"{lead}{where}: {sure}.{met}"
+    return f"{lead}{where}: {sure}.{_met(answer, culprit)}"
+
+
+def _met(answer: Answer, culprit: Culprit) -> str:
+    """Where users meet a culprit that is not what they named."""
+    if any(change.name == answer.subject for change in culprit.packages):
+        return ""
+    return f" Users meet it with {answer.subject} {answer.first_bad or answer.first_good}."
+
+
+def _commit_sentence(finding: Finding, verb: str, packages: str, where: str) -> str:
+    """Which commit it is, and what its parent and it came to."""
+    named = _few(commit.described for commit in finding.commits)
+    if finding.is_proved:
+        parent, itself = (proof.verdict.value for proof in finding.proofs)
+        return f"The {verb} is commit {named} of {packages}{where}: its parent is {parent}, it is {itself}."
+    return f"The suspect is commit {named} of {packages}{where}: not proved."
 
 
 def _place(region: Region, files: tuple[str, ...]) -> str:

@@ -2,6 +2,6 @@
 
 from harness.bundle.absorbing import Absorbed, Taken, absorb
 from harness.bundle.installed import Installed, read_installed
-from harness.bundle.packing import Asked, Packed, Packer
+from harness.bundle.packing import Packed, Packer, WantedProbe
 
-__all__ = ["Absorbed", "Asked", "Installed", "Packed", "Packer", "Taken", "absorb", "read_installed"]
+__all__ = ["Absorbed", "Installed", "Packed", "Packer", "Taken", "WantedProbe", "absorb", "read_installed"]

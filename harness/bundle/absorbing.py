@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import field, frozen
 
 from harness.bundle.installed import same_version
-from harness.bundle.order import SCHEMA, UNREADABLE, Order, as_requirements, inside, read_order
+from harness.bundle.packed_probe import SCHEMA, UNREADABLE, PackedProbe, as_requirements, inside, read_packed
 from harness.errors import HarnessFault, NoSpace, UserMistake
 from harness.model import Lock, Observation, Pin, normalized_name
 from harness.probe import Judge, observation_of, probe_key, question_of
@@ -60,7 +60,7 @@ class Absorbed:
 class _Back:
     """One probe that was run elsewhere: its order, and the folder of what it left with the run script's record."""
 
-    order: Order
+    order: PackedProbe
     probe: Probe
     folder: Path
     record: dict[str, Any] = field(repr=False)
@@ -84,7 +84,7 @@ def absorb(folder: Path, store: Store) -> Absorbed:
     for key in _probes(folder):
         label = key
         try:
-            order, probe = read_order(folder / "probes" / key)
+            order, probe = read_packed(folder / "probes" / key)
             label = order.label
             where = folder / "observed" / key
             if not (where / "run.json").exists():
@@ -122,7 +122,7 @@ def _why_not(where: Path) -> str:
         return "not run yet"
 
 
-def _checked(order: Order, probe: Probe, where: Path) -> _Back:
+def _checked(order: PackedProbe, probe: Probe, where: Path) -> _Back:
     """What came back, if it is of this order and as the run script left it. Raises `_Refused`."""
     try:
         if where.parent.is_symlink():

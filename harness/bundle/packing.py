@@ -13,7 +13,7 @@ from attrs import evolve, field, frozen
 from harness import __version__
 from harness.atomic import is_out_of_space
 from harness.bundle.installed import Installed
-from harness.bundle.order import SCHEMA, Order, PackedWheel, ordered_key
+from harness.bundle.packed_probe import SCHEMA, PackedProbe, PackedWheel, ordered_key
 from harness.bundle.wheels import Unfetchable, Wheels
 from harness.errors import HarnessFault, NoSpace, UserMistake
 from harness.events import SILENT, Note, Reporter
@@ -43,7 +43,7 @@ Bring the folder back, or at least all of it but wheels/ and installer/, and typ
 
 
 @frozen
-class Asked:
+class WantedProbe:
     """A probe to pack, and what it is called."""
 
     label: str
@@ -58,11 +58,11 @@ class Packed:
     `known` are answers that the store has or that need no run; `failed` are labels and why there is no bundle for them.
     """
 
-    orders: tuple[Order, ...]
+    orders: tuple[PackedProbe, ...]
     wheel_bytes: int = 0
     left_out: dict[str, str] = field(factory=dict)
     left_out_bytes: int = 0
-    known: tuple[tuple[Asked, Observation], ...] = ()
+    known: tuple[tuple[WantedProbe, Observation], ...] = ()
     failed: tuple[tuple[str, str], ...] = ()
 
 
@@ -76,7 +76,7 @@ class Packer:
     node: Installed = field(factory=Installed)
     reporter: Reporter = SILENT
 
-    def pack(self, asked: Sequence[Asked], output: Path, *, fresh: bool = False) -> Packed:
+    def pack(self, asked: Sequence[WantedProbe], output: Path, *, fresh: bool = False) -> Packed:
         """Pack what is not known yet, or with `fresh` all of it once more.
 
         Raises `UserMistake` where the folder is in use, `NoSpace` where it can't be written, `NoNetwork`.
@@ -93,8 +93,8 @@ class Packer:
             raise NoSpace(f"can't write to {output}: {why}", hint="--output names another folder") from error
         return packed
 
-    def _pack(self, asked: Sequence[Asked], output: Path, *, fresh: bool) -> Packed:
-        orders: dict[str, Order] = {}
+    def _pack(self, asked: Sequence[WantedProbe], output: Path, *, fresh: bool) -> Packed:
+        orders: dict[str, PackedProbe] = {}
         known, failed = [], []
         wheels = Wheels(output / "wheels", self.index, self.interpreter)
         for i, one in enumerate(asked, 1):
@@ -140,11 +140,13 @@ class Packer:
                 return probe, answer
             probe = next_attempt(probe)
 
-    def _order(self, one: Asked, resolution: StoredResolution, lock: Lock, fetched: tuple[PackedWheel, ...]) -> Order:
+    def _order(
+        self, one: WantedProbe, resolution: StoredResolution, lock: Lock, fetched: tuple[PackedWheel, ...]
+    ) -> PackedProbe:
         probe, capability = one.probe, self.prober.capability
         repro, combination = probe.repro, probe.combination
         names = {wheel.name for wheel in fetched}
-        return Order(
+        return PackedProbe(
             key=ordered_key(probe, lock, capability),
             label=one.label,
             script=script_name(repro),

@@ -14,7 +14,7 @@ from attrs import field, frozen
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from harness.bundle.installed import same_version
-from harness.bundle.order import PackedWheel
+from harness.bundle.packed_probe import PackedWheel
 from harness.environment.index import index_urls
 from harness.environment.passing import raise_surroundings
 from harness.model import Lock

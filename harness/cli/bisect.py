@@ -46,10 +46,10 @@ from harness.terminal.upgrade import print_upgrade
 @click.option(
     "--confirm",
     type=click.IntRange(0, 20),
-    default=0,
-    show_default=True,
-    help="Run both sides of the change this often again.",
+    default=None,
+    help="Run both sides of the change this often again [default: as often as it takes to be sure].",
 )
+@click.option("--flaky", is_flag=True, help="One run does not tell good from bad: repeat runs from the start.")
 @click.option("--git", default="", metavar="PATH|URL|auto", help="SUBJECT's repository, to go down to the commit.")
 @click.option(
     "--depth",

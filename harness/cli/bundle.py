@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from harness.bundle import Asked, Installed, Packed, Packer, read_installed
+from harness.bundle import Installed, Packed, Packer, WantedProbe, read_installed
 from harness.cli.options import settings_options
 from harness.errors import NoSpace, UserMistake
 from harness.model import Combination, Device, Repro
@@ -70,7 +70,7 @@ def bundle(
     sys.exit(3 if packed.failed else 0)
 
 
-def _asked(session: Session, repro: Repro, one: str) -> Asked:
+def _asked(session: Session, repro: Repro, one: str) -> WantedProbe:
     """The probe of one of the releases that were asked for, or of what --with asks for alone."""
     settings = session.settings
     requirements = merged_requirements(repro.dependencies, settings.with_)
@@ -81,7 +81,7 @@ def _asked(session: Session, repro: Repro, one: str) -> Asked:
         as_of=one_date(settings.as_of, (*settings.with_, one) if one else settings.with_, session.index),
         device=_device(settings.device, repro),
     )
-    return Asked(one or " ".join(settings.with_) or repro.name, Probe(repro, combination))
+    return WantedProbe(one or " ".join(settings.with_) or repro.name, Probe(repro, combination))
 
 
 def _device(asked: str, repro: Repro) -> Device:

@@ -13,7 +13,8 @@ from rich.text import Text
 
 from harness.cli.options import settings_options
 from harness.environment import Workspace
-from harness.environment.cleaning import Kept, kept_folders, own_bytes, remove
+from harness.environment.bytecode import BytecodeStore
+from harness.environment.cleaning import Kept, kept_folders, own_bytes, prune_wheels, remove, remove_leftovers
 from harness.errors import HarnessError, NoSpace, UserMistake
 from harness.model.size import size_in_words
 from harness.run.devices import choose_device
@@ -87,7 +88,7 @@ def _disk(session: Session) -> tuple[str, bool, str]:
         return "cache", False, f"{error.message}. {error.hint}"
     words = f"{size_in_words(free)} free at {workspace.root}, which takes {taken} for {count} environments"
     wheels = session.local.builder.uv.cache_folder
-    words += f"; unpacked wheels are shared with uv's cache, {wheels}"
+    words += f"; uv downloads and unpacks wheels to {wheels}"
     return "cache", free > _SCARCE, words if free > _SCARCE else f"{words}; harness clean frees some"
 
 
@@ -116,19 +117,23 @@ def clean(everything: bool, older_than: float | None, keep: float | None, dry_ru
     if not everything and older_than is None and keep is None:
         raise UserMistake("say what to remove", hint="--all, --older-than DAYS or --keep GIB")
     workspace = Workspace.default()
+    if not dry_run:
+        remove_leftovers(workspace)
     kept = kept_folders(workspace)
     chosen = kept if everything else _chosen(kept, older_than, keep)
-    freed = sum(folder.size for folder in chosen)
-    for folder in chosen:
-        if not dry_run:
-            remove(folder, workspace)
+    gone = chosen if dry_run else [folder for folder in chosen if remove(folder, workspace)]
+    if not dry_run:
+        prune_wheels(workspace)
     if everything and not dry_run:
-        shutil.rmtree(workspace.bytecode, ignore_errors=True)
+        BytecodeStore.of(workspace, "").remove_all()
         shutil.rmtree(workspace.index, ignore_errors=True)
     verb = "would remove" if dry_run else "removed"
+    freed = sum(folder.size for folder in gone)
     left = sum(folder.size for folder in kept) - freed
+    in_use = f"; {len(chosen) - len(gone)} are in use and stay" if len(gone) < len(chosen) else ""
     click.echo(
-        f"{verb} {len(chosen)} environments, {freed / _GIB:.2f} GiB; {left / _GIB:.2f} GiB are kept in {workspace.root}"
+        f"{verb} {len(gone)} environments, {freed / _GIB:.2f} GiB; {left / _GIB:.2f} GiB are kept in {workspace.root}"
+        f"{in_use}"
     )
 
 

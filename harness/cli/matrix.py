@@ -17,13 +17,13 @@ from harness.cli.paths import short
 from harness.errors import Interrupted, UserMistake
 from harness.matrix import Cell, read_matrix
 from harness.matrix.choice import Choice, choose
-from harness.matrix.expansion import expanded_by_index
-from harness.matrix.running import CellRun, Cells
-from harness.matrix.sessions import Sessions, open_sessions, pythons_of
+from harness.matrix.running import CellRun, CellRunner
+from harness.matrix.sessions import Sessions, expanded_by_index, open_sessions, pythons_of
 from harness.matrix.standing import Standing, known_runs, standings
 from harness.model import Verdict
 from harness.model.plain_json import to_json
 from harness.report.matrix.page import write_page
+from harness.request.parsing import day
 from harness.session import local_session
 from harness.settings import Group, Settings
 from harness.terminal import print_table, reporting
@@ -84,7 +84,7 @@ def matrix(
     harness matrix matrices/transformers.toml -k "transformers_4_53_0 and not case_lora"
     harness matrix matrices/transformers.toml --show
     """
-    day = _day(as_of, show=show)
+    date = _day(as_of, show=show)
     read = read_matrix(file)
     if as_list:
         _print_list(choose(_with_versions(read, settings), words, cover), as_json=as_json)
@@ -92,7 +92,7 @@ def matrix(
     console = Console(stderr=True)
     with (
         reporting(console, quiet=as_json) as reporter,
-        open_sessions(settings, pythons_of(read), reporter, as_of=day) as sessions,
+        open_sessions(settings, pythons_of(read), reporter, as_of=date) as sessions,
     ):
         choice = choose(sessions.expanded(read), words, cover)
         for line in (*_left_out(choice), *(f"skipped cells: {reason}" for reason in sessions.missing.values())):
@@ -125,7 +125,7 @@ def _run(sessions: Sessions, choice: Choice, reporter: Reporter) -> _Ran:
     cells = tuple(filter(sessions.can_run, choice.cells))
     try:
         with sessions.lanes(cells) as lanes:
-            return _Ran(Cells(cells, sessions.probes, sessions.probers, lanes, reporter, sessions.store).run())
+            return _Ran(CellRunner(cells, sessions.probes, sessions.probers, lanes, reporter, sessions.store).run())
     except Interrupted as error:
         return _Ran(stopped=error)
 
@@ -176,10 +176,7 @@ def _day(as_of: str | None, *, show: bool) -> datetime | None:
         if show:
             raise UserMistake("--show has no answer as of today, which is a new question each time", hint="give a date")
         return datetime.now(UTC).replace(second=0, microsecond=0)
-    try:
-        return datetime.fromisoformat(as_of).replace(tzinfo=UTC)
-    except ValueError as error:
-        raise UserMistake(f"--as-of takes a date such as 2025-06-27, or today, not {as_of!r}") from error
+    return day(as_of, "--as-of", "a date such as 2025-06-27, or today")
 
 
 def _typed() -> str:

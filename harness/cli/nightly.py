@@ -14,7 +14,6 @@ from attrs import frozen
 
 from harness.cli.options import json_option, settings_options
 from harness.cli.paths import short
-from harness.errors import UserMistake
 from harness.events import Note
 from harness.matrix import Target, expanded, read_matrix, tonight
 from harness.matrix.sessions import Sessions, open_sessions, pythons_of
@@ -22,15 +21,16 @@ from harness.model.plain_json import to_json
 from harness.nightly.archive import NightArchive
 from harness.nightly.budget import Budget
 from harness.nightly.night import Nightly
-from harness.nightly.order import estimated_s
 from harness.nightly.page import write_page
+from harness.nightly.queue import estimated_s
 from harness.nightly.record import Night, Past
 from harness.nightly.telling import as_json as night_as_json
 from harness.nightly.telling import exit_code, report_of
-from harness.nightly.triage import Settling
+from harness.nightly.triage import Triage
 from harness.report import Archive, Private, passed_secrets, redacted
 from harness.report.answer.keeping import write_reports
 from harness.report.privacy import private_of
+from harness.request.parsing import day
 from harness.settings import Group, Settings
 from harness.store import Store
 from harness.terminal.console import Console
@@ -82,7 +82,7 @@ def nightly(
     store = Store.opened(settings.results)
     archive = NightArchive(store)
     matrix, changes = tonight(read_matrix(file))
-    start = _start(date) or archive.start_of(matrix.name, datetime.now(UTC))
+    start = (day(date, "--date") if date else None) or archive.start_of(matrix.name, datetime.now(UTC))
     past = Past.of(archive.before(start), matrix.name)
     console = Console(stderr=True)
     reporter = WarningsOnly(console) if as_json else NightView(console)
@@ -91,16 +91,16 @@ def nightly(
         _announce(matrix, start, changes, past, reporter)
         archive.put(Night(matrix.name, start.isoformat()))
         with sessions.lanes(filter(sessions.can_run, matrix.cells)) as lanes:
-            settling = _settling(matrix, start, past, sessions, lanes, Budget(time.monotonic, budget, gpu_budget))
+            triage = _triage(matrix, start, past, sessions, lanes, Budget(time.monotonic, budget, gpu_budget))
             hindered = sessions.hindered(matrix.cells)
             cells, probes = matrix.cells, sessions.probes
-            night = Nightly(matrix.name, start.isoformat(), cells, past, probes, settling, hindered).run()
+            night = Nightly(matrix.name, start.isoformat(), cells, past, probes, triage, hindered).run()
     # Before it is compared with what was kept, in which nothing private is either.
     night = redacted(night, Private(passed_secrets(os.environ, settings.pass_env)))
     archive.put(night)
     page = write_page(store, private_of(store, pass_env=settings.pass_env))
     if as_json:
-        click.echo(to_json(night_as_json(night, past, settling.known())))
+        click.echo(to_json(night_as_json(night, past, triage.known())))
     else:
         reports = {known.title: str(short(store.root / report_of(known))) for known in night.breaks}
         print_night(Console(soft_wrap=True), night, past, reports)
@@ -118,11 +118,9 @@ def _announce(matrix: Matrix, start: datetime, changes: Iterable[str], past: Pas
         reporter.report(Note(f"  {sentence}"))
 
 
-def _settling(
-    matrix: Matrix, start: datetime, past: Past, sessions: Sessions, lanes: Lanes, budget: Budget
-) -> Settling:
+def _triage(matrix: Matrix, start: datetime, past: Past, sessions: Sessions, lanes: Lanes, budget: Budget) -> Triage:
     first = sessions.first
-    return Settling(
+    return Triage(
         matrix=matrix.name,
         start=start.isoformat(),
         past=past,
@@ -163,12 +161,3 @@ def _as_of(matrix: Matrix, sessions: Sessions, start: datetime) -> Matrix:
     interpreters = dict.fromkeys(session.interpreter for session in sessions.by_python.values())
     targets = [Target(one.version, frozenset(one.wheel_tags())) for one in interpreters]
     return expanded(matrix, releases_of, targets)
-
-
-def _start(date: str | None) -> datetime | None:
-    if date is None:
-        return None
-    try:
-        return datetime.fromisoformat(date).replace(tzinfo=UTC)
-    except ValueError as error:
-        raise UserMistake(f"--date takes a day such as 2025-06-27, not {date!r}") from error

@@ -10,7 +10,7 @@ import attrs
 import click
 
 from harness.model.size import parse_size
-from harness.settings import Group, Kind, Option, Settings
+from harness.settings import Group, Option, Settings, ValueKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,17 +66,17 @@ def _click_option(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any
     default = getattr(attrs.fields(Settings), name).default
     more: dict[str, Any] = {}
     match option.kind:
-        case Kind.SECONDS:
+        case ValueKind.SECONDS:
             more["type"] = click.FloatRange(min=0)
-        case Kind.LANES:
+        case ValueKind.LANES:
             more["type"] = click.IntRange(1, 64)
-        case Kind.FOLDER:
+        case ValueKind.FOLDER:
             more["type"] = _Folder(path_type=Path, file_okay=False)
-        case Kind.FLAG:
+        case ValueKind.FLAG:
             more["is_flag"] = True
-        case Kind.SIZE:
+        case ValueKind.SIZE:
             more["callback"] = _size
-        case Kind.TEXT if option.choices:
+        case ValueKind.TEXT if option.choices:
             more["type"] = click.Choice(option.choices)
     if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
         default = default.factory

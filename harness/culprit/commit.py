@@ -23,7 +23,7 @@ from harness.model.culprit import Finding, Level, Proof, Region
 from harness.repository.clones import clone_of, is_url
 from harness.repository.git import Repository
 from harness.repository.layout import blob_id
-from harness.repository.project_urls import commit_url, repository_url
+from harness.repository.project_urls import commit_url, pull_request_url, repository_url
 from harness.repository.release_source import ReleaseSource, find_source, tree_of
 from harness.repository.replay import bisect_log
 from harness.repository.suspects import ChangedLines, commits_behind
@@ -33,6 +33,7 @@ from harness.search import Bisection, BisectionStatus, Trial
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from harness.model.commit import Commit
     from harness.probe import Probe
 
 _SUSPECTS = 2
@@ -123,13 +124,19 @@ def find_commit(ground: Ground, sides: Sides, found: Finding, git: str, cache: P
         candidates=len(chain),
         runs=len(source.runs.judged),
         unresolved=sum(judgement.verdict is Verdict.SKIP for judgement, _ in source.runs.judged.values()),
-        commits=(evolve(commit, link=commit_url(source.url, sha)),),
+        commits=(linked(commit, source.url),),
         replay=bisect_log(
             ((repository.describe(one), judged[0].verdict) for one, judged in source.runs.judged.items()),
             find_fix=sides.before.verdict is Verdict.BAD,
         ),
         notes=notes,
     )
+
+
+def linked(commit: Commit, url: str) -> Commit:
+    """A commit with its pages at the host of its repository, where that is known."""
+    pull_request = pull_request_url(url, commit.pull_request)
+    return evolve(commit, link=commit_url(url, commit.sha), pull_request_link=pull_request)
 
 
 def open_repository(git: str, url: str, cache: Path) -> Repository:

@@ -17,8 +17,10 @@ from harness.events import Judged, LevelBegan, Reporter, Started
 from harness.model import (
     Change,
     Combination,
+    Judgement,
     Lock,
     Mixture,
+    Observation,
     Trace,
     Verdict,
     normalized_name,
@@ -26,17 +28,21 @@ from harness.model import (
 from harness.model.culprit import Level, Proof, Region
 from harness.model.words import listed
 from harness.planning.plan import Plan
-from harness.probe import Judge, Probe
+from harness.probe import Judge, Probe, next_attempt
 from harness.scheduling.lanes import Lanes
 from harness.scheduling.probers import Probing
 
 
 @define
 class Tally:
-    """How many probes were run now and not answered by the store, and the last bisection over a culprit's releases."""
+    """How many probes were run now and not answered by the store, and the last bisection over a culprit's releases.
+
+    `seen` are the observations that searched for something: none of them is also a proof.
+    """
 
     ran_now: int = 0
     searched: Searched | None = None
+    seen: set[str] = field(factory=set)
 
 
 @frozen
@@ -118,7 +124,7 @@ class Ground:
         reduced = Reduction(
             prober=self.prober,
             lanes=self.lanes,
-            judge=self.judge,
+            judge=self._searched,
             reporter=self.reporter,
             probe_of=probe_of,
             label_of=label_of,
@@ -133,15 +139,24 @@ class Ground:
         self.tally.ran_now += reduced.ran_now
         return reduced
 
+    def _searched(self, observation: Observation) -> Judgement:
+        """Judge a run that searches, and note that it can't be a proof."""
+        self.tally.seen.add(observation.key)
+        return self.judge(observation)
+
     def begin(self, level: Level, sentence: str) -> None:
         """Report that a level begins; the sentence says what is searched."""
         self.reporter.report(LevelBegan(level, sentence))
 
     def proof(self, sentence: str, probe: Probe, expected: Verdict) -> Proof:
-        """Run one counterfactual."""
+        """Run one counterfactual, in a process of its own: no run that was seen before is a proof."""
         self.reporter.report(Started(sentence))
         prepared = self.prober.prepare(probe)
+        while prepared.key in self.tally.seen:
+            probe = next_attempt(probe)
+            prepared = self.prober.prepare(probe)
         observation = self.prober.execute(prepared)
+        self.tally.seen.add(prepared.key)
         self.tally.ran_now += not prepared.cached and observation.outcome.ran
         judgement = self.judge(observation)
         self.reporter.report(Judged(sentence, judgement, observation, cached=prepared.cached, is_proof=True))

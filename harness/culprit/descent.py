@@ -18,6 +18,8 @@ def find_culprit(ground: Ground, sides: Sides, until: Level) -> Culprit | None:
     if until is Level.RELEASE:
         return None
     package, narrowed = find_package(ground, sides)
+    if narrowed is sides and not all(proof.holds for proof in package.proofs):
+        return Culprit((package,))  # a side came out otherwise when it was run again: nothing stands on it
     if package.is_shown_one_way:
         package, narrowed = narrow_release(ground, narrowed, package)
     findings = [package]

@@ -1,41 +1,46 @@
-"""From a lock to an environment: built whole or not at all, never altered afterwards.
+"""From a lock to an environment: built whole or not at all, and built anew where it is not what was built any more.
 
 An environment is built under a name that nothing looks up, then renamed to its place (`harness.environment.place`):
-the address of its lock, or a folder that the user named. A file lock keeps a second harness from building the same one;
-a build that was killed leaves only rubbish that the next one removes.
+the address of its lock, or a folder that the user named. Wheels come from the harness's own store of them; uv installs
+what is not there, as copies, which the store then keeps.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import shutil
+import threading
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import field, frozen
-from filelock import FileLock
+from attrs import evolve, field, frozen
 
 from harness.atomic import is_out_of_space
-from harness.environment.bytecode import BytecodeStore
+from harness.environment.bytecode import BytecodeStore, Sources
 from harness.environment.disk import Room
+from harness.environment.environment_record import EnvironmentRecord
+from harness.environment.file_locks import Hold, acquire, locked
+from harness.environment.manifest import Manifest
 from harness.environment.need import Foresight, Need, size_in_lock
 from harness.environment.place import MARK, Place
 from harness.environment.pylock import is_source
 from harness.environment.uv import Uv, spoken_by_uv
+from harness.environment.wheel_store import WheelStore
 from harness.errors import NoSpace
 from harness.events import Note
 
 if TYPE_CHECKING:
-    import threading
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
+    from harness.environment.file_state import FileState
     from harness.environment.interpreter import Interpreter
     from harness.environment.workspace import Workspace
     from harness.model import Lock, Pin
 
 _WORTH_TELLING = 100 * 2**20
+_KEPT_AT_MOST = 200  # each takes a file descriptor
 
 
 # What uv says where it took a file that the lock does not name: one that was added to the release after the lock's day.
@@ -44,16 +49,11 @@ _OTHER_FILE = "Hash mismatch"
 
 @frozen
 class Environment:
-    """A Python to run and what is installed beside it.
-
-    `pycache` is the bytecode tree for PYTHONPYCACHEPREFIX; None where the harness did not build the environment.
-    """
+    """A Python to run and what is installed beside it; `folder` is None where the harness did not build it."""
 
     python: Path
     lock: Lock
     folder: Path | None = None
-    pycache: Path | None = None
-    is_mixture: bool = False
 
 
 @frozen
@@ -79,14 +79,21 @@ class Builder:
     at: Path | None = None
     room: Room = field()
     size_of: Callable[[Pin], int | None] = size_in_lock
+    _kept: dict[str, Hold] = field(factory=dict, init=False, repr=False, eq=False)
+    _keeping: threading.Lock = field(factory=threading.Lock, init=False, repr=False, eq=False)
 
     @bytecode.default
     def _default_bytecode(self) -> BytecodeStore:
-        return BytecodeStore(self.workspace.bytecode, self.interpreter.cache_tag)
+        return BytecodeStore.of(self.workspace, self.interpreter.cache_tag)
 
     @room.default
     def _default_room(self) -> Room:
         return Room(self.workspace)
+
+    @property
+    def wheels(self) -> WheelStore:
+        """The installed wheels that environments of this interpreter share."""
+        return WheelStore.of(self.workspace, self.interpreter)
 
     def need(self, lock: Lock) -> Need | None:
         """What the environment of a lock will take of the disk, None where it exists."""
@@ -94,83 +101,159 @@ class Builder:
             return None
         return self._need(lock)
 
-    def build(self, lock: Lock, *, cancel: threading.Event | None = None) -> Environment | Uninstallable:
-        """The environment of a lock, built now if it does not exist.
+    def place(self, lock: Lock) -> Place:
+        """Where the environment of a lock is to be. Raises `UserMistake` where the user's folder can't be taken."""
+        return Place.given(self.at) if self.at is not None else Place.under_lock(self.workspace, lock)
 
-        Raises `NoSpace`, `NoNetwork`, and `UserMistake` where the user's folder holds something else.
+    def record(self, place: Place) -> EnvironmentRecord:
+        """What is kept of the environment at a place."""
+        return EnvironmentRecord(self.workspace, place.name)
+
+    def sources(self, lock: Lock, folder: Path, at: Path | None = None) -> Sources:
+        """Where the sources of an environment lie; `at` is where it is now, if it is not yet at `folder`."""
+        return Sources(lock, site_packages(folder, at), site_packages(at or folder), self.interpreter.stdlib)
+
+    def build(
+        self, lock: Lock, *, look: bool = True, cancel: threading.Event | None = None
+    ) -> Environment | Uninstallable:
+        """The environment of a lock, built now if it does not exist or is not what was built.
+
+        Without `look` one that exists is not compared with what was built, for who does that later. No other harness
+        removes it before this process ends. Raises `NoSpace`, `NoNetwork`, and `UserMistake` where the user's folder
+        holds something else.
         """
-        place = Place.given(self.at) if self.at is not None else Place.under_lock(self.workspace, lock)
-        if not place.holds(lock):
-            with FileLock(self.workspace.locks / f"{place.name}.lock"):
-                failure = None if place.holds(lock) else self._build(lock, place, cancel)
+        place = self.place(lock)
+        record = self.record(place)
+        self._keep(record)
+        with locked(record.in_use, shared=True, cancel=cancel):
+            is_ready = record.is_built(place, lock.id)
+            if is_ready and look:
+                is_ready = record.sound(place, lock.id, self.wheels) is not None
+        if not is_ready:
+            with locked(record.in_use, cancel=cancel):
+                failure = self.renew(lock, place, cancel)
             if failure is not None:
                 return failure
-        os.utime(place.folder)  # when it was last used: `harness clean` frees the oldest first
-        return Environment(
-            python=place.folder / "bin" / "python", lock=lock, folder=place.folder, pycache=place.pycache
-        )
+        with contextlib.suppress(FileNotFoundError):
+            os.utime(place.folder)  # when it was last used: `harness clean` frees the oldest first
+        return Environment(place.python, lock, place.folder)
 
-    def after_run(self, environment: Environment) -> None:
-        """Keep what a run compiled, for every later environment with the same wheels."""
-        if environment.pycache is not None and environment.folder is not None and not environment.is_mixture:
-            self.bytecode.harvest(environment.lock, site_packages(environment.folder), environment.pycache)
+    def renew(self, lock: Lock, place: Place, cancel: threading.Event | None) -> Uninstallable | None:
+        """Build an environment in its place unless it is sound; call it with its lock held alone."""
+        record = self.record(place)
+        if record.sound(place, lock.id, self.wheels) is not None:
+            return None
+        with place.partial() as partial:
+            built = self.build_at(partial, lock, cancel=cancel)
+            if isinstance(built, Uninstallable):
+                return built
+            with self._disk():
+                if place.is_users:
+                    record.forget()
+                elif place.folder.exists():
+                    record.discard(place.folder)
+                built.write(record.manifest_path)
+                place.put(partial)
+        return None
 
-    def _build(self, lock: Lock, place: Place, cancel: threading.Event | None) -> Uninstallable | None:
+    def forget(self, lock: Lock) -> None:
+        """Let the next user of an environment build it anew."""
+        self.record(self.place(lock)).manifest_path.unlink(missing_ok=True)
+
+    def build_at(
+        self, folder: Path, lock: Lock, *, apart: bool = False, cancel: threading.Event | None = None
+    ) -> Manifest | Uninstallable:
+        """Build an environment in an empty folder and record its files; with `apart` it shares none with any other."""
         need = self._need(lock)
         self.room.make(need, self.uv.cache_folder)
         if need.download >= _WORTH_TELLING or need.unsized:
             self.room.reporter.report(Note(str(need)))
-        partial = place.partial()
+        with self._disk():
+            return self._install(lock, folder, apart, cancel)
+
+    def _keep(self, record: EnvironmentRecord) -> None:
+        """Hold an environment for as long as this process may look into it."""
+        with self._keeping:
+            if record.name not in self._kept:
+                self._kept[record.name] = acquire(record.kept, shared=True)
+            while len(self._kept) > _KEPT_AT_MOST:
+                self._kept.pop(next(iter(self._kept))).release()
+
+    def let_go(self) -> None:
+        """Let others remove the environments that this process may have looked into."""
+        with self._keeping:
+            while self._kept:
+                self._kept.popitem()[1].release()
+
+    @contextlib.contextmanager
+    def _disk(self) -> Iterator[None]:
         try:
-            words = self._install(lock, partial, cancel)
-            if words is not None:
-                return Uninstallable(words)
-            pycache = place.pycache_of(partial)
-            shutil.rmtree(pycache, ignore_errors=True)
-            # Bytecode is looked up by the path the environment will have, not by the one it is built at.
-            self.bytecode.link(lock, site_packages(partial), pycache, shown_as=site_packages(place.folder, partial))
-            self.bytecode.share_stdlib(self.interpreter.stdlib, pycache)
-            place.put(partial)
+            yield
         except OSError as error:
             if is_out_of_space(error):
                 raise NoSpace(
                     "no space left for a new environment", hint="harness clean frees old environments"
                 ) from error
             raise
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
-        return None
 
     def _need(self, lock: Lock) -> Need:
-        return Foresight(self.uv.wheels_folder, self.size_of).need(lock, self.workspace.building)
+        return Foresight(self.uv.wheels_folder, self.size_of, self.wheels.has).need(lock)
 
-    def _install(self, lock: Lock, partial: Path, cancel: threading.Event | None) -> str | None:
-        requirements = partial / "requirements.txt"
+    def _install(
+        self, lock: Lock, folder: Path, apart: bool, cancel: threading.Event | None
+    ) -> Manifest | Uninstallable:
+        answer = self.uv.call("--quiet", *self._venv(folder), cwd=folder, cancel=cancel)
+        if answer.returncode != 0:
+            return Uninstallable(spoken_by_uv(answer.words))
+        wheels = self.wheels.install(lock.pins, folder, apart=apart)
+        missing = tuple(pin for pin in lock.pins if self.wheels.key(pin) not in wheels)
+        words = self._install_with_uv(evolve(lock, pins=missing), folder, cancel)
+        if words is not None:
+            return Uninstallable(words)
+        if not apart:
+            wheels |= self._take_in(lock, missing, folder, cancel)
+        (folder / MARK).write_text(json.dumps({"lock": lock.id, "python": lock.python}), encoding="utf-8")
+        return Manifest.of(folder, lock.id, self.wheels.kind, wheels)
+
+    def _take_in(
+        self, lock: Lock, missing: Iterable[Pin], folder: Path, cancel: threading.Event | None
+    ) -> dict[str, dict[str, FileState]]:
+        """Keep what uv has installed; what is not as its wheel says was changed in uv's cache, and is fetched anew."""
+        kept, spoilt = self.wheels.take_in(missing, folder, site_packages(folder))
+        if spoilt and (
+            self._install_with_uv(evolve(lock, pins=spoilt), folder, cancel, "--no-cache", "--reinstall") is None
+        ):
+            kept |= self.wheels.take_in(spoilt, folder, site_packages(folder))[0]
+        self.bytecode.forget(kept)
+        return kept
+
+    def _install_with_uv(self, lock: Lock, folder: Path, cancel: threading.Event | None, *options: str) -> str | None:
+        """Install pins as copies of what is in uv's cache; uv's words where that fails."""
+        if not lock.pins:
+            return None
+        requirements = folder / "requirements.txt"
         requirements.write_text(lock.as_requirements(), encoding="utf-8")
         try:
-            install = self._install_into(partial, lock, requirements)
-            for call in (self._venv(partial), install):
-                answer = self.uv.call("--quiet", *call, cwd=partial, cancel=cancel)
-                if answer.returncode != 0 and call is install and _OTHER_FILE in answer.words:
-                    answer = self.uv.call("--quiet", *call, *_not_newer(lock), cwd=partial, cancel=cancel)
-                if answer.returncode != 0:
-                    return spoken_by_uv(answer.words)
+            install = [*self._install_into(folder, lock, requirements), *options]
+            answer = self.uv.call("--quiet", *install, cwd=folder, cancel=cancel)
+            if answer.returncode != 0 and _OTHER_FILE in answer.words:
+                answer = self.uv.call("--quiet", *install, *_not_newer(lock), cwd=folder, cancel=cancel)
         finally:
-            requirements.unlink(missing_ok=True)
-        (partial / MARK).write_text(json.dumps({"lock": lock.id, "python": lock.python}), encoding="utf-8")
-        return None
+            for left in (requirements, folder / ".lock"):
+                left.unlink(missing_ok=True)
+        return spoken_by_uv(answer.words) if answer.returncode != 0 else None
 
-    def _venv(self, partial: Path) -> list[str | Path]:
+    def _venv(self, folder: Path) -> list[str | Path]:
         options = ["--relocatable", "--allow-existing", "--no-project"]
-        return ["venv", *options, "--python", self.interpreter.path, partial]
+        return ["venv", *options, "--python", self.interpreter.path, folder]
 
-    def _install_into(self, partial: Path, lock: Lock, requirements: Path) -> list[str | Path]:
-        options = ["--no-deps", "--link-mode", "hardlink"]
+    def _install_into(self, folder: Path, lock: Lock, requirements: Path) -> list[str | Path]:
+        options = ["--no-deps", "--link-mode", "copy"]
         if not self.from_source:
             options += ["--only-binary", ":all:", *_from_source(lock)]
         if all(pin.sha256 for pin in lock.pins):
             options.append("--require-hashes")
-        return ["pip", "install", *options, "--python", partial / "bin" / "python", "--requirements", requirements]
+        return ["pip", "install", *options, "--python", folder / "bin" / "python", "--requirements", requirements]
 
 
 def _from_source(lock: Lock) -> Iterator[str]:

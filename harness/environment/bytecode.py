@@ -1,91 +1,210 @@
-"""Bytecode is compiled once per wheel and linked into every later environment.
+"""Bytecode is compiled once per wheel, by the harness, and linked into the trees of later environments.
 
-Nothing is compiled ahead: a run compiles what it imports, into a tree beside its environment
-(PYTHONPYCACHEPREFIX), so that the environment itself is never altered. After the run new files are linked into a
-folder of their wheel; the tree of the next environment with that wheel starts with links to them. A file stays
-valid because hard-linked sources keep the time stamp that it records.
+A run compiles what it imports into a tree beside its environment (PYTHONPYCACHEPREFIX). What it leaves there only says
+which modules it needs: the harness compiles those itself, from sources that are what their wheel says, and nothing
+that a run has written is ever executed by another. A file stays valid because the sources that environments share keep
+the time stamp that it records.
 """
 
 from __future__ import annotations
 
-import csv
+import contextlib
 import hashlib
+import json
 import os
+import posixpath
 import shutil
-import threading
+import struct
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from harness.model import normalized_name
+from harness.atomic import write_whole
+from harness.environment.file_locks import locked
+from harness.environment.file_state import FileState, state_of
+from harness.run.process import Limits, run_guarded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import threading
+    from collections.abc import Iterable, Iterator, Mapping
 
+    from harness.environment.manifest import Manifest
+    from harness.environment.workspace import Workspace
     from harness.model import Lock, Pin
+
+_COMPILE = Path(__file__).with_name("compile_sources.py")
+_LONGEST_S = 300.0
+_LEDGER = "ledger.json"
+
+
+@frozen
+class Sources:
+    """Where the sources of a lock's wheels and of the standard library lie for one interpreter.
+
+    `packages` is the site-packages by the path that a run sees, `at` where it lies now.
+    """
+
+    lock: Lock
+    packages: Path
+    at: Path
+    stdlib: Path
 
 
 @frozen
 class BytecodeStore:
-    """Compiled modules under `root`, by interpreter (`cache_tag`, as in sys.implementation) and wheel."""
+    """Compiled modules under `root`, by interpreter (`cache_tag`, as in sys.implementation) and wheel.
+
+    Who adds to it or removes it holds `lock`.
+    """
 
     root: Path
     cache_tag: str
+    lock: Path
 
-    def link(self, lock: Lock, packages: Path, tree: Path, *, shown_as: Path) -> int:
-        """Fill a bytecode tree with what is known of a lock's wheels; returns how many files.
+    @classmethod
+    def of(cls, workspace: Workspace, cache_tag: str) -> BytecodeStore:
+        """The store of a workspace."""
+        return cls(workspace.bytecode, cache_tag, workspace.locks / "bytecode.lock")
 
-        `packages` is the site-packages as it lies now, `shown_as` its path once it is used.
+    def remove_all(self) -> None:
+        """Remove the bytecode of every interpreter."""
+        with locked(self.lock):
+            shutil.rmtree(self.root, ignore_errors=True)
+
+    def fill(
+        self,
+        tree: Path,
+        sources: Sources,
+        *,
+        without: Iterable[str] = (),
+        only: frozenset[str] | None = None,
+    ) -> dict[str, FileState]:
+        """Link what is known of some sources into a bytecode tree; the states of its files, by their paths in it.
+
+        `without` are sources, relative to site-packages, that are not those of their wheel; `only` limits it to some
+        paths of the tree. A file that is not as it was compiled is removed from the store.
         """
-        linked = 0
-        base = below(tree, shown_as)
-        for pin in lock.pins:
-            kept = self._wheel(pin)
-            if not kept.is_dir():
-                continue
-            for folder, _, names in os.walk(kept):
-                relative = Path(folder).relative_to(kept)
-                if not (packages / relative).is_dir():
+        filled: dict[str, FileState] = {}
+        stale = {_compiled(name, self.cache_tag) for name in without}
+        for folder, shown in self._folders(sources):
+            ledger = _read_ledger(folder)
+            prefix = shown.relative_to(shown.anchor).as_posix()
+            made: set[str] = set()
+            for name, state in ledger.items():
+                parent = posixpath.dirname(name)
+                target = f"{tree}/{prefix}/{name}"
+                if only is not None and f"{prefix}/{name}" not in only:
                     continue
-                target = base / relative
-                target.mkdir(parents=True, exist_ok=True)
-                for name in names:
-                    _link(Path(folder) / name, target / name)
-                    linked += 1
-        return linked
+                if name in stale or (shown == sources.packages and not (sources.at / parent).is_dir()):
+                    continue
+                if parent not in made:
+                    os.makedirs(posixpath.dirname(target), exist_ok=True)  # noqa: PTH103 - for speed
+                    made.add(parent)
+                source = f"{sources.at if shown == sources.packages else shown}/{_source(name, self.cache_tag)}"
+                if (linked := _link(folder / name, target, state, source)) is not None:
+                    filled[f"{prefix}/{name}"] = linked
+        return filled
 
-    def share_stdlib(self, stdlib: Path, tree: Path) -> None:
-        """Let a tree use the one folder of compiled standard library modules of this interpreter."""
-        address = hashlib.sha256(str(stdlib).encode()).hexdigest()[:16]
-        shared = self.root / self.cache_tag / f"stdlib-{address}"
-        shared.mkdir(parents=True, exist_ok=True)
-        link = below(tree, stdlib)
-        link.parent.mkdir(parents=True, exist_ok=True)
-        if not link.is_symlink():
-            link.symlink_to(shared, target_is_directory=True)
+    def learn(
+        self,
+        fresh: Iterable[str],
+        sources: Sources,
+        manifest: Manifest,
+        *,
+        python: Path,
+        scratch: Path,
+        cancel: threading.Event | None = None,
+    ) -> int:
+        """Compile the modules that a run has compiled (`fresh`: paths in its tree); how many were new.
 
-    def harvest(self, lock: Lock, packages: Path, tree: Path) -> int:
-        """Keep what a run compiled; returns how many files were new."""
-        base = below(tree, packages)
-        fresh = [path for path in base.rglob(f"*.{self.cache_tag}*.pyc") if path.stat().st_nlink == 1]
-        if not fresh:
+        Each source must be what `manifest` says, its standard library's excepted. `python` is the interpreter without
+        any environment; `scratch` a folder for what this needs.
+        """
+        owners = manifest.owners()
+        targets = (self._target(path, sources, manifest, owners) for path in fresh)
+        wanted = [target for target in targets if target is not None]
+        if not wanted:
             return 0
-        owner = _owners(packages, lock)
-        kept = 0
-        for path in fresh:
-            relative = path.relative_to(base)
-            pin = owner.get(relative.with_name(relative.name.split(".")[0] + ".py").as_posix())
-            if pin is None:
-                continue
-            target = self._wheel(pin) / relative
-            target.parent.mkdir(parents=True, exist_ok=True)
-            _link(path, target)
-            kept += 1
-        return kept
+        order, done, output = scratch / "compile.json", scratch / "compiled.json", scratch / "compile.log"
+        order.write_text(json.dumps([entry.order for entry in wanted]), encoding="utf-8")
+        run_guarded(
+            [python, "-I", "-S", "-B", _COMPILE, order, done],
+            env={"PATH": os.defpath},
+            cwd=scratch,
+            limits=Limits(_LONGEST_S),
+            output=output,
+            cancel=cancel,
+        )
+        if not done.is_file():
+            return 0
+        made = set(json.loads(done.read_bytes()))
+        with locked(self.lock, cancel=cancel):
+            for folder in {entry.folder for entry in wanted}:
+                new = {}
+                for entry in wanted:
+                    if entry.folder == folder and entry.target in made:
+                        with contextlib.suppress(FileNotFoundError):  # `harness clean` took it
+                            new[entry.name] = state_of(entry.target)
+                write_whole(folder / _LEDGER, json.dumps({**_read_ledger(folder), **new}))
+        return len(made)
 
-    def _wheel(self, pin: Pin) -> Path:
+    def forget(self, wheels: Iterable[str]) -> None:
+        """Remove the bytecode of wheels that were installed anew: their sources have other time stamps."""
+        for key in wheels:
+            shutil.rmtree(self.root / self.cache_tag / key, ignore_errors=True)
+
+    def _folders(self, sources: Sources) -> Iterator[tuple[Path, Path]]:
+        """Folders of this store, each with the folder whose sources it has."""
+        yield self._of_stdlib(sources.stdlib), sources.stdlib
+        for pin in sources.lock.pins:
+            if pin.sha256:
+                yield self._of_wheel(pin), sources.packages
+
+    def _of_wheel(self, pin: Pin) -> Path:
         return self.root / self.cache_tag / f"{pin.name}-{pin.version}-{pin.sha256[:16]}"
+
+    def _of_stdlib(self, stdlib: Path) -> Path:
+        address = hashlib.sha256(str(stdlib).encode()).hexdigest()[:16]
+        return self.root / self.cache_tag / f"stdlib-{address}"
+
+    def _target(self, path: str, sources: Sources, manifest: Manifest, owners: Mapping[str, str]) -> _Wanted | None:
+        """What to compile for a file in a tree; None where it is not of a known source."""
+        suffix = f".{self.cache_tag}.pyc"
+        if not path.endswith(suffix):
+            return None
+        source = f"/{path.removesuffix(suffix)}.py"
+        for shown, is_stdlib in ((sources.packages, False), (sources.stdlib, True)):
+            if not source.startswith(f"{shown}/") or (is_stdlib and "-packages/" in source):
+                continue
+            name = source.removeprefix(f"{shown}/")
+            if is_stdlib:
+                return _Wanted(self._of_stdlib(shown), _compiled(name, self.cache_tag), source, "")
+            inside = sources.at.relative_to(sources.at.parents[2]).as_posix()
+            wheel = owners.get(f"{inside}/{name}")
+            if wheel is None:
+                return None
+            digest = manifest.files[f"{inside}/{name}"].content
+            return _Wanted(self.root / self.cache_tag / wheel, _compiled(name, self.cache_tag), source, digest)
+        return None
+
+
+@frozen
+class _Wanted:
+    """One module to compile: into `folder` under `name`, from a source with this SHA-256 ("": any)."""
+
+    folder: Path
+    name: str
+    source: str
+    digest: str
+
+    @property
+    def target(self) -> str:
+        return str(self.folder / self.name)
+
+    @property
+    def order(self) -> list[str]:
+        return [self.source, self.digest, self.target]
 
 
 def below(tree: Path, path: Path) -> Path:
@@ -93,32 +212,52 @@ def below(tree: Path, path: Path) -> Path:
     return tree / path.relative_to(path.anchor)
 
 
-def _owners(packages: Path, lock: Lock) -> dict[str, Pin]:
-    """Which wheel each source file came from, by the RECORD of each installed distribution."""
-    by_name = {pin.name: pin for pin in lock.pins if pin.sha256}
-    return {
-        row: pin
-        for record in packages.glob("*.dist-info/RECORD")
-        if (pin := by_name.get(normalized_name(record.parent.name.split("-")[0]))) is not None
-        for row in _rows(record)
-    }
+def _compiled(source: str, cache_tag: str) -> str:
+    return f"{source.removesuffix('.py')}.{cache_tag}.pyc"
 
 
-def _rows(record: Path) -> Iterator[str]:
-    with record.open(encoding="utf-8", newline="") as file:
-        for row in csv.reader(file):
-            if row and row[0].endswith(".py"):
-                yield row[0]
+def _source(compiled: str, cache_tag: str) -> str:
+    return f"{compiled.removesuffix(f'.{cache_tag}.pyc')}.py"
 
 
-def _link(source: Path, target: Path) -> None:
-    """Link over whatever is there, so that a reader sees the old file or the new one, whole."""
-    partial = target.with_name(f"{target.name}.{os.getpid()}-{threading.get_ident()}.part")
+def _fits(data: bytes, source: str) -> bool:
+    """Whether the time stamp and size in the head of some bytecode are those of a source (PEP 552)."""
     try:
-        os.link(source, partial)
+        found = os.stat(source)  # noqa: PTH116 - for speed
+    except OSError:
+        return False
+    return data[8:16] == struct.pack("<II", int(found.st_mtime) & 0xFFFFFFFF, found.st_size & 0xFFFFFFFF)
+
+
+def _link(origin: Path, target: str, state: FileState, source: str) -> FileState | None:
+    """Link a file that is as it was compiled and give its state then; None where it is not, or of another source.
+
+    A file that is not as it was compiled is removed from the store.
+    """
+    try:
+        os.link(origin, target)
     except FileExistsError:
-        partial.unlink()
-        os.link(source, partial)
+        os.unlink(target)  # noqa: PTH108
+        os.link(origin, target)
+    except FileNotFoundError:
+        return None
     except OSError:  # another file system, or one without hard links
-        shutil.copy2(source, partial)
-    partial.replace(target)
+        shutil.copyfile(origin, target)
+    # From before the reading: what is written meanwhile shows when the tree is looked at.
+    linked = state_of(target, state.content)
+    data = Path(target).read_bytes()
+    is_compiled = hashlib.sha256(data).hexdigest() == state.content
+    if is_compiled and _fits(data, source):
+        return linked
+    os.unlink(target)  # noqa: PTH108
+    if not is_compiled:
+        origin.unlink(missing_ok=True)
+    return None
+
+
+def _read_ledger(folder: Path) -> dict[str, FileState]:
+    try:
+        told = json.loads((folder / _LEDGER).read_bytes())
+        return {path: FileState(*row) for path, row in told.items()}
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+        return {}

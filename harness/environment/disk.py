@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
-from harness.environment.cleaning import kept_folders, own_bytes, remove
+from harness.environment.cleaning import kept_folders, own_bytes, prune_wheels, remove
 from harness.environment.need import Need, file_system
 from harness.errors import NoSpace
 from harness.events import SILENT, Note, Reporter
@@ -63,6 +63,8 @@ class Room:
                 taken -= kept.size
                 removed.append(kept)
         if removed:
+            prune_wheels(self.workspace)
+            taken = own_bytes(self.workspace.root)
             count = "1 environment" if len(removed) == 1 else f"{len(removed)} environments"
             freed = size_in_words(sum(kept.size for kept in removed))
             sentence = f"removed {count}, the longest unused, to stay below {size_in_words(limit)}: {freed}"

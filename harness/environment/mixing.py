@@ -1,109 +1,55 @@
 """Builds mixtures: a copy of a finished environment with some files exchanged, cheap enough to be made for each run.
 
-Whatever has no exchanged file is linked as a whole; a top-level package that has one is copied by hard links. The
+Whatever has no exchanged file is linked as a whole, by a symbolic link; a top-level package that has one is copied. The
 finished environment is never touched.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
-import tempfile
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from attrs import frozen
-from filelock import FileLock
-
-from harness.environment.build import Environment, Uninstallable, site_packages
-from harness.environment.bytecode import below
+from harness.environment.build import site_packages
 
 if TYPE_CHECKING:
-    from harness.environment.workspace import Workspace
+    from pathlib import Path
+
     from harness.model import Mixture
 
 
-@frozen
-class Mixer:
-    """Builds mixtures and keeps them beside the environments, by the ids of lock and mixture."""
+def flaw_of(mixture: Mixture, python: str) -> str:
+    """Why a mixture can't be run with a Python of this version ("3.11.7"), "" where nothing is known against it."""
+    return mixture.flaw or _not_python(mixture, python)
 
-    workspace: Workspace
 
-    def build(self, base: Environment, mixture: Mixture) -> Environment | Uninstallable:
-        """The environment of a mixture; `Uninstallable` where it has a known flaw or a file is not even Python."""
-        if base.folder is None or base.pycache is None:
-            raise ValueError("a mixture needs an environment that the harness has built")
-        if problem := mixture.flaw or _not_python(mixture, base.lock.python):
-            return Uninstallable(problem)
-        name = f"{base.lock.id}-{mixture.id}"
-        folder = self.workspace.environments / name
-        pycache = self.workspace.pycache / name
-        if not folder.is_dir():
-            with FileLock(self.workspace.locks / f"{name}.lock"):
-                if not folder.is_dir():
-                    self._build(base.folder, base.pycache, mixture, folder, pycache)
-        os.utime(folder)
-        return Environment(
-            python=folder / "bin" / "python", lock=base.lock, folder=folder, pycache=pycache, is_mixture=True
-        )
-
-    def _build(self, base: Path, base_pycache: Path, mixture: Mixture, folder: Path, pycache: Path) -> None:
-        partial = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=self.workspace.building))
-        try:
-            (partial / "bin").symlink_to(base / "bin", target_is_directory=True)
-            shutil.copy2(base / "pyvenv.cfg", partial / "pyvenv.cfg")
-            packages = site_packages(base)
-            inside = partial / packages.relative_to(base)
-            exchanged = {PurePosixPath(path).parts[0] for path in mixture.files}
-            _copy(packages, inside, exchanged)
-            shutil.rmtree(pycache, ignore_errors=True)
-            compiled = below(pycache, folder / packages.relative_to(base))
-            _copy(below(base_pycache, packages), compiled, exchanged)
-            _share_the_rest(base_pycache, pycache, base, folder)
-            for path, content in mixture.files.items():
-                _exchange(inside, path, content)
-                source = compiled / path
-                for stale in source.parent.glob(f"{source.stem}.*.pyc") if source.parent.is_dir() else ():
-                    stale.unlink()
-            partial.rename(folder)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
+def build_mixture(base: Path, mixture: Mixture, folder: Path) -> None:
+    """Build the mixture of a finished environment at `folder`, which does not exist yet. Raises `OSError`."""
+    folder.mkdir()
+    (folder / "bin").symlink_to(base / "bin", target_is_directory=True)
+    shutil.copy2(base / "pyvenv.cfg", folder / "pyvenv.cfg")
+    packages = site_packages(base)
+    inside = folder / packages.relative_to(base)
+    _copy(packages, inside, {PurePosixPath(path).parts[0] for path in mixture.files})
+    for path, content in mixture.files.items():
+        exchange(inside, path, content)
 
 
 def _copy(source: Path, target: Path, exchanged: set[str]) -> None:
-    """Symbolic links for all entries but those that will be altered, which are copied by hard links."""
+    """Symbolic links for all entries but those that will be altered, which are copied with their time stamps."""
     target.mkdir(parents=True)
-    if not source.is_dir():
-        return
     for entry in source.iterdir():
         if entry.name in exchanged and entry.is_dir():
-            shutil.copytree(entry, target / entry.name, copy_function=os.link, symlinks=True)
+            shutil.copytree(entry, target / entry.name, symlinks=True)
         elif entry.name not in exchanged:
             (target / entry.name).symlink_to(entry, target_is_directory=entry.is_dir())
         else:
-            os.link(entry, target / entry.name)
+            shutil.copy2(entry, target / entry.name)
 
 
-def _share_the_rest(base_pycache: Path, pycache: Path, base: Path, folder: Path) -> None:
-    """Bytecode of the standard library and the like: wherever the base's tree has a link, link there too."""
-    own = below(base_pycache, base)
-    for parent, names, _ in os.walk(base_pycache):
-        here = Path(parent)
-        if here == own:
-            names.clear()
-            continue
-        for name in names:
-            entry = here / name
-            if entry.is_symlink():
-                link = pycache / entry.relative_to(base_pycache)
-                link.parent.mkdir(parents=True, exist_ok=True)
-                link.symlink_to(entry.resolve(), target_is_directory=True)
-    below(pycache, folder).mkdir(parents=True, exist_ok=True)
-
-
-def _exchange(inside: Path, path: str, content: bytes | None) -> None:
-    """Replace, never write into: the file may be shared with every other environment."""
+def exchange(inside: Path, path: str, content: bytes | None) -> None:
+    """Put a file in place of another, or remove it."""
     place = inside / path
     place.unlink(missing_ok=True)
     if content is not None:

@@ -1,7 +1,7 @@
 """What an environment will take of the disk: foreseen from its lock and from what uv's cache holds already.
 
-uv unpacks each wheel into its cache once and links its files into environments, so that an environment costs little
-beyond that - where cache and environment lie on one file system. Elsewhere uv copies.
+uv unpacks each wheel into its cache once; the first environment with it copies it from there into the harness's own
+store, and environments are linked from that one, so that each costs little beyond.
 """
 
 from __future__ import annotations
@@ -68,21 +68,25 @@ class Need:
 class Foresight:
     """Knows the wheels in uv's cache (`shelf`, their folder) and, by `size_of`, sizes that a lock does not have.
 
+    `is_stored` tells which wheels the harness's own store has.
+
     uv does not promise the layout of its cache. Where it is another one, wheels count as not there, and the need is
     foreseen too large.
     """
 
     shelf: Path
     size_of: Callable[[Pin], int | None] = size_in_lock
+    is_stored: Callable[[Pin], bool] = lambda _: False
 
-    def need(self, lock: Lock, folder: Path) -> Need:
-        """What it takes to build the environment of a lock below a folder that exists."""
+    def need(self, lock: Lock) -> Need:
+        """What it takes to build the environment of a lock."""
         download = unpacked = copied = unsized = 0
-        is_linked = file_system(self.shelf) == file_system(folder)
         for pin in lock.pins:
+            if self.is_stored(pin):
+                continue
             entries = list(_entries(self.shelf, pin.name))
             if (mine := next((entry for entry in entries if _is_of(entry, pin)), None)) is not None:
-                copied += 0 if is_linked else _recorded(mine)
+                copied += _recorded(mine)
                 continue
             packed = self.size_of(pin)
             size = _unpacked(packed) if packed else _size_of_another(entries)
@@ -92,7 +96,7 @@ class Foresight:
             copied += size
             unpacked += size
             download += packed or int(size / _LARGE_UNPACKED)
-        return Need(download, unpacked, _OWN if is_linked else copied + _OWN, unsized)
+        return Need(download, unpacked, copied + _OWN, unsized)
 
 
 def _unpacked(packed: int) -> int:

@@ -36,17 +36,18 @@ _NO_INDEX_PAGE = re.compile(r"Received some unexpected (?:JSON|HTML)|Unsupported
 # The first bytes of what should have been a wheel, as a number: those of a web page begin with "<".
 _HEADER = re.compile(r"unexpected header \(actual: 0x([0-9a-f]{1,8})\b", re.IGNORECASE)
 
-_NAME = r"`?(?P<{0}>[A-Za-z0-9][A-Za-z0-9._-]*)"
+# Repetitions are bounded: the words of an installer may quote a page that somebody else wrote.
+_NAME = r"(?<![A-Za-z0-9._-])`?(?P<{0}>[A-Za-z0-9][A-Za-z0-9._-]{{0,200}})"
 _DOUBTED = [
     re.compile(pattern)
     for pattern in (
         _NAME.format("p") + r" was not found in the (?:package registry|cache)",
         r"there (?:is|are) no versions? of " + _NAME.format("p"),
-        _NAME.format("p") + r"[^\s,]* has an invalid package format",
-        r"[Oo]nly " + _NAME.format("p") + r"[^\s,]* (?:is|are) available",
+        _NAME.format("p") + r"[^\s,]{0,200} has an invalid package format",
+        r"[Oo]nly " + _NAME.format("p") + r"[^\s,]{0,200} (?:is|are) available",
         r"[Oo]nly the following versions of " + _NAME.format("p"),
-        r"Failed to (?:download|fetch|build|read)[^\n`]*`" + _NAME.format("p"),
-        r"Failed to fetch: \S*/" + _NAME.format("p") + r"-\d[^/\s]*\.(?:whl|tar\.gz|zip)",
+        r"Failed to (?:download|fetch|build|read)[^\n`]{0,200}`" + _NAME.format("p"),
+        r"Failed to fetch: \S{0,500}/" + _NAME.format("p") + r"-\d[^/\s]{0,300}\.(?:whl|tar\.gz|zip)",
     )
 ]
 # The conclusion of the resolver about releases that it has seen, and what it says of some that it has not.
@@ -73,7 +74,7 @@ def raise_surroundings(words: str) -> None:
     """Raise `NoSpace`, `NoNetwork` or `IndexFault` where an installer's words mean a full disk or a failing index."""
     if _SPACE.search(words):
         raise NoSpace("no space left on the disk while installing", hint="harness clean frees old environments")
-    address = re.search(r"https?://[^\s`'\")]+", words)
+    address = re.search(r"https?://[^\s`'\")]{1,2000}", words)
     host = host_of(address.group()) if address else ""
     if refused := _REFUSED.search(words):
         raise access_refused(host, int(refused.group(1)))

@@ -1,7 +1,6 @@
 """Where an environment lies: among all others under the id of its lock, or in a folder that the user named.
 
-Under its lock it is never altered. A folder of the user's holds one lock at a time and is remade for another; its
-bytecode lies in it, so that nothing is left elsewhere when it is deleted.
+Under its lock it is never altered. A folder of the user's holds one lock at a time and is remade for another.
 """
 
 from __future__ import annotations
@@ -10,20 +9,21 @@ import hashlib
 import json
 import re
 import shutil
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import frozen
 
+from harness.environment.file_locks import claimed_folder, remove_abandoned
 from harness.errors import UserMistake
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from harness.environment.workspace import Workspace
     from harness.model import Lock
 
 MARK = "harness.json"  # says which lock an environment holds
-_BYTECODE = "bytecode"
 _OF_A_BARE_VENV = {"bin", "lib", "lib64", "include", "share", "pyvenv.cfg", ".gitignore", "CACHEDIR.TAG", ".lock"}
 _OF_BARE_PACKAGES = {
     *("pip", "setuptools", "wheel", "pkg_resources"),
@@ -33,21 +33,20 @@ _OF_BARE_PACKAGES = {
 
 @frozen
 class Place:
-    """Where the environment of a lock is to be: its folder, and a name for the file lock that guards it.
+    """Where the environment of a lock is to be: its folder, and a name for its locks and records.
 
-    `building` is where it is built, on the same file system; `shared_pycache` the bytecode tree of an environment that
-    is kept under its lock, None for a folder of the user's.
+    `building` is where it is built, on the same file system; `is_users` says that the user named the folder.
     """
 
     folder: Path
     name: str
     building: Path
-    shared_pycache: Path | None = None
+    is_users: bool = False
 
     @classmethod
     def under_lock(cls, workspace: Workspace, lock: Lock) -> Place:
         """The place that each lock has in the workspace."""
-        return cls(workspace.environments / lock.id, lock.id, workspace.building, workspace.pycache / lock.id)
+        return cls(workspace.environments / lock.id, lock.id, workspace.building)
 
     @classmethod
     def given(cls, folder: Path) -> Place:
@@ -58,40 +57,28 @@ class Place:
             folder.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UserMistake(f"can't create {folder}: {error.strerror}") from error
-        return cls(folder, f"at-{hashlib.sha256(str(folder).encode()).hexdigest()[:20]}", folder.parent)
+        return cls(folder, f"at-{hashlib.sha256(str(folder).encode()).hexdigest()[:20]}", folder.parent, is_users=True)
 
     @property
-    def pycache(self) -> Path:
-        """The bytecode tree of the finished environment."""
-        return self.shared_pycache or self.folder / _BYTECODE
+    def python(self) -> Path:
+        """The interpreter of the finished environment."""
+        return self.folder / "bin" / "python"
 
-    def pycache_of(self, partial: Path) -> Path:
-        """The bytecode tree while the environment is built at `partial`."""
-        return self.shared_pycache or partial / _BYTECODE
-
-    def holds(self, lock: Lock) -> bool:
-        """Whether the environment of this lock is there, whole."""
-        if self.shared_pycache is not None:
-            return self.folder.is_dir()
-        # The interpreter behind it may have gone.
-        return held_lock(self.folder) == lock.id and (self.folder / "bin" / "python").exists()
-
-    def partial(self) -> Path:
-        """An empty folder to build in; call it under the file lock, as it removes what killed builds have left."""
-        prefix = f"{self.name}-"
-        if self.shared_pycache is None:
-            prefix = f".{self.folder.name}-building-"
-            for left in self.building.iterdir():
-                if left.name.startswith(prefix):
-                    shutil.rmtree(left, ignore_errors=True)
-        return Path(tempfile.mkdtemp(prefix=prefix, dir=self.building))
+    def partial(self) -> AbstractContextManager[Path]:
+        """An empty folder to build in, removed at the end unless it was `put`."""
+        if not self.is_users:
+            return claimed_folder(self.building, f"{self.name}-")
+        prefix = f".{self.folder.name}-building-"
+        remove_abandoned(self.building, prefix)
+        return claimed_folder(self.building, prefix)
 
     def put(self, partial: Path) -> None:
-        """Move a finished environment here, in place of the one that a folder of the user's held."""
-        if self.shared_pycache is not None or not self.folder.exists():
+        """Move a finished environment here, in place of the one that was there."""
+        if not self.folder.exists():
             partial.rename(self.folder)
             return
-        check_ours(self.folder)
+        if self.is_users:
+            check_ours(self.folder)
         former = partial.with_name(f"{partial.name}-former")
         self.folder.rename(former)
         partial.rename(self.folder)

@@ -40,6 +40,16 @@ class Workspace:
         return self._folder("locks")
 
     @property
+    def wheels(self) -> Path:
+        """Installed wheels, one folder for each, that environments are linked from."""
+        return self._folder("wheels")
+
+    @property
+    def records(self) -> Path:
+        """What each finished environment consists of, to be compared around each run."""
+        return self._folder("records")
+
+    @property
     def bytecode(self) -> Path:
         """Compiled modules, one folder per wheel and interpreter."""
         return self._folder("bytecode")
@@ -60,8 +70,13 @@ class Workspace:
         return self._folder("clones")
 
     @property
+    def imports(self) -> Path:
+        """Which module imported which in traced runs."""
+        return self._folder("imports")
+
+    @property
     def scratch(self) -> Path:
-        """Working folders of running probes."""
+        """Working folders of running probes, one for each; see `harness.environment.occupation`."""
         return self._folder("scratch")
 
     @property

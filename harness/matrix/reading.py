@@ -15,6 +15,7 @@ from harness.errors import BadMatrix
 from harness.matrix.cells import PACKAGES, PARAMETERS, Inclusion, Matrix, Value
 from harness.matrix.words import Selection, Word, selection
 from harness.model import Device
+from harness.model.as_of import AsOf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -154,9 +155,9 @@ def _mistake(axis: str, value: str) -> str:
         return "is not a version of Python such as 3.11"
     if axis == "device" and value not in _DEVICES:
         return f"is not a device; there are {', '.join(_DEVICES)}"
-    if axis == "as-of" and value not in ("none", "era"):
+    if axis == "as-of":
         try:
-            date.fromisoformat(value)
+            AsOf.read(value)
         except ValueError:
             return "is neither a date such as 2025-06-27 nor era nor none"
     if axis.startswith(PACKAGES):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from attrs import frozen
@@ -14,6 +13,7 @@ from harness.model import (
     Observation,
     Signature,
 )
+from harness.model.as_of import AsOf
 from harness.model.words import counted
 from harness.planning.pins import era_of, pinned_prereleases
 from harness.planning.plan import merged_requirements
@@ -25,6 +25,7 @@ from harness.search import Grid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from datetime import datetime
 
     from harness.environment import Index, Interpreter
     from harness.matrix import Cell
@@ -82,13 +83,12 @@ class CellProbes:
     def _date(self, cell: Cell) -> datetime | None:
         if cell.as_of is None:
             return self.as_of
-        if cell.as_of != "era":
-            return datetime.fromisoformat(cell.as_of).replace(tzinfo=UTC)
-        return era_of(cell.requirements, self.index)
+        wanted = AsOf.read(cell.as_of)
+        return wanted.of(era_of(cell.requirements, self.index) if wanted.is_era else None)
 
 
 @frozen
-class Cells:
+class CellRunner:
     """Cells to run, with the means to run them; `store` has what their runs printed."""
 
     cells: tuple[Cell, ...]

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
+from harness.environment.interpreter import accepted_tags
 from harness.errors import UserMistake
 from harness.events import SILENT, Reporter
-from harness.matrix.expansion import expanded_by_index
+from harness.matrix import Target, expanded
 from harness.matrix.running import CellProbes
 from harness.scheduling.lanes import LocalLanes
 from harness.scheduling.probers import Probers
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import datetime
 
+    from harness.environment import Index, Interpreter
     from harness.matrix import Cell, Matrix
     from harness.probe import Probe
     from harness.settings import Settings
@@ -81,6 +83,22 @@ class Sessions:
         kinds = {(probe.combination.python, probe.combination.device) for probe in probes}
         room = sum(by_version[python].lane_count(device) for python, device in kinds) or 1
         return min(asked or room, room)
+
+
+def expanded_by_index(matrix: Matrix, index: Index, interpreter: Interpreter) -> Matrix:
+    """Expand a matrix for the Pythons that it names, `interpreter` where it names none.
+
+    These need not be on this machine: which wheels one takes follows from its version.
+    Raises `BadMatrix`, `UnknownProject` and `NoNetwork`.
+    """
+    named = [
+        *matrix.axes.get("python", ()),
+        *(one.choice["python"] for one in matrix.include if "python" in one.choice),
+    ]
+    targets = [Target(str(python), frozenset(accepted_tags(str(python)))) for python in dict.fromkeys(named)]
+    if "python" not in matrix.axes:
+        targets.append(Target(interpreter.version, frozenset(interpreter.wheel_tags())))
+    return expanded(matrix, index.releases, targets)
 
 
 def pythons_of(matrix: Matrix) -> tuple[str | None, ...]:

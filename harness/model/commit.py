@@ -11,7 +11,8 @@ from attrs import frozen
 class Commit:
     """One commit: its full hash, author, the author's date (ISO 8601), and the first line of its message.
 
-    `pull_request` is the number that the message names; `link` the commit's page, "" where the project names none.
+    `pull_request` is the number that the message names; `link` the commit's page and `pull_request_link` that of the
+    pull request, "" where they are not known.
     """
 
     sha: str
@@ -21,11 +22,24 @@ class Commit:
     parents: tuple[str, ...] = ()
     pull_request: int | None = None
     link: str = ""
+    pull_request_link: str = ""
 
     @property
     def short(self) -> str:
         """The hash as people write it."""
         return self.sha[:10]
+
+    @property
+    def day(self) -> str:
+        """The author's day, as an ISO date."""
+        return self.date[:10]
+
+    @property
+    def described(self) -> str:
+        """The commit in a sentence: hash, subject, day, and the pull request where the subject does not name it."""
+        request = f"#{self.pull_request}"
+        told = f", pull request {request}" if self.pull_request and request not in self.subject else ""
+        return f"{self.short} ({self.subject}; {self.day}{told})"
 
     @property
     def is_merge(self) -> bool:
@@ -41,6 +55,7 @@ class Commit:
             "subject": self.subject,
             "pull_request": self.pull_request,
             "link": self.link,
+            "pull_request_link": self.pull_request_link,
         }
 
     def __str__(self) -> str:

@@ -20,3 +20,18 @@ class Evidence:
     text: str
     file: str = ""
     line: int = 0
+
+    @property
+    def short(self) -> str:
+        """A few words, for a sentence that has others too."""
+        match self.kind:
+            case "removed-name" | "removed-module":
+                return f"{self.name} was removed"
+            case "moved-name":
+                return f"{self.name} was moved"
+            case "renamed-name":
+                return f"{self.name} was removed, perhaps renamed"
+            case "changed-parameters":
+                return f"{self.name} takes other parameters"
+            case _:
+                return "its message is new there"

@@ -32,6 +32,7 @@ class Outcome(enum.StrEnum):
     NO_DEVICE = "no-device"
     DEVICE_FAILED = "device-failed"  # driver mismatch, no kernel image, device lost or busy
     EMULATION_GAP = "emulation-gap"
+    WRONG_ENVIRONMENT = "wrong-environment"  # what the run saw as installed is not what its lock says
 
     @property
     def ran(self) -> bool:
@@ -49,7 +50,8 @@ class Observation:
     from what was asked to be held; `log` is a path relative to the results folder; `mixture` says which files
     of the environment are not those of its lock, if any; `trace` what was recorded of a run that was traced. `tests`
     has the result of each test of a run of pytest or unittest, and is empty for a script. `mistake` says why a failure
-    is one of how a command was written, and not of what it was meant to try.
+    is one of how a command was written, and not of what it was meant to try. `altered` names the files that the run
+    changed, added or removed, relative to its environment; that was thrown away.
     """
 
     key: str
@@ -78,3 +80,4 @@ class Observation:
     trace: Trace | None = None
     tests: tuple[TestResult, ...] = ()
     mistake: str = ""
+    altered: tuple[str, ...] = ()

@@ -197,6 +197,12 @@ def capture_signature(observation: Observation, log: str = "") -> Signature | No
             return None
 
 
+def last_exception(log: str) -> RaisedException | None:
+    """What the last line of a log that reads like a Python exception tells of it, or None."""
+    last = next(iter(reversed(list(_EXCEPTION_LINE.finditer(log)))), None)
+    return RaisedException(last.group(1), last.group(2) or "") if last is not None else None
+
+
 def given_parts(signature: Signature | None) -> dict[str, Any] | None:
     """The parts of a signature that say something."""
     if signature is None:
@@ -224,10 +230,10 @@ def _first_sentence(message: str) -> str:
 
 def _last_exception_line(log: str) -> str | None:
     """A pattern for the last line that reads like a Python exception, or None."""
-    last = next(iter(reversed(list(_EXCEPTION_LINE.finditer(log)))), None)
+    last = last_exception(log)
     if last is None:
         return None
-    name, message = last.group(1), normalized_message((last.group(2) or "")[:_CAPTURED])
+    name, message = last.type, normalized_message(last.message[:_CAPTURED])
     pattern = re.escape(message).replace("<address>", r"0x[0-9a-fA-F]+").replace(r"\ ", r"\s+")
     # Each placeholder ends where what it stands for ends: two that could share text would take for ever to fail.
     pattern = pattern.replace("<path>", r"(?:[A-Za-z]:)?[\\/][\w.+@~\\/-]*")

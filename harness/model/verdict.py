@@ -38,6 +38,7 @@ _NEVER_JUDGED = frozenset(
         Outcome.NO_DEVICE,
         Outcome.DEVICE_FAILED,
         Outcome.EMULATION_GAP,
+        Outcome.WRONG_ENVIRONMENT,
         Outcome.DECLINED,
         Outcome.OUT_OF_MEMORY,
         Outcome.NO_REPORT,

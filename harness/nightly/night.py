@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from attrs import define, field, frozen
 
 from harness.events import Event, Judged, Reporter
-from harness.matrix.running import CellProbes, Cells
+from harness.matrix.running import CellProbes, CellRunner
 from harness.model import Device, Judgement, Observation, Outcome, Signature, Verdict
 from harness.nightly.comparing import Compared, Seen, Shown, Turn, compare, differing_axis, is_superseded
-from harness.nightly.order import in_order
 from harness.nightly.patterns import pattern_of
+from harness.nightly.queue import in_order
 from harness.nightly.record import CellRecord, Night, Standing
-from harness.nightly.triage import Settling, Suspicion
+from harness.nightly.triage import Suspicion, Triage
 from harness.probe import Judge
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Nightly:
     cells: tuple[Cell, ...]
     past: Past
     bench: CellProbes
-    settling: Settling
+    triage: Triage
     hindered: Mapping[str, str] = field(factory=dict)
     records: dict[str, CellRecord] = field(factory=dict, init=False)
     _queue: list[Suspicion] = field(factory=list, init=False)
@@ -48,7 +48,7 @@ class Nightly:
 
         Raises `BadRepro` and `UserMistake` before anything runs, and `Interrupted`, `NoNetwork`, `NoSpace`.
         """
-        budget = self.settling.budget
+        budget = self.triage.budget
         for cell in self.cells:
             if (why := self.hindered.get(cell.name)) is not None:
                 self.records[cell.name] = CellRecord(cell.name, dict(cell.choice), Standing.UNJUDGED, why)
@@ -68,7 +68,7 @@ class Nightly:
 
     def night(self, *, ended: bool) -> Night:
         """The night as it stands."""
-        budget = self.settling.budget
+        budget = self.triage.budget
         cells = tuple(self.records[cell.name] for cell in self.cells if cell.name in self.records)
         turned = [cell.name for cell in cells if cell.standing is Standing.TURNED]
         left = [cell.name for cell in cells if cell.standing is Standing.LEFT]
@@ -77,7 +77,7 @@ class Nightly:
             start=self.start,
             ended=ended,
             cells=cells,
-            breaks=tuple(self.settling.changed.values()),
+            breaks=tuple(self.triage.changed.values()),
             left=(*turned, *left),
             ran=budget.ran,
             wall_s=round(budget.wall_s, 1),
@@ -85,23 +85,23 @@ class Nightly:
         )
 
     def _run(self, batch: tuple[Cell, ...], probes: dict[str, Probe]) -> None:
-        budget = self.settling.budget
+        budget = self.triage.budget
         devices = {_device(probes[cell.name]) for cell in batch}
 
         def enough() -> bool:
             limit = _FOR_CELLS if self._queue else 1.0
             return any(budget.share(device) >= limit for device in devices)
 
-        means = self.settling
+        means = self.triage
         by_name = {cell.name: cell for cell in batch}
         reporter = _Absorbing(means.reporter, self, by_name, probes)
-        Cells(batch, self.bench, means.probers, means.lanes, reporter, means.store).run(until=enough)
+        CellRunner(batch, self.bench, means.probers, means.lanes, reporter, means.store).run(until=enough)
 
     def absorb(self, cell: Cell, probe: Probe, judgement: Judgement, observation: Observation, *, cached: bool) -> None:
         """Take a cell's verdict in: its record, and what is to be done about it."""
         if not cached:
-            self.settling.budget.used(observation)
-        captured = Judge(None, self.settling.store).captured(observation)
+            self.triage.budget.used(observation)
+        captured = Judge(None, self.triage.store).captured(observation)
         signature = _signature(probe, judgement, captured)
         shown = _shown(judgement, observation, signature)
         failed = shown in (Shown.BAD, Shown.ODD)
@@ -125,24 +125,24 @@ class Nightly:
             case Turn.MENDED if baseline.broken_by:
                 self._mended.append(suspicion)
             case Turn.STILL if baseline.name != cell.name:
-                self.settling.join(self.past.breaks[baseline.broken_by], record)
+                self.triage.join(self.past.breaks[baseline.broken_by], record)
 
     def _judged(self) -> dict[str, CellRecord]:
         return {name: record for name, record in self.records.items() if record.standing.is_judged}
 
     def _settle(self) -> None:
         """What turned, the smallest difference first; then what was mended."""
-        for suspicion in sorted(self._queue, key=self.settling.distance):
-            self.records[suspicion.record.name] = self.settling.turned(suspicion)
-        for suspicion in sorted(self._mended, key=self.settling.distance):
-            self.settling.mended(suspicion)
+        for suspicion in sorted(self._queue, key=self.triage.distance):
+            self.records[suspicion.record.name] = self.triage.turned(suspicion)
+        for suspicion in sorted(self._mended, key=self.triage.distance):
+            self.triage.mended(suspicion)
         self._queue.clear()
         self._mended.clear()
 
     def _close(self) -> None:
-        for known in self.settling.known().values():
+        for known in self.triage.known().values():
             if known.is_open and known.first_seen < self.start and self._is_over(known):
-                self.settling.close(known)
+                self.triage.close(known)
 
     def _is_over(self, known: Break) -> bool:
         """Whether no cell is broken by it any more: each is good, fixed, superseded by a good release, or gone."""

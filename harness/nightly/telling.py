@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from harness.model.signature import normalized_message
+from harness.model.words import listed
 from harness.nightly.record import Standing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from harness.model import Change
     from harness.nightly.record import Break, CellRecord, Night, Past
 
 NOTHING_NEW, SOMETHING_BROKE, NOT_JUDGED = 0, 1, 3
@@ -164,3 +166,28 @@ def _was_unjudged(past: Past, cell: CellRecord) -> bool:
 def _was_flaky(past: Past, cell: CellRecord) -> bool:
     before = past.cells.get(cell.name)
     return before is not None and before.standing is Standing.FLAKY and before.observation == cell.observation
+
+
+def releases_of(packages: tuple[Change, ...]) -> str:
+    """The releases that a change brought, in words."""
+    return listed(f"{one.name} {one.after}" if one.after else f"{one.name} being gone" for one in packages)
+
+
+def facts_of_break(known: Break) -> tuple[tuple[str, str], ...]:
+    """What the nights add to the report of a break, as label and text."""
+    facts = [
+        ("Seen in", "; ".join(known.cells)),
+        ("First seen", f"in the night of {known.first_seen[:10]}"),
+    ]
+    if known.last_seen != known.first_seen:
+        facts.append(("Last spread", f"in the night of {known.last_seen[:10]}"))
+    by: dict[tuple[str, str], list[str]] = {}
+    for fix in known.fixes:
+        by.setdefault((fix.by, fix.night), []).append(fix.cell)
+    facts += [
+        ("Fixed by", f"{what}, in the night of {night[:10]} ({'; '.join(cells)})")
+        for (what, night), cells in by.items()
+    ]
+    if known.closed:
+        facts.append(("Closed", f"in the night of {known.closed[:10]}: no cell is broken by it any more"))
+    return tuple(facts)

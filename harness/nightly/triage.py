@@ -11,9 +11,9 @@ from harness.model import Judgement, Outcome, Verdict
 from harness.model.culprit import Level
 from harness.nightly.budget import OutOfTimeError, Timed
 from harness.nightly.cause import Finder, Turned
-from harness.nightly.facts import facts_of_break, releases_of
 from harness.nightly.patterns import break_id, came_between
 from harness.nightly.record import Break, CellRecord, Fix, Standing
+from harness.nightly.telling import facts_of_break, releases_of
 from harness.probe import Judge
 from harness.report.answer.archive import kept_answer
 from harness.report.answer.phrases import title_of
@@ -62,7 +62,7 @@ class Suspicion:
 
 
 @define
-class Settling:
+class Triage:
     """Settles suspicions of one night, whose `start` is ISO 8601 in UTC; `changed` are the breaks with news."""
 
     matrix: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from packaging.requirements import Requirement
@@ -11,23 +10,19 @@ from harness.environment.resolve import ERA_MARGIN
 from harness.environment.versions import parsed_version
 from harness.errors import UserMistake
 from harness.model import normalized_name
+from harness.request.parsing import as_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from harness.environment import Index
 
 
-def one_date(as_of: str | None, pinned: Sequence[str], index: Index) -> datetime | None:
+def one_date(text: str | None, pinned: Sequence[str], index: Index) -> datetime | None:
     """The date that `--as-of` gives for one probe; era is that of what is `pinned` with ==. Raises `UserMistake`."""
-    if as_of in (None, "none"):
-        return None
-    if as_of == "era":
-        return era_of(pinned, index)
-    try:
-        return datetime.fromisoformat(str(as_of)).replace(tzinfo=UTC)
-    except ValueError as error:
-        raise UserMistake(f"--as-of takes era, none or a date such as 2025-06-27, not {as_of!r}") from error
+    wanted = as_of(text)
+    return wanted.of(era_of(pinned, index) if wanted.is_era else None)
 
 
 def era_of(requirements: Sequence[str], index: Index) -> datetime | None:

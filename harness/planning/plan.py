@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
@@ -12,13 +11,15 @@ from packaging.requirements import Requirement
 from harness.environment.resolve import ERA_MARGIN
 from harness.errors import UnknownRelease, UserMistake
 from harness.model import Combination, Device, Lock, Release, normalized_name
+from harness.model.as_of import AsOf
 from harness.model.repro import Bounds
 from harness.probe import Probe
-from harness.request.parsing import as_of_date, required_name, version_of
+from harness.request.parsing import as_of, required_name, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from collections.abc import Set as AbstractSet
+    from datetime import datetime
 
     from packaging.tags import Tag
     from packaging.version import Version
@@ -83,11 +84,7 @@ class Plan:
         return Probe(self.repro, self.combination(position, near), near, attempt)
 
     def _date_for(self, release: Release) -> datetime | None:
-        if self.as_of == "none":
-            return None
-        if self.as_of == "era":
-            return release.uploaded + ERA_MARGIN if release.uploaded else None
-        return datetime.fromisoformat(self.as_of).replace(tzinfo=UTC)
+        return AsOf.read(self.as_of).of(release.uploaded + ERA_MARGIN if release.uploaded else None)
 
 
 def make_plan(question: Question, *, index: Index, interpreter: Interpreter, device: Device) -> Plan:
@@ -122,11 +119,11 @@ def fill_plan(
     repro = question.repro
     bounds = repro.subjects.get(subject, Bounds())
     chosen = list(choices)
-    as_of = as_of_date(question.as_of or bounds.as_of or "none")
+    day = str(as_of(question.as_of or bounds.as_of))
     held = {required_name(r) for r in (*question.with_, *question.hold)}
     holds = (*question.hold, *(hold for hold in bounds.hold if required_name(hold) not in held))
     if not question.as_of:
-        chosen.append(f"companions: {_companions(as_of, near)} (--as-of changes it)")
+        chosen.append(f"companions: {_companions(day, near)} (--as-of changes it)")
     if kept := [hold for hold in holds if hold not in question.hold]:
         chosen.append(f"held: {', '.join(kept)} (by the repro; --hold and --with change it)")
     releases, left_out = _usable(question, index.releases(subject), interpreter, good, bad)
@@ -140,7 +137,7 @@ def fill_plan(
         good=_position(good, versions),
         bad=_position(bad, versions),
         left_out=left_out,
-        as_of=as_of,
+        as_of=day,
         requirements=_requirements(question, repro, subject),
         holds=tuple(holds),
         choices=tuple(chosen),

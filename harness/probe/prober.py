@@ -12,20 +12,22 @@ from typing import TYPE_CHECKING
 from attrs import evolve, field, frozen
 
 from harness.environment import (
+    CannotBuild,
     Environment,
-    Mixer,
     Resolution,
     Uninstallable,
     Unresolvable,
     find_interpreter,
+    flaw_of,
     foreign_lock,
+    occupied,
 )
-from harness.environment.cleaning import discard
 from harness.environment.interpreter import meets
 from harness.errors import MissingProgram
 from harness.events import SILENT, Reporter
 from harness.model import Device, Lock, Observation, Outcome
 from harness.probe.asked import Prepared, Probe
+from harness.probe.differing import differing
 from harness.probe.observing import (
     observation_of,
     observation_without_run,
@@ -33,8 +35,9 @@ from harness.probe.observing import (
     question_of,
     unresolvable_key,
 )
+from harness.run.child_report import read_imports
 from harness.run.devices import kind_of, unavailable
-from harness.run.inside.emulation.cards import DEFAULT_CAPABILITY
+from harness.run.inside.emulation.device_profiles import DEFAULT_CAPABILITY
 from harness.run.lease import DEFAULT_NEED, DEFAULT_WAIT_S, GpuPool, NoGpu
 from harness.run.programs import program_of
 from harness.run.runner import Job, run_repro
@@ -43,9 +46,10 @@ from harness.store import StoredResolution, is_kept
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.environment import Builder, Resolver, Workspace
+    from harness.environment import Altered, Builder, Resolver, Workspace
     from harness.run.devices import Gpu
     from harness.run.isolation import Isolation
+    from harness.run.result import Ran
     from harness.store import Store
 
 
@@ -132,14 +136,13 @@ class Prober:
         if prepared.observation is not None:
             return prepared
         key = prepared.key
-        built = self.builder.build(lock, cancel=cancel)
-        if isinstance(built, Environment) and probe.mixture is not None:
-            built = Mixer(self.workspace).build(built, probe.mixture)
-        if isinstance(built, Uninstallable):
+        if probe.mixture is not None and (flaw := flaw_of(probe.mixture, lock.python)):
             # What is said of a mixture is ours, not the installer's: it is cheap to say again.
-            failed = self._unrun(
-                probe, key, Outcome.UNINSTALLABLE, built.words, lock, begun, keep=probe.mixture is None
-            )
+            flawed = self._unrun(probe, key, Outcome.UNINSTALLABLE, flaw, lock, begun, keep=False)
+            return Prepared(probe, key, observation=flawed)
+        built = self.builder.build(lock, look=False, cancel=cancel)
+        if isinstance(built, Uninstallable):
+            failed = self._unrun(probe, key, Outcome.UNINSTALLABLE, built.words, lock, begun)
             return Prepared(probe, key, observation=failed)
         return evolve(prepared, environment=built, setup_s=time.monotonic() - begun)
 
@@ -189,49 +192,74 @@ class Prober:
     def _run(
         self, prepared: Prepared, environment: Environment, gpu: Gpu | None, cancel: threading.Event | None
     ) -> Observation:
-        probe = prepared.probe
-        log = self.store.log_path(prepared.key)
-        started = datetime.now(UTC)
-        job = Job(
-            python=environment.python,
-            repro=probe.repro,
-            device=probe.combination.device,
-            log_path=log,
-            scratch_root=self.workspace.scratch,
-            pycache_prefix=environment.pycache,
-            pass_env=self.pass_env,
-            extra_env=kind_of(gpu).show(gpu) if gpu is not None else {},
-            capability=self.capability,
-            invoked_from=self.invoked_from,
-            trace=probe.trace,
-            isolation=self.isolation,
-            readable=(self.workspace.root,),
-            # Bytecode of the standard library, which trees of bytecode link to.
-            writable=tuple(self.workspace.bytecode.glob("*/stdlib-*")),
-        )
-        try:
-            ran = run_repro(job, cancel=cancel)
-        except MissingProgram as missing:
-            # One that other environments of this search had: a release without it can't be judged.
-            if missing.program not in self._programs:
-                raise
-            words, failed = missing.message, Outcome.NO_PROGRAM
-            return self._unrun(probe, prepared.key, failed, words, environment.lock, time.monotonic(), keep=False)
+        """Run, and run again where what was run in was not surely the environment of the lock."""
+        probe, lock, begun = prepared.probe, environment.lock, time.monotonic()
+        apart, retried = False, False
+        while True:
+            started = datetime.now(UTC)
+            try:
+                ran, altered = self._run_once(prepared, environment, gpu, cancel, apart=apart)
+            except MissingProgram as missing:
+                # One that other environments of this search had: a release without it can't be judged.
+                if missing.program not in self._programs:
+                    raise
+                words, failed = missing.message, Outcome.NO_PROGRAM
+                return self._unrun(probe, prepared.key, failed, words, lock, begun, keep=False)
+            except CannotBuild as gone:
+                return self._unrun(probe, prepared.key, Outcome.UNINSTALLABLE, str(gone), lock, begun, keep=False)
+            if not altered.is_sure and altered.files:
+                apart = True
+                continue
+            differs = differing(lock, ran, probe.mixture) if environment.folder is not None else ""
+            if not differs:
+                break
+            if retried:
+                return self._unrun(probe, prepared.key, Outcome.WRONG_ENVIRONMENT, differs, lock, begun, keep=False)
+            retried = True
+            self.builder.forget(lock)
         self._programs.add(program_of(probe.repro.argv))
-        self.builder.after_run(environment)
-        if environment.is_mixture and environment.folder is not None:
-            discard(environment.folder, self.workspace)
         observation = observation_of(
             probe,
-            environment.lock,
+            lock,
             ran if gpu is None else evolve(ran, machine={**gpu.facts, **ran.machine}),
             key=prepared.key,
             drift=prepared.drift,
             setup_s=prepared.setup_s,
             started=started.isoformat(timespec="seconds"),
-            log=log.relative_to(self.store.root).as_posix(),
+            log=self.store.log_path(prepared.key).relative_to(self.store.root).as_posix(),
         )
-        return self.store.put(observation)
+        return self.store.put(evolve(observation, altered=altered.files))
+
+    def _run_once(
+        self,
+        prepared: Prepared,
+        environment: Environment,
+        gpu: Gpu | None,
+        cancel: threading.Event | None,
+        *,
+        apart: bool,
+    ) -> tuple[Ran, Altered]:
+        """One run, and what it altered. Raises `CannotBuild` where the environment is not there any more."""
+        probe = prepared.probe
+        with occupied(self.builder, environment, mixture=probe.mixture, apart=apart, cancel=cancel) as place:
+            job = Job(
+                python=place.environment.python,
+                repro=probe.repro,
+                device=probe.combination.device,
+                log_path=self.store.log_path(prepared.key),
+                scratch_root=place.scratch,
+                pycache_prefix=place.pycache,
+                pass_env=self.pass_env,
+                extra_env=kind_of(gpu).show(gpu) if gpu is not None else {},
+                capability=self.capability,
+                invoked_from=self.invoked_from,
+                trace=probe.trace,
+                imports=self._imports_file(probe, place.environment.lock) if probe.trace is not None else None,
+                isolation=self.isolation,
+                readable=(self.workspace.root,),
+            )
+            ran = run_repro(job, cancel=cancel)
+            return ran, place.altered()
 
     def _kept(self, probe: Probe, key: str) -> Observation | None:
         """What the store has, unless its log is needed to judge it and can't be read any more: then it is run again."""
@@ -243,6 +271,22 @@ class Prober:
             return kept
         is_missed = signature is not None or self.store.log_path(key).exists()
         return kept if self.store.has_log(kept) or not is_missed else None
+
+    def imports(
+        self, probe: Probe, lock: Lock, *, cancel: threading.Event | None = None
+    ) -> tuple[dict[str, str], dict[str, list[str]]] | None:
+        """The modules that a probe loads with their files, and which imported which; traced where that is not kept."""
+        traced = evolve(probe, trace=frozenset())
+        file = self._imports_file(probe, lock)
+        if not file.is_file():
+            built = self.builder.build(lock, look=False, cancel=cancel)
+            if isinstance(built, Environment):
+                self._run(Prepared(traced, self.key(traced, lock), environment=built), built, None, cancel)
+        return read_imports(file)
+
+    def _imports_file(self, probe: Probe, lock: Lock) -> Path:
+        """Where the imports of a probe are kept, whichever of its files were traced."""
+        return self.workspace.imports / f"{self.key(evolve(probe, trace=None), lock)}.json"
 
     def key(self, probe: Probe, lock: Lock) -> str:
         """The address in the store of what a probe with this lock comes to here."""

@@ -29,6 +29,15 @@ def repository_url(metadata: str) -> str | None:
     return None
 
 
+def pull_request_url(repository: str, number: int | None) -> str:
+    """The page of a pull request, "" where the repository or the number is not known."""
+    if not repository or number is None:
+        return ""
+    host = repository.split("/")[2]
+    middle = {"gitlab.com": "/-/merge_requests/", "bitbucket.org": "/pull-requests/", "codeberg.org": "/pulls/"}
+    return f"{repository}{middle.get(host, '/pull/')}{number}"
+
+
 def commit_url(repository: str, sha: str) -> str:
     """The page of a commit, "" where the repository is not known."""
     if not repository:

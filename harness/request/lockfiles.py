@@ -6,6 +6,7 @@ the project that it names, and told; this machine's markers decide what of a loc
 
 from __future__ import annotations
 
+import re
 import tempfile
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,6 +21,10 @@ from harness.model import normalized_name
 from harness.request.requirement_files import read_requirement_file
 
 _YAML = (".yml", ".yaml")
+_MOST_BRACKETS = 500
+_NESTED_LIST = re.compile(r"(?:[-?] ){50}")
+# Where a table should be there may be a number, and lists may be nested thousands deep.
+_NOT_SUCH_A_FILE = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError)
 
 
 @frozen
@@ -63,19 +68,26 @@ def environment_of(python: str) -> dict[str, str]:
 
 def read_pins(path: Path, python: str) -> Pins:
     """Read a file for a Python of this version. Raises `UserMistake` where it can't be read, or pins nothing."""
-    environment = environment_of(python)
-    if path.suffix in _YAML:
-        found = _conda(path, environment)
-    elif path.suffix in (".toml", ".lock") and (reader := _reader(path)) is not None:
-        found = _pins_of(reader(_toml(path), environment))
-    elif path.suffix == ".toml":
-        raise UserMistake(f"{path} is not a lock file", hint="it takes pylock.toml, uv.lock, poetry.lock or pdm.lock")
-    else:
-        lines = read_requirement_file(path, environment)
-        found = Pins(lines.requirements, lines.told)
+    try:
+        found = _pins_in(path, environment_of(python))
+    except _NOT_SUCH_A_FILE as error:
+        raise UserMistake(
+            f"{path} is not such a file as its name says ({type(error).__name__})", hint="was it changed by hand?"
+        ) from error
     if not found.requirements:
         raise UserMistake(f"{path} names no package that an index could give", hint="is it the right file?")
     return found
+
+
+def _pins_in(path: Path, environment: Mapping[str, str]) -> Pins:
+    if path.suffix in _YAML:
+        return _conda(path, environment)
+    if path.suffix in (".toml", ".lock") and (reader := _reader(path)) is not None:
+        return _pins_of(reader(_toml(path), environment))
+    if path.suffix == ".toml":
+        raise UserMistake(f"{path} is not a lock file", hint="it takes pylock.toml, uv.lock, poetry.lock or pdm.lock")
+    lines = read_requirement_file(path, environment)
+    return Pins(lines.requirements, lines.told)
 
 
 def _reader(path: Path) -> Callable[[dict[str, Any], Mapping[str, str]], Iterable[_Entry]] | None:
@@ -211,11 +223,18 @@ def _pdm(content: dict[str, Any], environment: Mapping[str, str]) -> Iterator[_E
             yield _Entry(package["name"], package.get("version", ""), where)
 
 
+def _shallow(text: str) -> str:
+    """The text of an environment file. Raises `ValueError` where it is deep: the parser takes minutes for that."""
+    if text.count("[") + text.count("{") > _MOST_BRACKETS or _NESTED_LIST.search(text):
+        raise ValueError("an environment file is not that deep")
+    return text
+
+
 def _conda(path: Path, environment: Mapping[str, str]) -> Pins:
     import yaml
 
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = yaml.safe_load(_shallow(path.read_text(encoding="utf-8")))
         listed = content["dependencies"]
     except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError) as error:
         raise UserMistake(f"{path} is not a conda environment file: it has no list of dependencies") from error

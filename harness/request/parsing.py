@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from typing import TYPE_CHECKING
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import InvalidVersion, Version
 
 from harness.errors import UserMistake
 from harness.model import normalized_name
+from harness.model.as_of import AsOf, moment_of
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 
 def version_of(text: str) -> Version:
@@ -29,12 +33,17 @@ def required_name(text: str) -> str:
         ) from error
 
 
-def as_of_date(text: str) -> str:
-    """One of "era", "none" or an ISO date, as it was written. Raises `UserMistake`."""
-    if text in ("era", "none"):
-        return text
+def as_of(text: str | None) -> AsOf:
+    """What `--as-of` takes: era, none or a date. Raises `UserMistake`."""
     try:
-        datetime.fromisoformat(text)
+        return AsOf.read(text)
     except ValueError as error:
-        raise UserMistake(f"--as-of takes era, none or a date such as 2025-06-27, not {text!r}") from error
-    return text
+        raise UserMistake(f"--as-of {error}") from error
+
+
+def day(text: str, option: str, takes: str = "a date such as 2025-06-27") -> datetime:
+    """The moment of a date that an option was given, in UTC; `takes` says what it takes. Raises `UserMistake`."""
+    try:
+        return moment_of(text)
+    except ValueError as error:
+        raise UserMistake(f"{option} takes {takes}, not {text!r}") from error

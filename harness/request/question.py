@@ -16,7 +16,9 @@ class Question:
     """Which release of `subject` broke (or, with `find_fix`, mended) `repro`?
 
     `good` and `bad` are versions; `with_` and `hold` requirements; `as_of` is "era", "none" or an ISO date;
-    `python` a version or a path; `device` "auto", "cpu", "cuda" or "emulated"; `from_source` names projects that
+    `python` a version or a path; `confirm` is how often both sides of the change are run again, None as often
+    as it takes to be sure; `flaky` says that one run does not tell good from bad;
+    `device` "auto", "cpu", "cuda" or "emulated"; `from_source` names projects that
     may be built from source; `git` names the subject's repository, for the commit level;
     `typed` are the words that name the repro, quoted for a shell.
     """
@@ -32,7 +34,8 @@ class Question:
     prereleases: bool = False
     python: str | None = None
     device: str = "auto"
-    confirm: int = 0
+    confirm: int | None = None
+    flaky: bool = False
     from_source: tuple[str, ...] = ()
     typed: tuple[str, ...] = ()
     git: str = ""

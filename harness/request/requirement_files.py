@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from attrs import frozen
@@ -13,6 +14,11 @@ from harness.errors import UserMistake
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+
+# The parser takes minutes for a line of a few hundred kilobytes. A backslash continues a line, as for hashes.
+_LINES = re.compile(r"(?<!\\)\n")
+_LONGEST_LINE = 50_000
 
 
 @frozen
@@ -32,6 +38,8 @@ def read_requirement_file(path: Path, environment: Mapping[str, str]) -> FileReq
     from pip_requirements_parser import InstallationError, RequirementsFile
 
     try:
+        if any(len(line) > _LONGEST_LINE for line in _LINES.split(path.read_text(encoding="utf-8", errors="replace"))):
+            raise UserMistake(f"can't read {path}: a line of it is too long to be a requirement")
         parsed = RequirementsFile.from_file(str(path), include_nested=True)
     except (OSError, UnicodeDecodeError, InstallationError) as error:
         raise UserMistake(f"can't read {path}: {error}") from error

@@ -87,6 +87,20 @@ def read_report(path: Path) -> ChildReport | None:
     )
 
 
+def read_imports(path: Path) -> tuple[dict[str, str], dict[str, list[str]]] | None:
+    """The modules of a traced run with their files, in the order of loading, and which of them each imported."""
+    try:
+        data = content_of(path, REPORT_LIMIT)
+        told = _parsed(data) if data is not None else None
+    except Unreadable:
+        return None
+    if not isinstance(told, dict):
+        return None
+    modules = {name: file for name, file in _items(told.get("modules")) if isinstance(file, str)}
+    imports = {name: list(_texts(found)) for name, found in _items(told.get("imports"))}
+    return modules, imports
+
+
 def read_metrics(path: Path) -> tuple[dict[str, float], str]:
     """The numbers that a repro wrote, and a complaint about what could not be read ("" if nothing).
 

@@ -20,9 +20,10 @@ import signal
 import sys
 import time
 
-if __name__ == "__main__":
+if __name__ in ("__main__", "_harness_guard"):
     # -I leaves the script's own folder out; after the standard library, so that nothing here can hide a part of it.
-    sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+    if __name__ == "__main__":
+        sys.path.append(os.path.dirname(os.path.abspath(__file__)))
     from bounded_log import BoundedLog  # type: ignore[import-not-found,unused-ignore]
     from process_tree import Tree  # type: ignore[import-not-found,unused-ignore]
     from staged import Stage  # type: ignore[import-not-found,unused-ignore]
@@ -121,16 +122,16 @@ class Guard:
         argv = order["argv"]
         if self._stage is not None:
             argv = [*order["sandbox"], str(self._stage.tell_end), *argv]
-        told, tell = os.pipe()
+        told, self._tell = os.pipe()
         self._main = os.fork()
         if self._main == 0:
             try:
                 self._become(argv, order)
             except OSError as error:
-                os.write(tell, str(error.errno or 1).encode())
+                os.write(self._tell, str(error.errno or 1).encode())
             finally:
                 os._exit(127)
-        for end in (tell, self._print_end, *([self._stage.tell_end] if self._stage else [])):
+        for end in (self._tell, self._print_end, *([self._stage.tell_end] if self._stage else [])):
             os.close(end)
         problem = os.read(told, 16)
         os.close(told)
@@ -154,7 +155,11 @@ class Guard:
         os.dup2(self._print_end, 1)
         os.dup2(self._print_end, 2)
         os.chdir(order["cwd"])
-        os.execvpe(argv[0], argv, order["env"])  # noqa: S606 - a shell is not wanted
+        self._execute(argv, order["env"])
+
+    def _execute(self, argv: list[str], env: dict[str, str]) -> None:
+        """Be the command; its success closes the pipe on which a failure to start is told."""
+        os.execvpe(argv[0], argv, env)  # noqa: S606 - a shell is not wanted
 
     def _watch(self, deadline: float, limit: int) -> str:
         poller = select.poll()
@@ -265,8 +270,8 @@ def _remove(folder: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def main() -> None:
-    """Read the order, carry it out, and tell."""
+def main(kind: type[Guard] = Guard) -> None:
+    """Read the order, have it carried out by a guard of this kind, and tell."""
     line = b""
     while b"\n" not in line:
         piece = os.read(0, 1 << 16)
@@ -276,7 +281,7 @@ def main() -> None:
     line, _, cancels = line.partition(b"\n")
     order = json.loads(line)
     # Both may come in one piece, where the harness cancels before this process has come to read.
-    result = {"reason": "cancelled"} if cancels else Guard(order).run()
+    result = {"reason": "cancelled"} if cancels else kind(order).run()
     if result.get("reason") == "orphaned" and order["remove_if_orphaned"]:
         _remove(order["remove_if_orphaned"])
     with contextlib.suppress(OSError):  # nobody may be left to be told

@@ -66,6 +66,10 @@ class Isolation:
 
     def command(self, needs: Needs) -> list[str]:
         """The words to which guard.py adds a file descriptor and the command to run."""
+        return [*self.around(needs), sys.executable, "-I", "-S", str(_STAGE)]
+
+    def around(self, needs: Needs) -> list[str]:
+        """The words to which a command is added that tells nothing of itself but its exit code."""
         hidden = hidden_folders()
         view = View(hidden)
         for path in (*needs.readable, _STAGE.parent, *(Path(kept) for kept in _KEPT)):
@@ -80,10 +84,6 @@ class Isolation:
             "--chdir",
             str(needs.work),
             "--",
-            sys.executable,
-            "-I",
-            "-S",
-            str(_STAGE),
         ]
 
     def namespaces(self) -> list[str]:

@@ -48,6 +48,7 @@ def script_command(
         "report": str(place.report),
         "emulation": emulation if capability is not None else None,
         "trace": sorted(trace) if trace is not None else None,
+        "imports": str(place.imports) if trace is not None else None,
     }
     place.job.write_text(json.dumps(job), encoding="utf-8")
     return [str(python), str(inside / "child.py"), str(place.job)]

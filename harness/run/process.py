@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from attrs import frozen
 
@@ -22,7 +22,7 @@ from harness.run.strays import end_strays
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 _GUARD = Path(__file__).with_name("guard.py")
 _CANCEL_POLL_MS = 100
@@ -93,6 +93,45 @@ class Ended:
             return f"signal {-self.returncode}"
 
 
+class GuardProcess(Protocol):
+    """A guard that runs, as `subprocess` has it."""
+
+    @property
+    def stdin(self) -> IO[bytes] | None:
+        """Where it reads its order."""
+        ...
+
+    @property
+    def stdout(self) -> IO[bytes] | None:
+        """Where it tells the end."""
+        ...
+
+    @property
+    def returncode(self) -> int:
+        """Its exit status, once it was waited for."""
+        ...
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end."""
+        ...
+
+    def kill(self) -> None:
+        """End it at once."""
+        ...
+
+
+@frozen
+class Start:
+    """How a guard and its command are started.
+
+    `sandbox` is the command that makes a sandbox and starts in it what follows (see `isolation`); `forked` gives a
+    guard that is a fork and not a new process.
+    """
+
+    sandbox: Sequence[str] = ()
+    forked: Callable[[], GuardProcess] | None = None
+
+
 def run_guarded(
     argv: Sequence[str | Path],
     *,
@@ -102,14 +141,14 @@ def run_guarded(
     output: Path,
     cancel: threading.Event | None = None,
     remove_if_orphaned: Path | None = None,
-    sandbox: Sequence[str] = (),
+    start: Start = Start(),
 ) -> Ended:
     """Run a command to its end, within limits, with what it prints appended to `output` (see `BoundedLog`).
 
     Every process that it started has ended on return. `remove_if_orphaned` is a folder that the guard
-    removes if the harness dies meanwhile; `sandbox` is the command that makes a sandbox and starts in it what follows
-    (see `isolation`). Raises `OSError` where the command can't be started or the log not be written, `NoSandbox` where
-    the sandbox can't be made, `Cancelled` once `cancel` is set, `HarnessFault` where the guard itself fails.
+    removes if the harness dies meanwhile. Raises `OSError` where the command can't be started or the log not be
+    written, `NoSandbox` where the sandbox can't be made, `Cancelled` once `cancel` is set, `HarnessFault` where the
+    guard itself fails.
     """
     command = [str(argument) for argument in argv]
     order = guard_order(
@@ -121,20 +160,10 @@ def run_guarded(
         output=output,
         remove_if_orphaned=remove_if_orphaned,
         output_limit=limits.output,
-        sandbox=sandbox,
+        sandbox=start.sandbox,
     )
     begun = time.monotonic()
-    # A session of its own, so that Ctrl-C in a terminal reaches the harness alone.
-    guard = subprocess.Popen(
-        [sys.executable, "-I", "-S", str(_GUARD)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        bufsize=0,
-        start_new_session=True,
-        # What runs below it can read it there, under /proc.
-        env={name: value for name, value in os.environ.items() if name in _GUARD_NEEDS},
-    )
+    guard = (start.forked or _new_guard)()
     try:
         said = _converse(guard, order, cancel, time.monotonic() + limits.wall_s + _SILENT_S)
     finally:
@@ -145,7 +174,21 @@ def run_guarded(
     return _ended(said, command, guard.returncode, output)
 
 
-def _converse(guard: subprocess.Popen[bytes], order: bytes, cancel: threading.Event | None, deadline: float) -> bytes:
+def _new_guard() -> GuardProcess:
+    # A session of its own, so that Ctrl-C in a terminal reaches the harness alone.
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", str(_GUARD)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        bufsize=0,
+        start_new_session=True,
+        # What runs below it can read it there, under /proc.
+        env={name: value for name, value in os.environ.items() if name in _GUARD_NEEDS},
+    )
+
+
+def _converse(guard: GuardProcess, order: bytes, cancel: threading.Event | None, deadline: float) -> bytes:
     stdin, stdout = _stream(guard.stdin), _stream(guard.stdout)
     with contextlib.suppress(BrokenPipeError):  # its last words follow on stdout
         unsent = memoryview(order)
@@ -178,7 +221,7 @@ def _stream(stream: IO[bytes] | None) -> IO[bytes]:
     return stream
 
 
-def _dismiss(guard: subprocess.Popen[bytes]) -> None:
+def _dismiss(guard: GuardProcess) -> None:
     """Close the pipe, which makes the guard end everything, and wait for it."""
     _stream(guard.stdin).close()
     try:

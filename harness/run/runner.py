@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -9,17 +10,18 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from attrs import evolve, field, frozen
 
-from harness.atomic import is_out_of_space
+from harness.atomic import is_out_of_space, write_whole
 from harness.errors import HarnessFault, MissingProgram, NoSpace, UserMistake
 from harness.model import Device, Repro
+from harness.run.child_report import read_imports
 from harness.run.classify import not_started
 from harness.run.collecting import collection_of
 from harness.run.devices.registry import hidden, passed_variables
-from harness.run.inside.emulation.cards import DEFAULT_CAPABILITY
+from harness.run.inside.emulation.device_profiles import DEFAULT_CAPABILITY
 from harness.run.isolation import Isolation, Needs
 from harness.run.launch import keep_log, script_command, told_variables
 from harness.run.mistakes import mistake_in
-from harness.run.process import Limits, NoSandbox, run_guarded
+from harness.run.process import Limits, NoSandbox, Start, run_guarded
 from harness.run.programs import missing_program, program_of, write_stubs
 from harness.run.result import LeftBehind, Ran, result_of
 from harness.run.sandbox import Sandbox, process_environment, remove_tree, sandbox, user_path
@@ -28,6 +30,8 @@ from harness.run.sandbox_view import editable_projects
 if TYPE_CHECKING:
     import threading
     from collections.abc import Mapping
+
+    from harness.run.forking import Zygote
 
 INSIDE = Path(__file__).with_name("inside")
 _TAIL = 64 * 1024
@@ -51,7 +55,8 @@ class Job:
     the run writes; `pass_env` names variables of the harness's environment that are let through;
     `capability` is the compute capability to emulate; `invoked_from` is the folder that the paths of a
     command are relative to; `trace` names installed files of which it records what runs, at some cost in speed; in the
-    sandbox of `isolation` (None: in none) it can also read what is `readable` and write what is `writable`.
+    sandbox of `isolation` (None: in none) it can also read what is `readable` and write what is `writable`; with
+    `zygote` the run is forked from that process, in its sandbox; `imports` gets what imported what.
     """
 
     python: Path
@@ -70,6 +75,8 @@ class Job:
     isolation: Isolation | None = None
     readable: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()
+    zygote: Zygote | None = None
+    imports: Path | None = None
 
     @property
     def limits(self) -> Limits:
@@ -102,10 +109,20 @@ def _run_in(place: Sandbox, job: Job, cancel: threading.Event | None) -> Ran:
     with place.log.open("x+b") as log:
         ran = _run_with(log, place, job, cancel)
         keep_log(log, job.log_path)
+        if job.imports is not None:
+            _keep_imports(place.imports, job.imports)
     if job.pycache_prefix is not None:
         # Of modules in the working folder: no later run has the same folder.
         remove_tree(Path(f"{job.pycache_prefix}{place.root}"))
     return ran
+
+
+def _keep_imports(written: Path, target: Path) -> None:
+    """Copy the import graph of a traced run, where it wrote one that can be read."""
+    graph = read_imports(written)
+    if graph is not None:
+        modules, imports = graph
+        write_whole(target, json.dumps({"modules": modules, "imports": imports}))
 
 
 def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event | None) -> Ran:
@@ -127,7 +144,7 @@ def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event |
         extra={
             **told_variables(job.repro.params, job.device.value),
             "HARNESS_ROOT": str(root),
-            **_search_path(place, job.repro),
+            **search_path(place, job.repro),
             **(hidden() if job.device is Device.CPU else {}),
             **job.extra_env,
         },
@@ -145,7 +162,7 @@ def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event |
             output=place.log,
             cancel=cancel,
             remove_if_orphaned=place.root,
-            sandbox=job.isolation.command(_needs(place, job, argv, env)) if job.isolation is not None else (),
+            start=_start(place, job, argv, env),
         )
     except NoSandbox as words:
         raise UserMistake(f"the sandbox of a run failed: {words}", hint="--sandbox off runs it without") from None
@@ -163,6 +180,13 @@ def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event |
         ran = evolve(ran, mistake=mistake, detail=f"{ran.detail}; {mistake}")
     ran.machine["sandbox"] = job.isolation.label if job.isolation is not None else "none"
     return ran
+
+
+def _start(place: Sandbox, job: Job, argv: list[str], env: Mapping[str, str]) -> Start:
+    """In a sandbox of its own, or as a fork, which is in the sandbox of its zygote."""
+    if job.zygote is not None:
+        return Start(forked=job.zygote.guard)
+    return Start(job.isolation.command(_needs(place, job, argv, env)) if job.isolation is not None else ())
 
 
 def _needs(place: Sandbox, job: Job, argv: list[str], env: Mapping[str, str]) -> Needs:
@@ -205,7 +229,8 @@ def script_name(repro: Repro) -> str:
     return Path(repro.path).name or f"{repro.name}.py"
 
 
-def _search_path(place: Sandbox, repro: Repro) -> dict[str, str]:
+def search_path(place: Sandbox, repro: Repro) -> dict[str, str]:
+    """The environment variable that lets a repro import from the folders of its project."""
     if not repro.search_path:
         return {}
     return {"PYTHONPATH": os.pathsep.join(str(place.work / folder) for folder in repro.search_path)}

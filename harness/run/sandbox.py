@@ -83,6 +83,11 @@ class Sandbox:
         return self.root / "harness" / "report.json"
 
     @property
+    def imports(self) -> Path:
+        """The file that the child driver of a traced run writes to which module imported which."""
+        return self.root / "harness" / "imports.json"
+
+    @property
     def job(self) -> Path:
         """The file that tells the child driver what to do."""
         return self.root / "harness" / "job.json"

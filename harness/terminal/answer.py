@@ -17,6 +17,7 @@ from harness.terminal.picture import STYLE
 if TYPE_CHECKING:
     from harness.terminal.console import Console
 
+_SHOWN_FILES = 5
 _SHOWN_CHANGES = 12
 
 
@@ -40,6 +41,8 @@ def print_answer(console: Console, answer: Answer, results: str) -> None:
         console.print(Text.assemble(("  skipped ", "yellow"), f"{step.release}: {step.reason}"))
     for told, releases in _grouped(answer.drift):
         console.print(Text(f"  not held: {'; '.join(told)} (with {', '.join(releases)})", style="dim"))
+    for files, releases in _grouped(answer.altered):
+        console.print(Text(f"  {altered_in_words(files)} (with {', '.join(releases)})", style="dim"), soft_wrap=True)
     if answer.sides:
         console.print("  see it again:")
         for observation in answer.sides:
@@ -58,7 +61,7 @@ def print_answer(console: Console, answer: Answer, results: str) -> None:
 
 
 def _grouped(drift: dict[str, tuple[str, ...]]) -> list[tuple[tuple[str, ...], list[str]]]:
-    """Releases with the same drift together."""
+    """Releases with the same drift, or the same altered files, together."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for release, told in drift.items():
         groups.setdefault(told, []).append(release)
@@ -73,6 +76,12 @@ def _print_culprit(console: Console, culprit: Culprit) -> None:
             console.print(Text.assemble((f"  {mark:<9} ", style), f"{proof.sentence}: {proof.verdict.value}"))
         for note in finding.notes:
             console.print(Text(f"            {note}", style="dim"))
+    for commit in culprit.finest.commits:
+        console.print(Text.assemble(("  commit    ", "bold"), f"{commit.sha}"))
+        request = f"  pull request #{commit.pull_request} {commit.pull_request_link}" if commit.pull_request else ""
+        for line in (f"{commit.subject}", f"{commit.author}, {commit.date}{request}".rstrip(), commit.link):
+            if line:
+                console.print(f"            {line}", markup=False, highlight=False, soft_wrap=True)
     for region in culprit.finest.regions:
         console.print(Text(f"  {region.file}, {region.function or 'module level'}", style="bold"))
         for line in region.diff.splitlines():
@@ -116,11 +125,20 @@ def print_observation(console: Console, observation: Observation, verdict: Verdi
         table.add_row("peak memory", f"{observation.peak_memory / 2**20:.0f} MiB")
     table.add_row("observation", observation.key)
     console.print(table)
+    if observation.altered:
+        console.print(Text(f"  {altered_in_words(observation.altered)}"), soft_wrap=True)
     if observation.exception is not None and observation.outcome is not Outcome.COMPLETED:
         for frame in observation.exception.frames[-6:]:
             console.print(Text(f"  {frame.file}:{frame.line} in {frame.function}", style="dim"))
         first = observation.exception.message.splitlines()[:1]
         console.print(Text(f"  {observation.exception.name}: {first[0] if first else ''}"))
+
+
+def altered_in_words(files: tuple[str, ...]) -> str:
+    """One sentence on the files of its environment that a run changed."""
+    more = f" and {len(files) - _SHOWN_FILES} more" if len(files) > _SHOWN_FILES else ""
+    shown = ", ".join(file.rpartition("site-packages/")[2] for file in files[:_SHOWN_FILES])
+    return f"altered its environment, which was thrown away: {shown}{more}"
 
 
 def _described(machine: dict[str, object]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from rich.console import Group
@@ -26,9 +27,13 @@ from harness.events import (
 from harness.terminal.clock import Clock, Pace
 from harness.terminal.console import Console
 from harness.terminal.picture import STYLE, Answered, looking_up, picture, what_is_left
+from harness.terminal.plain import PlainView, WarningsOnly
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
+
+    from harness.events import Reporter
 
 
 class LiveView:
@@ -104,3 +109,15 @@ class LiveView:
             rows.add_row(Spinner("dots"), Text(label, style="bold"), Text(f"{doing} {since}", style="dim"))
         left = Text(what_is_left(self._progress, self._clock), style="dim")
         return Group(picture(self._progress.states), rows, left) if self._progress.states else Group(rows, left)
+
+
+@contextlib.contextmanager
+def reporting(console: Console, *, quiet: bool) -> Iterator[Reporter]:
+    """The reporter for a console; what is drawn in place is gone once the context ends."""
+    if quiet:
+        yield WarningsOnly(console)
+    elif console.is_terminal:
+        with LiveView(console) as view:
+            yield view
+    else:
+        yield PlainView(console)

@@ -54,6 +54,8 @@ def _print_culprit(console: Console, culprit: PackageCulprit) -> None:
     mark, style = ("proved", "green") if culprit.is_proved else ("suspect", "yellow")
     line = f"{culprit.package}: {boundary.last_good or '(absent)'} is good, {boundary.first_bad or '(absent)'} is bad"
     console.print(Text.assemble((f"    {mark:<8} ", style), line))
+    for evidence in culprit.evidence:
+        console.print(Text.assemble(("    evidence ", "cyan"), evidence.text))
     for step in boundary.steps:
         if step.verdict.value == "skip":
             console.print(Text.assemble(("    skipped  ", "yellow"), f"{step.release}: {step.reason}"))

@@ -4,53 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 
 import pytest
 from attrs import define, evolve
+from fake_gh import write_fake_gh
 
 from harness.model import Change
 from harness.nightly.archive import NightArchive
 from harness.nightly.record import Break, Fix, Night
 from harness.store import Store
 
-# Keeps its issues in a file, as GitHub would: closed ones too, and bodies without their last line end.
-GH = """#!{python}
-import json, pathlib, sys
-
-place = pathlib.Path({folder!r})
-words = sys.argv[1:]
-with (place / "calls.txt").open("a") as calls:
-    calls.write(" ".join(words) + "\\n")
-if (place / "offline").exists():
-    sys.exit("error connecting to api.github.com\\ncheck your internet connection")
-issues = json.loads((place / "issues.json").read_text())
-
-
-def option(name):
-    return words[words.index(name) + 1]
-
-
-assert option("--repo") == "some-one/project", words
-kind, deed, *rest = words
-if (kind, deed) == ("issue", "list"):
-    assert option("--state") == "all"
-    print(json.dumps([issue for issue in issues if option("--label") in issue["labels"]]))
-elif (kind, deed) == ("label", "create"):
-    (place / "label").write_text(rest[0])
-elif deed == "create":
-    assert (place / "label").read_text() == option("--label")
-    issues.append({{"number": len(issues) + 1, "title": option("--title"), "body": sys.stdin.read().strip(),
-                   "state": "OPEN", "labels": [option("--label")]}})
-else:
-    issue = issues[int(rest[0]) - 1]
-    if deed == "edit":
-        issue.update(title=option("--title"), body=sys.stdin.read().strip())
-    else:
-        issue["state"] = {{"close": "CLOSED", "reopen": "OPEN"}}[deed]
-(place / "issues.json").write_text(json.dumps(issues))
-"""
 FIRST, SECOND = "2024-02-01T00:00:00+00:00", "2024-02-02T00:00:00+00:00"
 BREAK = Break(
     id="ab12",
@@ -91,12 +55,7 @@ class Tracker:
 @pytest.fixture
 def tracker(harness, tmp_path) -> Tracker:
     """A gh of our own on the PATH, in a workflow of some-one/project."""
-    folder = tmp_path / "gh"
-    folder.mkdir()
-    (folder / "issues.json").write_text("[]", encoding="utf-8")
-    gh = folder / "gh"
-    gh.write_text(GH.format(python=sys.executable, folder=str(folder)), encoding="utf-8")
-    gh.chmod(0o755)
+    folder = write_fake_gh(tmp_path / "gh")
     path = f"{folder}{os.pathsep}{os.environ['PATH']}"
     return Tracker(folder, harness.with_environ(PATH=path, GITHUB_REPOSITORY="some-one/project"))
 

@@ -18,7 +18,7 @@ def matrix(harness, write_repro):
     ("words", "sentence"),
     [
         (["nowhere.toml"], "can't read the matrix nowhere.toml"),
-        (["small.toml", "--date", "yesterday"], "--date takes a day such as 2025-06-27, not 'yesterday'"),
+        (["small.toml", "--date", "yesterday"], "--date takes a date such as 2025-06-27, not 'yesterday'"),
         (["small.toml", "--budget", "-1"], "--budget"),
     ],
 )

@@ -49,12 +49,15 @@ def test_the_suspect_of_blame_takes_two_runs(plant: Planted, project: GitProject
         noise(project, number)
     project.git("tag", "v1.1")
     release(plant, project, "1.1")
-    finding = found(plant, project)
+    answer = plant.answer("--good", "1.0", "--bad", "1.1", "--depth", "commit", "--git", str(project.folder))
+    finding = levels(answer)["commit"]
     assert [commit["sha"] for commit in finding["commits"]] == [guilty]
+    assert guilty[:10] in answer["sentence"]
     assert finding["commits"][0]["pull_request"] == 42
     assert finding["runs"] == 2
     assert proved(finding)
-    assert f"git bisect bad {guilty}" in finding["replay"]
+    (project.folder / "log").write_text(finding["replay"], encoding="utf-8")
+    assert f"{guilty} is the first bad commit" in project.git("bisect", "replay", "log")
 
 
 def test_lines_that_moved_with_a_rename_are_still_blamed_on_who_wrote_them(plant: Planted, project: GitProject) -> None:

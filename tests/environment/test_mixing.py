@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from harness.environment import Environment, Mixer, Uninstallable
+from harness.environment import Environment, flaw_of, occupied
 from harness.environment.build import site_packages
 from harness.model import Combination, Mixture
 
@@ -31,18 +31,23 @@ def base(parts, house, interpreter):
 
 
 @pytest.fixture
-def mixer(parts):
-    """What builds mixtures of it."""
-    return Mixer(parts.workspace)
+def mixed(parts, base):
+    """What an interpreter of the base prints with some files exchanged, run as a probe is."""
+
+    def run(mixture, code):
+        with occupied(parts.builder, base, mixture=mixture) as place:
+            return said(place, code)
+
+    return run
 
 
-def said(environment, code):
+def said(place, code):
     """What an interpreter of the environment prints, run as a probe is."""
     ended = subprocess.run(
-        [environment.python, "-c", code],
+        [place.environment.python, "-c", code],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPYCACHEPREFIX": str(environment.pycache), "PYTHONDONTWRITEBYTECODE": ""},
+        env={**os.environ, "PYTHONPYCACHEPREFIX": str(place.pycache), "PYTHONDONTWRITEBYTECODE": ""},
     )
     return ended.stdout.strip() or ended.stderr.strip().splitlines()[-1]
 
@@ -55,19 +60,22 @@ def contents(environment):
     }
 
 
-def test_a_file_is_exchanged_and_the_others_are_those_of_the_base(base, mixer):
-    mixed = mixer.build(base, Mixture({"pack/one.py": b"NAME = 'two'\n"}, "one file"))
-    assert said(mixed, "import pack, helper, single; print(pack.NAME, helper.NUMBER, single.NAME)") == "two 1 single"
-    assert said(base, "import pack; print(pack.NAME)") == "one"
+def test_a_file_is_exchanged_and_the_others_are_those_of_the_base(mixed):
+    mixture = Mixture({"pack/one.py": b"NAME = 'two'\n"}, "one file")
+    assert mixed(mixture, "import pack, helper, single; print(pack.NAME, helper.NUMBER, single.NAME)") == "two 1 single"
+    assert mixed(None, "import pack; print(pack.NAME)") == "one"
 
 
-def test_a_top_level_module_is_exchanged_even_if_it_was_compiled_before(base, mixer):
-    assert said(base, "import single; print(single.NAME)") == "single"
-    mixed = mixer.build(base, Mixture({"single.py": b"NAME = 'double'\n"}, "one module"))
-    assert said(mixed, "import single; print(single.NAME)") == "double"
+def test_a_top_level_module_is_exchanged_even_if_it_was_compiled_before(parts, base, mixed):
+    with occupied(parts.builder, base) as place:
+        assert said(place, "import single; print(single.NAME)") == "single"
+        assert place.altered().files == ()
+    assert list(parts.workspace.bytecode.rglob("single.*.pyc"))
+    mixture = Mixture({"single.py": b"NAME = 'double'\n"}, "one module")
+    assert mixed(mixture, "import single; print(single.NAME)") == "double"
 
 
-def test_the_base_is_not_touched_by_building_or_running(base, mixer):
+def test_the_base_is_not_touched_by_building_or_running(base, mixed):
     before = contents(base)
     changed = {
         "pack/one.py": b"NAME = 'two'\n",
@@ -76,43 +84,54 @@ def test_the_base_is_not_touched_by_building_or_running(base, mixer):
         "single.py": None,
         "pack-1.0.dist-info/METADATA": b"Metadata-Version: 2.1\nName: pack\nVersion: 7.0\n",
     }
-    mixed = mixer.build(base, Mixture(changed, "many files"))
-    assert said(mixed, "import pack.new.deep; from importlib.metadata import version; print(version('pack'))") == "7.0"
-    assert "No module named 'single'" in said(mixed, "import single")
+    many = Mixture(changed, "many files")
+    assert mixed(many, "import pack.new.deep; from importlib.metadata import version; print(version('pack'))") == "7.0"
+    assert "No module named 'single'" in mixed(many, "import single")
     assert contents(base) == before
 
 
-def test_a_folder_that_is_emptied_is_gone(base, mixer):
+def test_a_folder_that_is_emptied_is_gone(parts, base):
     """Else it would be found as a namespace package, or as metadata without a version."""
     gone = {"pack/data/table.txt": None} | {
         f"pack-1.0.dist-info/{path.name}": None
         for path in (site_packages(base.folder) / "pack-1.0.dist-info").iterdir()
     }
-    mixed = mixer.build(base, Mixture(gone, "without data and metadata"))
-    packages = site_packages(mixed.folder)
-    assert not (packages / "pack" / "data").exists()
-    assert not (packages / "pack-1.0.dist-info").exists()
-    assert (packages / "pack" / "one.py").is_file()
-    assert "PackageNotFoundError" in said(mixed, "from importlib.metadata import version; version('pack')")
+    with occupied(parts.builder, base, mixture=Mixture(gone, "without data and metadata")) as place:
+        packages = site_packages(place.environment.folder)
+        assert not (packages / "pack" / "data").exists()
+        assert not (packages / "pack-1.0.dist-info").exists()
+        assert (packages / "pack" / "one.py").is_file()
+        assert "PackageNotFoundError" in said(place, "from importlib.metadata import version; version('pack')")
 
 
-def test_the_same_mixture_is_built_once(base, mixer):
+def test_two_runs_of_one_mixture_have_one_each_and_leave_none(parts, base):
     mixture = Mixture({"pack/one.py": b"NAME = 'two'\n"}, "one file")
-    first = mixer.build(base, mixture)
-    marked = first.folder / "marked"
-    marked.touch()
-    assert mixer.build(base, mixture).folder == first.folder
-    assert marked.exists()
+    with occupied(parts.builder, base, mixture=mixture) as first:
+        with occupied(parts.builder, base, mixture=mixture) as second:
+            assert first.environment.folder != second.environment.folder
+        assert said(first, "import pack; print(pack.NAME)") == "two"
+    assert list(parts.workspace.scratch.iterdir()) == []
 
 
-def test_what_is_no_python_is_told_before_a_run(base, mixer):
-    broken = mixer.build(base, Mixture({"pack/one.py": b"def broken(:\n"}, "broken"))
-    assert isinstance(broken, Uninstallable)
-    assert "pack/one.py" in broken.words
-    flawed = mixer.build(base, Mixture({"pack/one.py": b"x\n"}, "flawed", flaw="it leaves x undefined"))
-    assert flawed == Uninstallable("it leaves x undefined")
+def test_what_a_run_writes_into_a_mixture_is_told_and_never_reaches_the_base(parts, base):
+    """Exchanged packages are copies; the others are the base's own, and are found changed there."""
+    mixture = Mixture({"pack/one.py": b"NAME = 'two'\n"}, "one file")
+    before = contents(base)
+    with occupied(parts.builder, base, mixture=mixture) as place:
+        said(place, "import pack; open(pack.__file__, 'a').write('# changed'); print(1)")
+        altered = place.altered()
+    assert [path.rpartition("site-packages/")[2] for path in altered.files] == ["pack/__init__.py"]
+    assert contents(base) == before
+    with occupied(parts.builder, base, mixture=mixture) as place:
+        said(place, "import single; open(single.__file__, 'a').write('# changed'); print(1)")
+        altered = place.altered()
+    assert [path.rpartition("site-packages/")[2] for path in altered.files] == ["single.py"]
+    assert contents(base) == before
 
 
-def test_an_environment_of_somebody_else_is_not_mixed(base, mixer):
-    with pytest.raises(ValueError, match="that the harness has built"):
-        mixer.build(Environment(base.python, base.lock), Mixture({}, "none"))
+def test_what_is_no_python_is_told_before_a_run(base):
+    broken = Mixture({"pack/one.py": b"def broken(:\n"}, "broken")
+    assert "pack/one.py" in flaw_of(broken, base.lock.python)
+    assert flaw_of(Mixture({"pack/one.py": b"x\n"}, "flawed", flaw="it leaves x undefined"), "3.11.0") == (
+        "it leaves x undefined"
+    )

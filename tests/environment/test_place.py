@@ -10,7 +10,7 @@ import pytest
 from attrs import evolve
 from support import repro_text
 
-from harness.environment import Environment, Uninstallable
+from harness.environment import Environment, Uninstallable, occupied
 from harness.environment.build import site_packages
 from harness.environment.bytecode import below
 from harness.environment.place import Place, check_ours, held_lock
@@ -56,16 +56,18 @@ def test_bytecode_of_a_wheel_is_shared_with_it(parts, tmp_path):
         assert prober.execute(prepared).outcome is Outcome.COMPLETED
         return prepared.environment
 
-    def bytecode(environment, module):
-        tree = below(environment.pycache, site_packages(environment.folder))
+    def bytecode(builder, environment, module):
+        with occupied(builder, environment) as place:
+            tree = below(place.pycache, site_packages(environment.folder))
         return tree / f"{module}.{parts.resolver.interpreter.cache_tag}.pyc"
 
+    at = evolve(parts.builder, at=tmp_path / "at")
     kept = ran(parts.builder, "brittle==1.2", "helper==1.0")
-    here = ran(evolve(parts.builder, at=tmp_path / "at"), "brittle==1.3", "helper==1.0")
-    assert bytecode(here, "helper").is_relative_to(tmp_path / "at")
-    assert bytecode(here, "helper").stat().st_ino == bytecode(kept, "helper").stat().st_ino
+    here = ran(at, "brittle==1.3", "helper==1.0")
+    assert bytecode(at, here, "helper").stat().st_ino == bytecode(parts.builder, kept, "helper").stat().st_ino
     later = parts.builder.build(lock_of(parts, "brittle==1.3"))
-    assert bytecode(later, "brittle").stat().st_ino == bytecode(here, "brittle").stat().st_ino
+    compiled = bytecode(parts.builder, later, "brittle")
+    assert compiled.stat().st_ino == bytecode(at, here, "brittle").stat().st_ino
 
 
 def test_what_a_killed_build_left_beside_it_is_removed(parts, tmp_path):

@@ -7,7 +7,7 @@ from wheelhouse import Wheelhouse
 
 from harness.environment import PipSettings
 from harness.matrix import Matrix
-from harness.matrix.expansion import expanded_by_index
+from harness.matrix.sessions import expanded_by_index
 
 
 def test_wheels_are_those_of_the_pythons_that_are_named(tmp_path, uv_cache, interpreter):

@@ -10,7 +10,7 @@ from support import SIGNED, Heard, repro_text
 
 from harness.errors import BadRepro, UserMistake
 from harness.matrix import Cell
-from harness.matrix.running import CellProbes, Cells
+from harness.matrix.running import CellProbes, CellRunner
 from harness.model import Verdict
 from harness.planning.pins import era_of
 from harness.scheduling.lanes import LocalLanes
@@ -30,7 +30,7 @@ def run(parts, interpreter, tmp_path):
         try:
             bench = CellProbes(parts.index, {None: interpreter})
             prober = Probers({interpreter.version: parts.prober})
-            return Cells(cells, bench, prober, pool, notes, parts.store).run()
+            return CellRunner(cells, bench, prober, pool, notes, parts.store).run()
         finally:
             pool.close()
 
@@ -112,7 +112,7 @@ def test_a_mistake_in_one_cell_is_told_before_anything_runs(parts, interpreter, 
     cells = (Cell("a", str(path)), Cell("b", str(Path("no_such_repro"))))
     bench, prober = CellProbes(parts.index, {None: interpreter}), Probers({interpreter.version: parts.prober})
     with pytest.raises(BadRepro, match="no_such_repro"):
-        Cells(cells, bench, prober, pool, notes, parts.store).run()
+        CellRunner(cells, bench, prober, pool, notes, parts.store).run()
     pool.close()
     assert notes.judged == []
     assert list(parts.store.observations()) == []

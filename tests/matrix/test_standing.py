@@ -31,7 +31,7 @@ def test_what_the_store_knows_is_found_without_a_run(parts, bench, cells):
     for cell in cells[1:]:
         parts.prober.execute(parts.prober.prepare(bench.probe(cell)))
     before = list(parts.store.observations())
-    assert known() == [("1.6", Verdict.BAD), ("9.9", Verdict.SKIP)]
+    assert known() == [("1.6", Verdict.BAD)]  # a release that the index does not have may come yet
     assert list(parts.store.observations()) == before
 
 

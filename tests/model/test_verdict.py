@@ -20,6 +20,7 @@ NEVER_JUDGED = {
     Outcome.NO_DEVICE,
     Outcome.DEVICE_FAILED,
     Outcome.EMULATION_GAP,
+    Outcome.WRONG_ENVIRONMENT,
     Outcome.DECLINED,
     Outcome.OUT_OF_MEMORY,
     Outcome.NO_REPORT,

@@ -19,7 +19,7 @@ from harness.model import Verdict
 from harness.nightly.budget import Budget
 from harness.nightly.night import Nightly
 from harness.nightly.record import Past, Standing
-from harness.nightly.triage import Settling
+from harness.nightly.triage import Triage
 from harness.scheduling.lanes import LocalLanes
 from harness.scheduling.probers import Probers
 
@@ -88,7 +88,7 @@ def night(nights, tmp_path, uv_cache, interpreter):
             Cell(f"cell {n}", path, ("app==1.0",), params={"case": n}, choice={"parameters.case": n}) for n in numbers
         )
         past, diary = Past.of(tuple(history), "small"), Diary(clock)
-        settling = Settling(
+        triage = Triage(
             matrix="small",
             start=start,
             past=past,
@@ -102,7 +102,7 @@ def night(nights, tmp_path, uv_cache, interpreter):
             reporter=diary,
         )
         bench = CellProbes(parts.index, {None: interpreter}, as_of=datetime.fromisoformat(start))
-        ended = Nightly("small", start, cells, past, bench, settling).run()
+        ended = Nightly("small", start, cells, past, bench, triage).run()
         history.append(ended)
         run.diary = diary.lines
         return ended

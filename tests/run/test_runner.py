@@ -280,7 +280,7 @@ def test_metrics_of_a_script_that_hangs_are_kept(tmp_path):
         ("[" * 100_000, {}, "; its metrics file can't be read (RecursionError)"),
         ('{"a": Infinity, "b": 2}', {"a": math.inf, "b": 2.0}, ""),
         ('{"a": 1' + "0" * 400 + "}", {"a": math.inf}, ""),
-        ('{"a": [1], "b": null}', {}, "; metrics that are not numbers: a, b"),
+        ('{"a": [1], "b": null}', {}, "; metrics that are not numbers: a and b"),
     ],
 )
 def test_broken_metrics_are_ignored_with_a_word(tmp_path, text, metrics, complaint):

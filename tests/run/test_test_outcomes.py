@@ -345,6 +345,23 @@ def test_a_restricted_run_of_unittest(project, words):
     assert outcomes(ran) == {"test_one.TestOne.test_passes": "passed", "test_one.TestTwo": "error"}
 
 
+def test_tests_of_an_installed_package_have_the_same_names_in_every_environment(tmp_path):
+    names = []
+    for place in ("old", "new"):
+        tests = tmp_path / place / "site-packages" / "shop" / "tests"
+        tests.mkdir(parents=True)
+        (tests.parent / "__init__.py").touch()
+        (tests / "__init__.py").touch()
+        (tests / "test_shop.py").write_text("def test_buy(): pass\ndef test_sell(): pass\n")
+        environ = {"PYTHONPATH": str(tests.parent.parent)}
+        command = ["pytest", "-q", "--pyargs", "shop"]
+        names.append(outcomes(probes.run(tmp_path, argv=tuple(command), extra_env=environ)))
+        some = probes.run(tmp_path, argv=only(command, [list(names[0])[1]]), extra_env=environ)
+        assert list(outcomes(some)) == list(names[0])[1:]
+    assert names[0] == names[1]
+    assert len(names[0]) == 2
+
+
 def test_a_test_that_runs_pytest_itself_leaves_no_result_of_its_own(project):
     folder = project(
         test_outer="""

@@ -14,11 +14,12 @@ from harness.model.text import plain
 from harness.redact import Private, redacted
 from harness.report.answer.commands import asked_for, exact_command, side_command
 from harness.report.answer.content import (
+    CommitRow,
     Hunk,
     LevelRow,
     ProofRow,
     ReportContent,
-    Side,
+    ReportSide,
     StepRow,
     VersionRow,
 )
@@ -79,6 +80,8 @@ def make_content(
         else "Suspect, not proved both ways",
         hunks=tuple(_hunks(answer)),
         files=answer.culprit.finest.files if answer.culprit else (),
+        commits=tuple(_commits(answer)),
+        replay=answer.culprit.finest.replay.rstrip("\n") if answer.culprit else "",
         proofs=tuple(_proofs(answer)),
         levels=tuple(_level(finding) for finding in (answer.culprit.findings if answer.culprit else ())),
         traceback_title=f"{answer.subject} {_release_of(answer, frames_from)}".strip() if trace and frames_from else "",
@@ -178,8 +181,24 @@ def _proofs(answer: Answer) -> list[ProofRow]:
     ]
 
 
+def _commits(answer: Answer) -> list[CommitRow]:
+    return [
+        CommitRow(
+            commit.sha,
+            commit.subject,
+            commit.author,
+            commit.date,
+            commit.link,
+            f"#{commit.pull_request}" if commit.pull_request else "",
+            commit.pull_request_link,
+        )
+        for commit in (answer.culprit.finest.commits if answer.culprit else ())
+    ]
+
+
 def _level(finding: Finding) -> LevelRow:
-    what = [f"{region.file}, {region.function or 'module level'}" for region in finding.regions]
+    what = [f"commit {commit}" for commit in finding.commits]
+    what = what or [f"{region.file}, {region.function or 'module level'}" for region in finding.regions]
     what = what or list(finding.files) or [str(change) for change in finding.packages]
     minimal = () if finding.is_minimal else ("not shown that nothing smaller is enough",)
     return LevelRow(
@@ -232,7 +251,7 @@ def _trace(kept: KeptAnswer, observation: Observation) -> str:
     return plain(trimmed_traceback(observation.exception, names, f"{kept.repro.name}.py"))
 
 
-def _sides(kept: KeptAnswer, logs: Mapping[str, str]) -> tuple[Side, ...]:
+def _sides(kept: KeptAnswer, logs: Mapping[str, str]) -> tuple[ReportSide, ...]:
     answer = kept.answer
     if len(answer.sides) != 2:
         return ()
@@ -243,7 +262,7 @@ def _sides(kept: KeptAnswer, logs: Mapping[str, str]) -> tuple[Side, ...]:
         lock = observation.lock
         lock_file = f"requirements-{verdict.value}.txt"
         found.append(
-            Side(
+            ReportSide(
                 verdict=verdict.value,
                 title=f"{answer.subject} {_release_of(answer, observation)} ({verdict.value})",
                 reason=reasons.get(observation.key, observation.detail),
@@ -266,7 +285,7 @@ def _sides(kept: KeptAnswer, logs: Mapping[str, str]) -> tuple[Side, ...]:
     return tuple(found)
 
 
-def _side_record(side: Side) -> dict[str, Any]:
+def _side_record(side: ReportSide) -> dict[str, Any]:
     record: dict[str, Any] = cattrs.unstructure(side)
     return {name: record[name] for name in record if name not in ("lock_file", "exact_command", "log", "title")}
 

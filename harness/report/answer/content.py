@@ -27,6 +27,19 @@ class Hunk:
 
 
 @frozen
+class CommitRow:
+    """The commit that made the difference; links are "" where the project's pages are not known."""
+
+    sha: str
+    subject: str
+    author: str
+    date: str
+    link: str = ""
+    pull_request: str = ""
+    pull_request_link: str = ""
+
+
+@frozen
 class ProofRow:
     """One run of a counterfactual."""
 
@@ -53,7 +66,7 @@ class LevelRow:
 
 
 @frozen
-class Cell:
+class RangeCell:
     """One release in the picture of the range; `state` is good, bad, skip, untried, excluded or left-out; of a
     history also between-good or between-bad. `href` is where its log is in the page.
     """
@@ -78,7 +91,7 @@ class StepRow:
 
 
 @frozen
-class Side:
+class ReportSide:
     """One side of the change.
 
     `command` shows it with uv and the repro alone; `lock` has requirement lines with hashes, and `exact_command`
@@ -106,6 +119,7 @@ class ReportContent:
 
     `sentence` is the answer and `certainty` how sure it is; `recipient` is filled where the culprit is not what the
     user named; `before` and `after` are the headings of the two sides in version order; `facts` are label and text;
+    `replay` is a log of the commits that were run, for `git bisect replay`;
     `left_out` and `links` are release and reason, label and address; `not_tried` says how far the answer reaches;
     `record` is the JSON format.
     """
@@ -122,17 +136,19 @@ class ReportContent:
     lines_title: str = ""
     hunks: tuple[Hunk, ...] = ()
     files: tuple[str, ...] = ()
+    commits: tuple[CommitRow, ...] = ()
+    replay: str = ""
     proofs: tuple[ProofRow, ...] = ()
     levels: tuple[LevelRow, ...] = ()
     traceback_title: str = ""
     traceback: str = ""
-    cells: tuple[Cell, ...] = ()
+    cells: tuple[RangeCell, ...] = ()
     picture: str = ""
     steps: tuple[StepRow, ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
     lock_changes: tuple[str, ...] = ()
     drift: tuple[str, ...] = ()
-    sides: tuple[Side, ...] = ()
+    sides: tuple[ReportSide, ...] = ()
     how_to: tuple[str, ...] = ()
     repro_name: str = ""
     repro_file: str = ""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from harness.report.answer.content import Cell
+from harness.report.answer.content import RangeCell
 from harness.search import PositionState
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _LEFT_OUT = ("left-out", "x")
 
 
-def cells_of(kept: KeptAnswer) -> tuple[Cell, ...]:
+def cells_of(kept: KeptAnswer) -> tuple[RangeCell, ...]:
     """One cell for each release between the outermost that were judged, left-out ones too; letters as in a search."""
     answer = kept.answer
     verdicts = {step.release: step for step in answer.steps}
@@ -29,11 +29,13 @@ def cells_of(kept: KeptAnswer) -> tuple[Cell, ...]:
         day = f", {dates[name]}" if dates.get(name) else ""
         if step := verdicts.get(name):
             state = PositionState(step.verdict.value)
-            cells.append(Cell(name, state.symbol, state.value, f"{name}{day}: {state.value} ({step.reason})"))
+            cells.append(RangeCell(name, state.symbol, state.value, f"{name}{day}: {state.value} ({step.reason})"))
         elif name in answer.left_out:
-            cells.append(Cell(name, _LEFT_OUT[1], _LEFT_OUT[0], f"{name}{day}: left out ({answer.left_out[name]})"))
+            cells.append(
+                RangeCell(name, _LEFT_OUT[1], _LEFT_OUT[0], f"{name}{day}: left out ({answer.left_out[name]})")
+            )
         else:
             state = PositionState.UNTRIED if name in answer.suspects else PositionState.EXCLUDED
             why = "not run" if state is PositionState.UNTRIED else "not run: its verdict can't matter"
-            cells.append(Cell(name, state.symbol, state.value, f"{name}{day}: {why}"))
+            cells.append(RangeCell(name, state.symbol, state.value, f"{name}{day}: {why}"))
     return tuple(cells)

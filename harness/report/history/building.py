@@ -10,7 +10,7 @@ from attrs import frozen
 from harness.history.answer import BrokenWindow, History, ReleaseRow, RowState
 from harness.model.words import listed
 from harness.redact import Private, redacted
-from harness.report.answer.content import Cell
+from harness.report.answer.content import RangeCell
 from harness.report.charts import Chart, ChartPoint, metric_charts
 from harness.report.logs import tail
 from harness.report.templating import filled
@@ -58,7 +58,7 @@ class HistoryContent:
     notes: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
     windows: tuple[WindowRow, ...]
-    cells: tuple[Cell, ...]
+    cells: tuple[RangeCell, ...]
     picture: str
     points: tuple[ChartPoint, ...]
     runs: tuple[RunRow, ...]
@@ -165,13 +165,13 @@ def _certainty(window: BrokenWindow) -> str:
     return "certain among the releases that were tried" if window.left_out else "certain: its neighbours were run"
 
 
-def _cell(row: ReleaseRow) -> Cell:
+def _cell(row: ReleaseRow) -> RangeCell:
     day = f", {row.uploaded}" if row.uploaded else ""
     said = f"left out ({row.reason})" if row.state is RowState.LEFT_OUT else row.reason
     if row.state in _JUDGED:
         said = f"{row.state.value} ({row.reason})"
     href = f"#{_anchor(row.release)}" if row.observation else ""
-    return Cell(row.release, row.state.symbol, row.state.value, f"{row.release}{day}: {said}", href)
+    return RangeCell(row.release, row.state.symbol, row.state.value, f"{row.release}{day}: {said}", href)
 
 
 def _points(row: ReleaseRow) -> list[ChartPoint]:

@@ -41,6 +41,19 @@ def _note_use(event: str, args: tuple[Any, ...]) -> None:
             _used_files.add(path)
 
 
+def _graph() -> Any:
+    """A record of the imports from now on."""
+    file = os.path.join(os.path.dirname(os.path.abspath(__file__)), "import_graph.py")
+    spec = importlib.util.spec_from_file_location("_harness_import_graph", file)
+    if spec is None or spec.loader is None:
+        raise ImportError(file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    graph = module.ImportGraph()
+    graph.install()
+    return graph
+
+
 def _note_fork() -> None:
     """Called in the parent of a fork: count those of the script's own, whose child goes on in the script.
 
@@ -230,6 +243,7 @@ def main(job_path: str) -> int:
         job = json.load(file)
     pid = os.getpid()
     start_path = sys.path[1:]
+    graph = _graph() if job.get("imports") else None
     sys.argv[:] = [job["script"]]
     sys.path[0] = os.path.dirname(job["script"])
     sys.addaudithook(_note_use)
@@ -237,6 +251,9 @@ def main(job_path: str) -> int:
         os.register_at_fork(after_in_parent=_note_fork)
     trace = _new_trace(job, start_path)
     report, error, code = _attempt(job, trace)
+    if graph is not None and os.getpid() == pid:
+        graph.remove()
+        _write_whole(job["imports"], graph.described())
     if os.getpid() == pid and report["end"] == "completed" and _forks[0] and _is_forked_copy_running():
         report["end"] = "forked"
     # A process that the script forked and that came back here is not the one to report.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
-from harness.run.inside.emulation.cards import DEFAULT_CAPABILITY
+from harness.run.inside.emulation.device_profiles import DEFAULT_CAPABILITY
 
 if TYPE_CHECKING:
     from harness.environment import Interpreter

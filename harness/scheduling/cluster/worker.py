@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 
 from harness.environment import Builder, Index, Interpreter, Resolver, Uv, Workspace, find_interpreter
+from harness.environment.cleaning import remove_leftovers
 from harness.environment.pip_settings import read_pip_settings
 from harness.errors import HarnessError, HarnessFault, NoNetwork, NoSpace, UserMistake
 from harness.events import SILENT
@@ -47,6 +48,7 @@ class Bench:
     def of_this_process(cls) -> Bench:
         """Set up with this machine's own settings: pip's, uv's, and HARNESS_CACHE_DIR."""
         workspace = Workspace.default()
+        remove_leftovers(workspace)
         settings = read_pip_settings()
         uv = Uv(settings)
         interpreter = find_interpreter(None, uv)

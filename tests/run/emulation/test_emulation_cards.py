@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.run.inside.emulation.cards import CARDS, card
+from harness.run.inside.emulation.device_profiles import CARDS, card
 
 
 @pytest.mark.parametrize("capability", CARDS)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from _harness_tests import Recorder, on_uncaught, only, recorder  # type: ignore
 
 _ATTRIBUTE = "harness_raised"
 _WHOLE_RUN = "<run>"
+_INSTALLED = re.compile(r"^(?:[^:]*/)?(?:site|dist)-packages/")
 _recorder: Any = None
 _describe: Any = None
 
@@ -63,6 +65,11 @@ def _start() -> None:
 def _note_run(error: BaseException) -> None:
     if _recorder is not None:
         _recorder.result(_WHOLE_RUN, "error", _recorder.describe(error), 0.0)
+
+
+def _named(test: str) -> str:
+    """A test's name, the same in every environment where its package's own tests are run (`--pyargs`)."""
+    return _INSTALLED.sub("site-packages/", test)
 
 
 def _attach(report: Any, error: BaseException) -> None:
@@ -155,6 +162,7 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
 
 def _is_asked(test: str, asked: frozenset[str]) -> bool:
     """Whether the test, its function, class, module or a folder's conftest.py is among those asked for."""
+    test = _named(test)
     if test in asked or "<run>" in asked:
         return True
     function = test.split("[", 1)[0]
@@ -168,7 +176,7 @@ def _is_asked(test: str, asked: frozenset[str]) -> bool:
 def pytest_runtest_logstart(nodeid: str) -> None:
     """A test begins."""
     if _recorder is not None:
-        _recorder.start(nodeid)
+        _recorder.start(_named(nodeid))
 
 
 def pytest_runtest_logreport(report: Any) -> None:
@@ -185,7 +193,7 @@ def pytest_runtest_logfinish(nodeid: str) -> None:
 def pytest_collectreport(report: Any) -> None:
     """A module, class or folder was read."""
     if _recorder is not None and report.failed:
-        _recorder.result(report.nodeid or _WHOLE_RUN, "error", _exception_of(report), 0.0)
+        _recorder.result(_named(report.nodeid) or _WHOLE_RUN, "error", _exception_of(report), 0.0)
 
 
 def pytest_internalerror(excinfo: Any) -> None:
@@ -204,7 +212,7 @@ def pytest_unconfigure() -> None:
 def _write(test: str) -> None:
     ended = _open_tests.pop(test, None)
     if _recorder is not None and ended is not None and ended.outcome:
-        _recorder.result(test, ended.outcome, ended.exception, ended.seconds)
+        _recorder.result(_named(test), ended.outcome, ended.exception, ended.seconds)
 
 
 _start()

@@ -3,7 +3,7 @@
 It answers what a package asks of `torch.cuda` and of triton's driver, and lets tensors land on the CPU. It
 needs nothing but the standard library and the probed torch (2.5 and later), on Python 3.9 and later.
 
-    cards         the card that is pretended, by compute capability
+    device_profiles  the card that is pretended, by compute capability
     devices       which devices there are
     memory        the card's bytes
     streams       streams and events
@@ -20,32 +20,8 @@ A verdict seen here is about the Python side of a training step: autograd, check
 It says nothing on kernels, on precision or on memory.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
-from .cards import CARDS, DEFAULT_CAPABILITY, card
+from .device_profiles import CARDS
 from .gaps import EmulationGap, as_gap
-from .imports import after_import
-from .kernels import activate_triton, stop_launches
-from .surroundings import prepare
-from .table import answer
+from .installing import install
 
 __all__ = ["CARDS", "EmulationGap", "as_gap", "install"]
-
-
-def install(*, capability: str = DEFAULT_CAPABILITY) -> None:
-    """Put the stand-in in place, to answer from the moment that torch and triton have been imported.
-
-    `capability` is the compute capability to pretend ("7.5", "8.6", "9.0", ... see `CARDS`). Raises
-    ValueError where there is no such card. Call it once, before the packages to probe are imported.
-    """
-    pretended = card(capability)
-    prepare()
-
-    def torch_came(torch: Any) -> None:
-        answer(torch, pretended)
-
-    after_import("torch", torch_came)
-    after_import("triton.runtime.driver", lambda module: activate_triton(module, pretended))
-    after_import("triton.runtime.jit", stop_launches)

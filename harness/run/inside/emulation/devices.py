@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .gaps import gap, gap_class, gap_function
 
 if TYPE_CHECKING:
-    from .cards import Card
+    from .device_profiles import Card
 
 
 def answers(torch: Any, card: Card) -> dict[str, Any]:  # noqa: C901 - a table; torch._dynamo wants plain functions in it

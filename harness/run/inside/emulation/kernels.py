@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .gaps import Incomplete, as_gap, gap, gap_class, gap_function
 
 if TYPE_CHECKING:
-    from .cards import Card
+    from .device_profiles import Card
 
 # Settings and knowledge of the build: these answer without a driver, so they stay as they are.
 _HARMLESS = ("_cuda_getCompiledVersion", "_cuda_getArchFlags", "_cuda_isHistoryEnabled", "_cuda_tunableop_")

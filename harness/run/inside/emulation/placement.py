@@ -12,7 +12,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .cards import Card
+    from .device_profiles import Card
 
 
 # Those of torch.utils._device that take a device, those made like another tensor, and torch.normal.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from .placement import on_cpu
 
 if TYPE_CHECKING:
-    from .cards import Card
+    from .device_profiles import Card
 
 
 def answers(torch: Any, card: Card) -> dict[str, Any]:  # noqa: ARG001 - one shape for every module of answers

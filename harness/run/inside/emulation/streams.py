@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .gaps import Incomplete, gap_class, gap_function
 
 if TYPE_CHECKING:
-    from .cards import Card
+    from .device_profiles import Card
 
 
 class Event(Incomplete):

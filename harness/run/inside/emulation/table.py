@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from . import devices, kernels, memory, placement, precision, randomness, streams
 
 if TYPE_CHECKING:
-    from .cards import Card
+    from .device_profiles import Card
 
 PARTS = (devices, memory, streams, randomness, placement, precision, kernels)
 # Modules that torch.cuda takes its names from, or that have taken them from it.

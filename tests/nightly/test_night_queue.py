@@ -5,7 +5,7 @@ from __future__ import annotations
 from night_cells import record
 
 from harness.matrix import Cell
-from harness.nightly.order import estimated_s, in_order
+from harness.nightly.queue import estimated_s, in_order
 from harness.nightly.record import Past
 
 

@@ -35,7 +35,7 @@ class PackedWheel:
 
 
 @frozen
-class Order:
+class PackedProbe:
     """All that is needed to run one probe elsewhere and to know afterwards which one it was.
 
     `key` is the address of its observation as far as it is known here; `variables` tell the repro what is wanted;
@@ -89,11 +89,11 @@ class Order:
         )
 
 
-def read_order(folder: Path) -> tuple[Order, Probe]:
+def read_packed(folder: Path) -> tuple[PackedProbe, Probe]:
     """An order and its probe. Raises `UserMistake` where they are not those that were packed."""
     try:
         told = json.loads(inside(folder, "order.json").read_text(encoding="utf-8"))
-        order = cattrs.structure(told, Order)
+        order = cattrs.structure(told, PackedProbe)
         probe = order.probe(inside(folder, order.script).read_text(encoding="utf-8"))
     except (*UNREADABLE, cattrs.BaseValidationError, BadRepro) as error:
         raise UserMistake(f"its order in {folder} can't be read: {_said(error)}") from error

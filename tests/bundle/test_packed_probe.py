@@ -7,7 +7,7 @@ import json
 import pytest
 from carried import asked
 
-from harness.bundle.order import PackedWheel, as_requirements, read_order
+from harness.bundle.packed_probe import PackedWheel, as_requirements, read_packed
 from harness.errors import UserMistake
 
 
@@ -15,7 +15,7 @@ def test_an_order_comes_back_as_the_probe_that_was_packed(back, parts):
     folder = next(
         path for path in (back / "probes").iterdir() if "brittle==1.6" in (path / "requirements.txt").read_text()
     )
-    order, probe = read_order(folder)
+    order, probe = read_packed(folder)
     was = asked(parts, "1.6").probe
     assert (probe.repro.digest, probe.combination) == (was.repro.digest, was.combination)
     assert (order.label, order.key, order.from_node, order.lock.python) == (
@@ -31,11 +31,11 @@ def test_an_order_of_another_schema_or_none_is_refused(back):
     order = json.loads((folder / "order.json").read_text())
     (folder / "order.json").write_text(json.dumps({**order, "schema": 2}))
     with pytest.raises(UserMistake, match="schema 2"):
-        read_order(folder)
+        read_packed(folder)
     for text in ("{", "[]", "{}"):
         (folder / "order.json").write_text(text)
         with pytest.raises(UserMistake, match="can't be read"):
-            read_order(folder)
+            read_packed(folder)
 
 
 def test_requirements_name_the_one_file_that_is_packed():

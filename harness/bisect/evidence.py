@@ -1,0 +1,102 @@
+"""Adds to an answer what the APIs of a culprit's two releases say on the failure: no proof, and no run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import evolve
+
+from harness.bisect.groups import Group, seen_by
+from harness.bisect.upgrade_wording import sentence_of
+from harness.culprit.api_evidence import api_evidence
+from harness.environment import Environment
+from harness.environment.build import site_packages
+from harness.errors import HarnessError
+from harness.model import Outcome, RaisedException
+from harness.model.signature import last_exception
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from harness.bisect.upgrade_answer import GroupAnswer, PackageCulprit, UpgradeAnswer
+    from harness.environment import Builder
+    from harness.model import Lock, Observation
+    from harness.model.evidence import Evidence
+
+Seen = dict[tuple[str, str, str], tuple["Evidence", ...]]
+
+
+def with_evidence(answer: UpgradeAnswer, builder: Builder, log_of: Callable[[Observation], str]) -> UpgradeAnswer:
+    """The answer with evidence for each culprit of which both releases were run; `log_of` gives what a run printed."""
+    seen: Seen = {}
+    groups = tuple(
+        evolve(
+            group,
+            culprits=tuple(
+                evolve(culprit, evidence=_evidence(culprit, _exceptions(culprit, group, answer, log_of), builder, seen))
+                for culprit in group.culprits
+            ),
+        )
+        for group in answer.groups
+    )
+    if groups == answer.groups:
+        return answer
+    told = evolve(answer, groups=groups)
+    return evolve(told, sentence=sentence_of(told))
+
+
+def _exceptions(
+    culprit: PackageCulprit, group: GroupAnswer, answer: UpgradeAnswer, log_of: Callable[[Observation], str]
+) -> list[RaisedException]:
+    """What the group raised at the bad end, and with the first bad release where that is another."""
+    found = []
+    for observation in (*answer.sides[-1:], *culprit.boundary.sides[-1:]):
+        one = seen_by(observation, Group(group.tests, group.signature)) if group.tests else observation
+        raised = one.exception
+        if raised is None and one.outcome is Outcome.EXITED:
+            raised = last_exception(log_of(observation))
+        if raised is not None:
+            found.append(raised)
+    return found
+
+
+def _evidence(
+    culprit: PackageCulprit, exceptions: list[RaisedException], builder: Builder, seen: Seen
+) -> tuple[Evidence, ...]:
+    boundary = culprit.boundary
+    locks = [side.lock for side in boundary.sides if side.lock is not None]
+    if len(locks) != 2 or boundary.last_good is None or boundary.first_bad is None:
+        return ()
+    found: dict[tuple[str, str], Evidence] = {}
+    for raised in exceptions:
+        key = (boundary.package, raised.type, raised.message)
+        if key not in seen:
+            older, newer = _place(locks[0], builder), _place(locks[1], builder)
+            seen[key] = ()
+            if older is not None and newer is not None:
+                versions = [lock.version_of(boundary.package) or "" for lock in locks]
+                ends = ((versions[0], older), (versions[1], newer))
+                seen[key] = _told(raised, boundary.package, *ends)
+        found |= {(one.kind, one.name): one for one in seen[key]}
+    return tuple(found.values())
+
+
+def _told(
+    raised: RaisedException, package: str, older: tuple[str, Path], newer: tuple[str, Path]
+) -> tuple[Evidence, ...]:
+    try:
+        return api_evidence(raised, package, older=older, newer=newer)
+    except OSError:  # an environment that someone removes just now
+        return ()
+
+
+def _place(lock: Lock, builder: Builder) -> Path | None:
+    """Where a lock's packages are installed, None where they can't be had again: evidence is worth no failure."""
+    try:
+        built = builder.build(lock)
+    except HarnessError:
+        return None
+    if not isinstance(built, Environment) or built.folder is None:
+        return None
+    return site_packages(built.folder)

@@ -1,0 +1,83 @@
+"""The short way to what must be held back: follow the names in the failure, one culprit after another.
+
+A failure mostly names the package that it is about. Held back to where its own message is gone, it either passes or
+shows the next culprit's failure, which names the next package. What this finds is only taken where the tests pass at
+its end; else the general search decides. A message can also be gone because an old release fails otherwise: that a
+package is a culprit is shown by its boundary, not here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import evolve
+
+from harness.bisect.boundary import find_change_of_message
+from harness.bisect.held_back import named_in
+from harness.bisect.standing import Standing
+from harness.model import Observation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from harness.bisect.asking import Asking
+    from harness.bisect.culprits import Search
+    from harness.model import RaisedException
+
+_DEPTH = 3
+_SUSPECTS = 2
+
+
+def peeled(
+    search: Search, failing: Callable[[Observation], tuple[Asking, Sequence[RaisedException]] | None]
+) -> dict[str, str | None] | None:
+    """The versions at which packages must be held back for the group to pass; None where the names do not lead there.
+
+    `failing` gives the question and exceptions of what a run shows instead of the group's own failure.
+    """
+    held: dict[str, str | None] = {}
+    asking = search.asking
+    exceptions: Sequence[RaisedException] = asking.exceptions
+    for _ in range(_DEPTH):
+        suspects = [name for name in named_in(exceptions, search.order) if name not in held][:_SUSPECTS]
+        step = _step(search, asking, suspects, held)
+        if step is None:
+            return None
+        name, version, run = step
+        held[name] = version
+        if search.asking.stand(run).standing is Standing.PASSES:
+            return held
+        following = failing(run)
+        if following is None:
+            return None
+        asking, exceptions = following
+    return None
+
+
+def _step(
+    search: Search, asking: Asking, suspects: Sequence[str], held: dict[str, str | None]
+) -> tuple[str, str | None, Observation] | None:
+    """The first suspect without whose newer release the present failure is gone, at the newest such version."""
+    for name in suspects:
+        before = search.units[name].before
+        probe = search.bad.near_versions({name: before}, {**search.held, **held}, search.repro, search.means.prober)
+        run = search.means.observe(f"held back: {name} {before or '(absent)'}", probe, search.asking.stand)
+        if search.asking.stand(run).standing is Standing.PASSES:
+            return name, before, run
+        if asking.stand(run).standing is Standing.FAILS or not run.outcome.ran:
+            continue
+        found = find_change_of_message(
+            search.means, search.bad, search.units[name], asking.stand, search.repro, {**search.held, **held}
+        )
+        if found is not None:
+            return name, found[0], found[1]
+    return None
+
+
+def narrowed(search: Search, versions: dict[str, str | None]) -> Search:
+    """The search with the changes as small as peeling has shown them: from these versions on."""
+    units = {
+        name: evolve(change, before=versions[name]) if versions.get(name) else change
+        for name, change in search.units.items()
+    }
+    return evolve(search, units=units)

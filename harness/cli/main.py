@@ -1,0 +1,144 @@
+"""The command line: parse, wire, print. It decides nothing, and is the only place that catches `HarnessError`."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from harness import __version__
+from harness.errors import HarnessError, HarnessFault, Interrupted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_PASS_ENV = "--pass-env"  # noqa: S105 - the name of an option
+_EXIT_CODES = """\b
+Exit codes:
+    0  an answer was found (for probe: good)
+    1  there is nothing to find (for probe: bad)
+    2  a mistake in the command, or in a file that it names
+    3  not sure: what hides the answer is named (for probe: skip)
+    5  the package index can't be reached
+    6  no space left, or a folder can't be written
+    7  the scheduler can't be reached, or none of its workers can answer for this machine
+   70  a mistake of the harness itself
+  130  stopped by Ctrl-C; the same command goes on where it stopped
+"""
+
+
+# Each command's module below this package and its line in the list of commands. A module is imported only where its
+# command is meant: all of them take seconds, and `harness --help` needs none.
+_COMMANDS = {
+    "bisect": ("bisect", "Find the release that broke a repro."),
+    "history": ("history", "Show every window of releases in which a repro was broken."),
+    "probe": ("probe", "Run a repro once and say what happened."),
+    "matrix": ("matrix", "Run the cells of a matrix, and show them as a table and a page."),
+    "nightly": ("nightly", "Run a matrix as of tonight, and say what changed since last night."),
+    "issues": ("issues", "Keep one issue for each break in this repository."),
+    "upstream": ("issues", "Print an issue for the culprit's maintainers."),
+    "watch": ("watch", "Run a project's tests with the newest packages, and find what broke them."),
+    "watch-issue": ("watch", "Keep one issue in this repository on what the watch found."),
+    "bundle": ("bundle", "Pack probes for a machine without network."),
+    "absorb": ("absorb", "Take back what was observed with a bundle."),
+    "report": ("report", "Write the report of an answer."),
+    "results": ("results", "Show every observation that is kept, a row each."),
+    "doctor": ("housekeeping", "Check what the harness needs: Python, uv, the package index, disk, GPU."),
+    "clean": ("housekeeping", "Free disk space."),
+}
+
+
+class _Group(click.Group):
+    """A group that imports a command when it is meant, and turns our errors into one sentence and an exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's own signature
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in _COMMANDS:
+            return None
+        module, _ = _COMMANDS[cmd_name]
+        function = cmd_name.replace("-", "_")
+        command: click.Command = getattr(importlib.import_module(f"harness.cli.{module}"), function)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        from harness.redact import hide_secrets, known_secrets
+
+        known = known_secrets(os.environ, _let_through(ctx.args))
+        try:
+            return super().invoke(ctx)
+        except HarnessError as error:
+            tell(error, known)
+            ctx.exit(error.exit_code)
+        except KeyboardInterrupt:
+            tell(Interrupted("stopped", hint="the same command goes on where it stopped"))
+            ctx.exit(Interrupted.exit_code)
+        except click.ClickException as error:
+            vars(error)["message"] = hide_secrets(error.message, known)  # what was typed is in it
+            raise
+        except (click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:  # noqa: BLE001 - the one place where what nobody foresaw ends
+            fault = HarnessFault(f"{type(error).__name__}: {error}", hint=f"details are in {_kept_traceback(known)}")
+            tell(fault, known)
+            ctx.exit(HarnessFault.exit_code)
+
+
+def _let_through(arguments: Sequence[str]) -> list[str]:
+    """The variables that a command line lets runs see: their values are not for messages either."""
+    separate = [name for option, name in itertools.pairwise(arguments) if option == _PASS_ENV]
+    return [*separate, *(word.partition("=")[2] for word in arguments if word.startswith(f"{_PASS_ENV}="))]
+
+
+def _kept_traceback(known: Mapping[str, str]) -> str:
+    import tempfile
+    import traceback
+
+    from harness.redact import hide_secrets
+
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="harness-fault-", suffix=".txt", delete=False, encoding="utf-8", errors="backslashreplace"
+    ) as file:
+        file.write(hide_secrets(traceback.format_exc(), known))
+    return file.name
+
+
+def tell(error: HarnessError, known: Mapping[str, str] | None = None) -> None:
+    """Print an error and its hint on stderr, without the secrets that are `known` or show by their form."""
+    from rich.text import Text
+
+    from harness.redact import hide_secrets
+    from harness.terminal.console import Console
+
+    console = Console(stderr=True)
+    kind = "stopped" if isinstance(error, Interrupted) else "error"
+    text = error.message if kind == "error" else error.message.removeprefix("stopped; ")
+    text = hide_secrets(text, known)
+    console.print(Text.assemble((f"{kind}: ", "bold red" if kind == "error" else "bold yellow"), text), soft_wrap=True)
+    if error.hint:
+        console.print(Text(f"  {hide_secrets(error.hint, known)}"), soft_wrap=True)
+    if isinstance(error, HarnessFault):
+        console.print(Text("  this is a mistake of the harness; please report it with the command that you typed"))
+
+
+@click.group(cls=_Group, epilog=_EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="harness")
+def cli() -> None:
+    """Find which release of which package broke a training step, and prove it."""
+
+
+def main() -> None:
+    """Entry point of the `harness` command."""
+    from harness.run.hidden_environment import hide_environment
+
+    hide_environment()
+    sys.exit(cli(prog_name="harness"))

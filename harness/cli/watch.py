@@ -1,0 +1,138 @@
+"""`harness watch` runs a project's tests with the newest packages; `harness watch-issue` keeps one issue on it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.atomic import write_whole
+from harness.bisect.ask_upgrade import UpgradeQuestion
+from harness.cli.options import settings_options
+from harness.cli.project_options import project_options
+from harness.errors import NoSpace, UserMistake
+from harness.nightly.github import Gh, own_repository
+from harness.nightly.project_night import NightStatus, ProjectNight, issue_actions, report_of
+from harness.nightly.project_watch import ProjectWatch
+from harness.report import redacted
+from harness.report.privacy import private_of
+from harness.request.chosen_command import ChosenProject, chosen_command
+from harness.request.ends import EndKind, Ends, parse_end
+from harness.request.project import Projects
+from harness.session import open_session
+from harness.settings import Group, Settings
+from harness.terminal import reporting
+from harness.terminal.console import Console
+
+if TYPE_CHECKING:
+    from typing import Any
+
+_LABEL = "harness-watch"
+_NIGHT, _REPORT, _CONSTRAINTS = "night.json", "report.md", "constraints.txt"
+
+_state_option = click.option(
+    "--state",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(".harness-watch"),
+    show_default=True,
+    metavar="FOLDER",
+    help="What stays from night to night: the last packages with which the tests passed, the report.",
+)
+
+
+@click.command()
+@click.option("--run", required=True, metavar="COMMAND", help="The tests: pytest, or any other command.")
+@_state_option
+@click.option("--name", default="Tests with the newest packages", show_default=True, help="What its issue is called.")
+@click.option("--day", default="today", show_default=True, metavar="DAY", help="Whose newest packages to take.")
+@project_options
+@settings_options(Group.LANES, Group.QUESTION, Group.RUNS, Group.LIMITS)
+def watch(
+    run: str,
+    state: Path,
+    name: str,
+    day: str,
+    constraints: Path | None,
+    settings: Settings,
+    **project: Any,
+) -> None:
+    """Run a project's tests with the newest packages. When an upgrade broke them, find which, from the last green ones.
+
+    While nothing fails that passed before, the packages are kept in the state folder as the last green ones. Exit
+    codes: 0 nothing new broke, 1 an upgrade broke tests, 3 not sure: the tests fail with the very packages that they
+    passed with, or no packages are known with which they pass.
+
+    \b
+    harness watch --run pytest
+    harness watch --run "python -m unittest" --project . --state ~/nights
+    """
+    today = parse_end(day, "--day", now=datetime.now(UTC))
+    if today.kind is not EndKind.DAY:
+        raise UserMistake(f"--day {day} is no day", hint="write today, or for instance 2025-07-31")
+    with reporting(Console(stderr=True), quiet=False) as reporter, open_session(settings, reporter) as session:
+        projects = Projects(session.workspace, session.local.builder.uv, session.interpreter)
+        chosen = chosen_command(None, run, None, settings, ChosenProject(**project), projects)
+        question = UpgradeQuestion(Ends(None, today), chosen.repro, chosen.with_, told=chosen.told)
+        night = ProjectWatch(session, question, state.absolute(), name, run).run()
+        night = redacted(night, private_of(session.store, pass_env=settings.pass_env))
+    _keep(night, state, constraints)
+    click.echo(night.sentence)
+    if night.constraints:
+        click.echo(f"Until then: {' '.join(night.constraints)}")
+    sys.exit(night.status.exit_code)
+
+
+def _keep(night: ProjectNight, state: Path, constraints: Path | None) -> None:
+    """Write the night, its report and its constraints; what it has none of is removed. Raises `NoSpace`."""
+    texts = {
+        state / _NIGHT: json.dumps(night.as_json(), indent=1) + "\n",
+        state / _REPORT: report_of(night) if night.status is NightStatus.BROKEN else "",
+        constraints or state / _CONSTRAINTS: "".join(f"{one}\n" for one in night.constraints),
+    }
+    try:
+        for path, text in texts.items():
+            if text:
+                write_whole(path, text)
+            else:
+                path.unlink(missing_ok=True)
+    except OSError as error:
+        raise NoSpace(f"can't write to {state}: {error.strerror}") from error
+
+
+@click.command("watch-issue")
+@_state_option
+@click.option("--repository", metavar="OWNER/NAME", help="This repository [default: the workflow's, or git remote's].")
+@click.option("--dry-run", is_flag=True, help="Print the gh commands and change nothing.")
+def watch_issue(state: Path, repository: str | None, dry_run: bool) -> None:
+    """Open or update the one issue on what `harness watch` found, and close it when the tests pass again.
+
+    It needs the gh executable, logged in or with GH_TOKEN. Any repository but this one is refused.
+
+    \b
+    harness watch-issue --dry-run
+    harness watch-issue --state ~/nights --repository OWNER/NAME
+    """
+    night = _read_night(state)
+    gh = Gh(own_repository(repository, os.environ, Path.cwd()), label=_LABEL)
+    wanted = issue_actions(night, gh.issues())
+    for action in wanted:
+        if not dry_run:
+            gh.do(action)
+        click.echo(gh.line(action) if dry_run else f"{action.deed.value}: {action.title}")
+    if not wanted:
+        click.echo(f"nothing to change in the issues of {gh.repository}")
+
+
+def _read_night(state: Path) -> ProjectNight:
+    path = state / _NIGHT
+    try:
+        told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        known = {key: told[key] for key in ("name", "command", "date", "sentence", "green", "answer")}
+        return ProjectNight(**known, status=NightStatus(told["status"]), constraints=tuple(told["constraints"]))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserMistake(f"{path} is no night of harness watch", hint="run harness watch first") from error

@@ -1,0 +1,121 @@
+"""The bytecode tree of one run (PYTHONPYCACHEPREFIX): filled by the harness, and looked at again after the run.
+
+An environment has a tree that lasts; one run at a time has it. A second run beside it, and a run in a mixture, fill one
+of their own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import TYPE_CHECKING
+
+from attrs import define
+
+from harness.atomic import write_whole
+from harness.environment.file_locks import Busy, acquire
+from harness.environment.file_state import FileState, compare, files_below, settle
+from harness.run.sandbox import remove_tree
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from harness.environment.bytecode import BytecodeStore, Sources
+    from harness.environment.environment_record import EnvironmentRecord
+    from harness.environment.manifest import Manifest
+
+
+@define
+class BytecodeTree:
+    """A tree with the states of the files that it was filled with; `fresh` is what the run added."""
+
+    folder: Path
+    store: BytecodeStore
+    sources: Sources
+    files: dict[str, FileState]
+    record: EnvironmentRecord | None = None
+    fresh: tuple[str, ...] = ()
+    is_spoilt: bool = False
+
+    @classmethod
+    @contextlib.contextmanager
+    def opened(
+        cls,
+        store: BytecodeStore,
+        sources: Sources,
+        own: Path,
+        *,
+        shared: EnvironmentRecord | None,
+        without: Iterable[str] = (),
+    ) -> Iterator[BytecodeTree]:
+        """The lasting tree of `shared` if no other run has it, else one of this run alone, at `own`."""
+        if shared is not None:
+            with contextlib.suppress(Busy):
+                hold = acquire(shared.bytecode_lock, wait=False)
+                try:
+                    tree = cls(shared.pycache, store, sources, {}, shared)
+                    tree.make_sound()
+                    yield tree
+                    if tree.is_spoilt:
+                        tree.remove()
+                    return
+                finally:
+                    hold.release()
+        yield cls(own, store, sources, store.fill(own, sources, without=without))
+
+    def make_sound(self) -> None:
+        """Compare a lasting tree with its record, and fill it anew where it differs."""
+        self.files = self._recorded()
+        added, differing, same = self._look()
+        self.files.update(same)
+        if not self.files or added or differing:
+            self.remove()
+            self.files = self.store.fill(self.folder, self.sources)
+        if not self.files or added or differing or same:
+            self._write()
+
+    def differences(self) -> list[str]:
+        """Look at the tree after a run: the files of it that were changed or removed."""
+        added, differing, same = self._look()
+        self.fresh, self.is_spoilt = tuple(added), bool(differing)
+        self.files.update(same)
+        inside = self.sources.packages.relative_to(self.sources.packages.anchor).as_posix()
+        return [f"{path.removeprefix(f'{inside}/')} (bytecode)" for path in differing]
+
+    def keep(self, manifest: Manifest, python: Path, scratch: Path, cancel: threading.Event | None) -> None:
+        """Compile what the run has compiled; what it has written itself is removed."""
+        if not self.fresh:
+            return
+        self.store.learn(self.fresh, self.sources, manifest, python=python, scratch=scratch, cancel=cancel)
+        if self.record is not None:
+            for path in self.fresh:
+                (self.folder / path).unlink(missing_ok=True)
+            self.files.update(self.store.fill(self.folder, self.sources, only=frozenset(self.fresh)))
+            self._write()
+
+    def remove(self) -> None:
+        """Remove a tree with its record."""
+        if self.record is not None:
+            self.record.bytecode_path.unlink(missing_ok=True)
+        remove_tree(self.folder)
+
+    def _look(self) -> tuple[list[str], list[str], dict[str, FileState]]:
+        """New files, files that differ, and newer change times of those that do not."""
+        seen = compare(self.files, files_below(self.folder) if self.folder.is_dir() else {})
+        same, differing = settle(self.folder, self.files, seen.touched)
+        return seen.added, [*seen.changed, *seen.missing, *differing], same
+
+    def _recorded(self) -> dict[str, FileState]:
+        if self.record is None:
+            return {}
+        try:
+            told = json.loads(self.record.bytecode_path.read_bytes())
+            return {path: FileState(*row) for path, row in told.items()}
+        except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+            return {}
+
+    def _write(self) -> None:
+        if self.record is not None:
+            write_whole(self.record.bytecode_path, json.dumps(self.files))

@@ -1,0 +1,113 @@
+"""The state of one built environment between runs: its locks, its manifest, and whether it still is what was built.
+
+Two locks guard it. Who runs in it shares `in_use`; who builds or removes it needs that alone. Who may still look into
+it, a process for as long as it lives, shares `kept`; only removal needs that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from harness.environment.file_locks import Busy, locked
+from harness.environment.manifest import Manifest
+from harness.environment.place import held_lock
+from harness.environment.wheel_store import WheelStore
+from harness.run.sandbox import remove_tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.environment.place import Place
+    from harness.environment.workspace import Workspace
+
+
+@frozen
+class EnvironmentRecord:
+    """What is kept of an environment outside it, by its name."""
+
+    workspace: Workspace
+    name: str
+
+    @property
+    def in_use(self) -> Path:
+        """The lock that a run shares."""
+        return self.workspace.locks / f"{self.name}.lock"
+
+    @property
+    def kept(self) -> Path:
+        """The lock that a process shares which may still look into the environment."""
+        return self.workspace.locks / f"{self.name}.kept.lock"
+
+    @property
+    def bytecode_lock(self) -> Path:
+        """The lock of the run that has the bytecode tree."""
+        return self.workspace.locks / f"{self.name}.bytecode.lock"
+
+    @property
+    def manifest_path(self) -> Path:
+        """Where the manifest lies."""
+        return self.workspace.records / f"{self.name}.json"
+
+    @property
+    def bytecode_path(self) -> Path:
+        """Where it is recorded what the bytecode tree was filled with."""
+        return self.workspace.records / f"{self.name}.bytecode.json"
+
+    @property
+    def pycache(self) -> Path:
+        """The bytecode tree."""
+        return self.workspace.pycache / self.name
+
+    def is_built(self, place: Place, lock_id: str) -> bool:
+        """Whether the environment of this lock was built there; nothing is said of what became of it."""
+        return held_lock(place.folder) == lock_id and self.manifest_path.is_file()
+
+    def sound(self, place: Place, lock_id: str, store: WheelStore) -> Manifest | None:
+        """The manifest of an environment that is what was built, file by file; None for any other."""
+        manifest = Manifest.read(self.manifest_path) if self.is_built(place, lock_id) else None
+        if manifest is None or manifest.lock != lock_id:
+            return None
+        differs, now = manifest.look(place.folder, store.ctimes, is_users=place.is_users)
+        if differs:
+            store.drop(manifest.wheels_with(set(differs)))
+            return None
+        # A new Python in place of the one that it was built for shows as a link that leads nowhere.
+        if not place.python.exists():
+            return None
+        if now is not manifest:
+            now.write(self.manifest_path)
+        return now
+
+    def forget(self) -> None:
+        """Remove what is kept outside the environment; the next user builds it anew."""
+        for path in (self.manifest_path, self.bytecode_path):
+            path.unlink(missing_ok=True)
+        remove_tree(self.pycache)
+
+    def remove(self, folder: Path) -> bool:
+        """Remove the environment at `folder`, unless anyone uses it; whether it was removed."""
+        try:
+            with locked(self.kept, wait=False), locked(self.in_use, wait=False):
+                if not folder.is_dir():
+                    return False
+                self.discard(folder)
+        except Busy:
+            return False
+        return True
+
+    def discard(self, folder: Path) -> None:
+        """Remove the environment at `folder`; call it with its lock held alone."""
+        # Renamed first: a half-removed folder must not be taken for an environment.
+        doomed = self.workspace.building / f"{self.name}-removed"
+        remove_tree(doomed)
+        manifest = Manifest.read(self.manifest_path)
+        with contextlib.suppress(FileNotFoundError):
+            folder.rename(doomed)
+        self.forget()
+        if manifest is not None:
+            files = {key: {path: manifest.files[path] for path in paths} for key, paths in manifest.wheels.items()}
+            WheelStore.named(self.workspace, manifest.kind).unlinked(doomed, files)
+        remove_tree(doomed)

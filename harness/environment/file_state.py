@@ -1,0 +1,121 @@
+"""What the file system tells of files, recorded once and compared later.
+
+A write in place moves the change time of a file even where it restores size and modification time. So does a new
+hard link; a file of which nothing but the change time has moved is judged by its content.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+
+class FileState(NamedTuple):
+    """A file or a symbolic link as it was: times in nanoseconds; `content` is its SHA-256, of a link the target."""
+
+    mode: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+    content: str
+
+    def is_like(self, found: os.stat_result) -> bool:
+        """Whether all but the change time is as it was."""
+        return (
+            found.st_size == self.size
+            and found.st_mtime_ns == self.mtime_ns
+            and found.st_ino == self.inode
+            and found.st_mode == self.mode
+        )
+
+
+class Comparison(NamedTuple):
+    """Paths that are not as recorded: changed, missing, not recorded; of `touched` only the change time has moved."""
+
+    changed: list[str]
+    missing: list[str]
+    added: list[str]
+    touched: list[str]
+
+
+def files_below(folder: Path | str) -> dict[str, os.stat_result]:
+    """Every file and symbolic link below a folder, by its path relative to it. Raises `OSError`."""
+    found: dict[str, os.stat_result] = {}
+    left = [(str(folder), "")]
+    while left:
+        parent, prefix = left.pop()
+        with os.scandir(parent) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    left.append((entry.path, f"{prefix}{entry.name}/"))
+                else:
+                    found[prefix + entry.name] = entry.stat(follow_symlinks=False)
+    return found
+
+
+def state_of(path: Path | str, content: str | None = None) -> FileState:
+    """The state of a file now; `content` where it is known already. Raises `OSError`."""
+    found = os.lstat(path)
+    known = content if content is not None else content_of(path, found)
+    return FileState(found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, known)
+
+
+def content_of(path: Path | str, found: os.stat_result) -> str:
+    """The SHA-256 of a file, or the target of a symbolic link. Raises `OSError`."""
+    if stat.S_ISLNK(found.st_mode):
+        return os.readlink(path)  # noqa: PTH115 - a string is wanted, as it stands
+    if not stat.S_ISREG(found.st_mode):
+        return "neither a file nor a link"
+    with open(path, "rb") as file:  # noqa: PTH123 - called for each of many thousand files
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def compare(recorded: Mapping[str, FileState], found: Mapping[str, os.stat_result]) -> Comparison:
+    """What differs between a record and what is there."""
+    changed, missing, touched = [], [], []
+    for path, state in recorded.items():
+        now = found.get(path)
+        if now is None:
+            missing.append(path)
+        elif not state.is_like(now):
+            changed.append(path)
+        elif now.st_ctime_ns != state.ctime_ns:
+            touched.append(path)
+    return Comparison(changed, missing, [path for path in found if path not in recorded], touched)
+
+
+def settle(
+    folder: Path | str,
+    recorded: Mapping[str, FileState],
+    touched: Iterable[str],
+    known_ctime: Callable[[str], int | None] = lambda _: None,
+) -> tuple[dict[str, FileState], list[str]]:
+    """Judge files of which the change time has moved by their content.
+
+    Returns the new states of those that are as recorded, and the paths of the others. `known_ctime` gives the change
+    time that a file was left with by a link of ours; a file that still has it need not be read.
+    """
+    same: dict[str, FileState] = {}
+    changed = []
+    for path in touched:
+        where, state = os.path.join(folder, path), recorded[path]  # noqa: PTH118 - for speed
+        try:
+            before = os.lstat(where)
+            is_known = state.is_like(before) and before.st_ctime_ns == known_ctime(path)
+            now = state_of(where, state.content if is_known else None)
+        except OSError:
+            changed.append(path)
+            continue
+        if state.is_like(before) and (is_known or now.content == state.content):
+            # The time from before the reading: a write meanwhile shows the next time.
+            same[path] = state._replace(ctime_ns=before.st_ctime_ns)
+        else:
+            changed.append(path)
+    return same, changed

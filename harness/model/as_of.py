@@ -1,0 +1,43 @@
+"""As of which day packages are: each release's own, one day, or none. Read here, and nowhere else."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from attrs import frozen
+
+ERA, NONE = "era", "none"
+
+
+@frozen
+class AsOf:
+    """`is_era` is the day of each release itself; else it is one `moment` (UTC), or none: the newest packages."""
+
+    moment: datetime | None = None
+    is_era: bool = False
+    text: str = NONE
+
+    @classmethod
+    def read(cls, text: str | None) -> AsOf:
+        """Read "era", "none" (or nothing), or an ISO 8601 date. Raises ValueError with what it takes instead."""
+        if text is None or text == NONE:
+            return cls()
+        if text == ERA:
+            return cls(is_era=True, text=ERA)
+        try:
+            return cls(moment_of(text), text=text)
+        except ValueError as error:
+            raise ValueError(f"takes era, none or a date such as 2025-06-27, not {text!r}") from error
+
+    def of(self, era: datetime | None) -> datetime | None:
+        """The moment that it means for something whose own day is `era`; None: whatever is newest."""
+        return era if self.is_era else self.moment
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def moment_of(text: str) -> datetime:
+    """An ISO 8601 date or time, in UTC where it names no other zone. Raises ValueError."""
+    moment = datetime.fromisoformat(text)
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

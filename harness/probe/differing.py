@@ -1,0 +1,44 @@
+"""What a run reports as installed, compared with the lock that it is to be judged for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from packaging.version import InvalidVersion, Version
+
+from harness.model import normalized_name
+
+if TYPE_CHECKING:
+    from harness.model import Lock, Mixture
+    from harness.run.result import Ran
+
+_TOLD = 3
+
+
+def differing(lock: Lock, ran: Ran, mixture: Mixture | None) -> str:
+    """In what the distributions that a run saw are not those of the lock, "" if in nothing.
+
+    A run without a report is not compared. What a mixture exchanges of a distribution's own metadata does not count,
+    nor what the run saw besides: a repro may add to its path.
+    """
+    seen = {normalized_name(name): version for name, version in ran.installed}
+    if not ran.python or (not seen and "problems" in ran.machine):
+        return ""
+    exchanged = {path.split("/")[0] for path in mixture.files} if mixture is not None else set()
+    free = {normalized_name(name.split("-")[0]) for name in exchanged if name.endswith(".dist-info")}
+    told = [
+        f"{pin.name} {seen.get(pin.name) or 'missing'} instead of {pin.version}"
+        for pin in lock.pins
+        if pin.version and pin.name not in free and not _is_same(pin.version, seen.get(pin.name, ""))
+    ]
+    if not told:
+        return ""
+    more = f" and {len(told) - _TOLD} more" if len(told) > _TOLD else ""
+    return f"the run did not see what its lock says: {', '.join(told[:_TOLD])}{more}"
+
+
+def _is_same(version: str, other: str) -> bool:
+    try:
+        return Version(version) == Version(other)
+    except InvalidVersion:
+        return version == other

@@ -1,0 +1,202 @@
+"""Forks probes from a process that has imported what no candidate changes: the harness's end of `inside/zygote.py`."""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import tempfile
+import threading
+from io import FileIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import define, field, frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_ZYGOTE = Path(__file__).with_name("inside") / "zygote.py"
+_GUARD = Path(__file__).with_name("guard.py")
+_ENDS_WITHIN_S = 10.0
+
+
+class ZygoteFailed(Exception):
+    """The process to fork from could not be made, or may not be forked; the words say why."""
+
+
+@frozen
+class Preloaded:
+    """What a zygote said of itself: modules that it holds, those that failed, seconds that the imports took."""
+
+    loaded: int
+    failed: tuple[str, ...]
+    seconds: float
+
+
+@define
+class ForkedGuard:
+    """The guard of one forked run, by its two pipes; it has ended when nothing more comes from `stdout`."""
+
+    stdin: FileIO
+    stdout: FileIO
+    returncode: int = 0
+
+    def wait(self, timeout: float | None = None) -> int:  # noqa: ARG002 - as subprocess has it
+        """It is no child of this process: the end of its output is its end."""
+        return self.returncode
+
+    def kill(self) -> None:
+        """It ends itself, and all that it watches, when its input is closed."""
+        with contextlib.suppress(OSError):
+            self.stdin.close()
+
+
+@define
+class Zygote:
+    """A running zygote; `close` ends it. One thread at a time may ask it for a guard."""
+
+    preloaded: Preloaded
+    _process: subprocess.Popen[bytes]
+    _control: socket.socket
+    _folder: tempfile.TemporaryDirectory[str]
+    _lock: threading.Lock = field(factory=threading.Lock)
+
+    @classmethod
+    def start(
+        cls,
+        python: Path,
+        modules: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        scratch_root: Path,
+        emulation: Mapping[str, Any] | None = None,
+        sandbox: Sequence[str] = (),
+        timeout: float = 300.0,
+    ) -> Zygote:
+        """Start an interpreter and import `modules` in it, in this order; `timeout` is in seconds.
+
+        Raises `ZygoteFailed` where that fails, or where an import started a thread or initialised CUDA.
+        """
+        folder = tempfile.TemporaryDirectory(prefix="z", dir=scratch_root)
+        try:
+            return cls._started(folder, python, modules, env, emulation, sandbox, timeout)
+        except BaseException:
+            folder.cleanup()
+            raise
+
+    @classmethod
+    def _started(
+        cls,
+        folder: tempfile.TemporaryDirectory[str],
+        python: Path,
+        modules: Sequence[str],
+        env: Mapping[str, str],
+        emulation: Mapping[str, Any] | None,
+        sandbox: Sequence[str],
+        timeout: float,
+    ) -> Zygote:
+        place = Path(folder.name)
+        (place / "script").mkdir()
+        order = place / "order.json"
+        order.write_text(
+            json.dumps(
+                {
+                    "modules": list(modules),
+                    "emulation": dict(emulation) if emulation else None,
+                    "guard": str(_GUARD),
+                    "script_folder": str(place / "script"),
+                }
+            ),
+            encoding="utf-8",
+        )
+        ours, theirs = socket.socketpair()
+        with theirs, (place / "log").open("wb") as log:
+            process = subprocess.Popen(
+                [*sandbox, str(python), str(_ZYGOTE), str(order)],
+                stdin=theirs.fileno(),
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=place,
+                env=dict(env),
+                start_new_session=True,
+            )
+        try:
+            told = _heard(ours, timeout)
+        except ZygoteFailed as error:
+            _end(process, ours)
+            words = (place / "log").read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            raise ZygoteFailed(f"{error}: {words[-1]}" if words else str(error)) from error
+        problem = _problem(told)
+        if problem:
+            _end(process, ours)
+            raise ZygoteFailed(problem)
+        preloaded = Preloaded(int(told["loaded"]), tuple(map(str, told["failed"])), float(told["seconds"]))
+        return cls(preloaded, process, ours, folder)
+
+    def guard(self) -> ForkedGuard:
+        """A fork that is ready to take the order of a run. Raises `ZygoteFailed` where the zygote is gone."""
+        order_out, order_in = os.pipe()
+        told_out, told_in = os.pipe()
+        try:
+            with self._lock:
+                pipes = array.array("i", [order_out, told_in])
+                self._control.sendmsg([b"f"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, pipes)])
+        except OSError as error:
+            for pipe in (order_in, told_out):
+                os.close(pipe)
+            raise ZygoteFailed(f"the process to fork from has ended: {error.strerror}") from error
+        finally:
+            os.close(order_out)
+            os.close(told_in)
+        return ForkedGuard(FileIO(order_in, "wb"), FileIO(told_out, "rb"))
+
+    def close(self) -> None:
+        """End it."""
+        _end(self._process, self._control)
+        self._folder.cleanup()
+
+
+def _heard(control: socket.socket, timeout: float) -> dict[str, Any]:
+    """What the zygote says once it has imported everything."""
+    control.settimeout(timeout)
+    said = b""
+    try:
+        while not said.endswith(b"\n"):
+            piece = control.recv(1 << 16)
+            if not piece:
+                raise ZygoteFailed("the imports ended the process")
+            said += piece
+        told = json.loads(said)
+    except TimeoutError as error:
+        raise ZygoteFailed(f"the imports timed out after {timeout:g} s") from error
+    except (OSError, ValueError) as error:
+        raise ZygoteFailed(f"it did not answer: {error}") from error
+    finally:
+        control.settimeout(None)
+    return told if isinstance(told, dict) else {}
+
+
+def _problem(told: Mapping[str, Any]) -> str:
+    """Why a zygote may not be forked, "" where it may."""
+    try:
+        if told["threads"]:
+            return f"an import started threads ({', '.join(told['threads'][:3])}), which a fork would lack"
+        if told["device"]:
+            return "an import initialised CUDA, which does not survive a fork"
+        float(told["seconds"]), int(told["loaded"]), list(told["failed"])
+    except (KeyError, TypeError, ValueError):
+        return "it gave no answer that can be read"
+    return ""
+
+
+def _end(process: subprocess.Popen[bytes], control: socket.socket) -> None:
+    control.close()
+    try:
+        process.wait(_ENDS_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -1,0 +1,178 @@
+"""A process that has imported what no candidate changes, and forks a guarded child for each probe.
+
+Started as `python zygote.py ORDER.json` with a socket as its standard input. It imports the modules of the order, says
+on the socket what came of that, and then takes requests: each brings the two pipes that a guard has for its standard
+input and output. The fork becomes that guard: it reads the order of the run, starts the child driver in a fork of its
+own instead of a new interpreter, watches it and tells its end, as the guard of any other run does. The zygote ends
+when its socket is closed.
+"""
+
+# ruff: noqa: PTH118, PTH120, PTH123, PTH100
+
+from __future__ import annotations
+
+import array
+import contextlib
+import importlib
+import importlib.util
+import json
+import os
+import signal
+import socket
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_PIPES = 2
+
+
+def _loaded_from(name: str, path: str) -> Any:
+    """A module of the harness's own, by its file."""
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _prepare(order: dict[str, Any], child: Any) -> dict[str, Any]:
+    """Import what the order names; what keeps this process from being forked is said, too."""
+    if order["emulation"]:
+        package = child._load_package("_harness_emulation", order["emulation"]["package"])  # noqa: SLF001
+        package.install(capability=order["emulation"]["capability"])
+    failed = []
+    begun = time.monotonic()
+    for name in order["modules"]:
+        if name not in sys.modules:
+            try:
+                importlib.import_module(name)
+            except BaseException as error:  # noqa: BLE001 - whatever it is, the fork will meet it again
+                failed.append(f"{name}: {type(error).__name__}: {error}")
+    return {
+        "loaded": sum(name in sys.modules for name in order["modules"]),
+        "failed": failed[:20],
+        "threads": _threads(),
+        "device": _uses_a_device(),
+        "seconds": time.monotonic() - begun,
+    }
+
+
+def _guard(path: str) -> Any:
+    """The guard's module; its own neighbours are no modules of the script's."""
+    folder = os.path.dirname(path)
+    neighbours = ("bounded_log", "process_tree", "staged")
+    for name in neighbours:
+        _loaded_from(name, os.path.join(folder, f"{name}.py"))
+    guard = _loaded_from("_harness_guard", path)
+    for name in neighbours:
+        del sys.modules[name]
+    return guard
+
+
+def _threads() -> list[str]:
+    """Threads of Python that an import started: a fork would lack them, with whatever lock they hold."""
+    import threading
+
+    return [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
+
+
+def _uses_a_device() -> bool:
+    """Whether an import has initialised CUDA, which does not survive a fork."""
+    torch = sys.modules.get("torch")
+    is_initialized = getattr(getattr(torch, "cuda", None), "is_initialized", None)
+    try:
+        return bool(is_initialized and is_initialized())
+    except Exception:  # noqa: BLE001 - the stand-in answers otherwise
+        return False
+
+
+def _received(control: socket.socket) -> list[int] | None:
+    """The two pipes of the next request, None where the harness is gone."""
+    size = array.array("i").itemsize
+    message, extra, _, _ = control.recvmsg(1, socket.CMSG_SPACE(_PIPES * size))
+    if not message:
+        return None
+    pipes = array.array("i")
+    for level, kind, data in extra:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            pipes.frombytes(data[: len(data) - len(data) % size])
+    return list(pipes)
+
+
+def _enter(child: Any, argv: list[str], env: dict[str, str]) -> None:
+    """Be what `argv` - an interpreter, the child driver, its job - would start, and end as an interpreter does."""
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # as an interpreter sets them when it starts
+        signal.signal(number, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ.clear()
+    os.environ.update(env)
+    sys.argv[:] = argv[1:]
+    numpy_random = sys.modules.get("numpy.random")
+    if numpy_random is not None:  # a fresh process would begin anywhere; forks would all begin alike
+        numpy_random.seed()
+    importlib.invalidate_caches()
+    code = child.main(argv[-1])
+    import atexit
+    import threading
+
+    threading._shutdown()  # type: ignore[attr-defined,unused-ignore]  # noqa: SLF001 - as the interpreter does before it ends
+    atexit._run_exitfuncs()  # noqa: SLF001
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):  # the script may have closed it
+            stream.flush()
+    os._exit(code & 0xFF)
+
+
+def _serve(control: socket.socket, guard: Any, child: Any) -> None:
+    class ForkingGuard(guard.Guard):  # type: ignore[misc]
+        def _execute(self, argv: list[str], env: dict[str, str]) -> None:
+            for end in (self._tell, self._wake, self._printed, self._print_end, signal.set_wakeup_fd(-1)):
+                os.close(end)
+            control.close()
+            _enter(child, argv, env)
+
+    while True:
+        pipes = _received(control)
+        if pipes is None:
+            return
+        if os.fork() == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            os.setsid()
+            for number, pipe in enumerate(pipes):
+                os.dup2(pipe, number)
+            for pipe in pipes:
+                os.close(pipe)
+            try:
+                guard.main(ForkingGuard)
+            finally:
+                os._exit(0)
+        for pipe in pipes:
+            os.close(pipe)
+
+
+def main(path: str) -> None:
+    """Carry out the order."""
+    with open(path, encoding="utf-8") as file:
+        order = json.load(file)
+    control = socket.socket(fileno=os.dup(0))
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    sys.path[0] = order["script_folder"]
+    here = os.path.dirname(os.path.abspath(__file__))
+    child = _loaded_from("_harness_child_driver", os.path.join(here, "child.py"))
+    guard = _guard(order["guard"])
+    sys.addaudithook(child._note_use)  # noqa: SLF001
+    told = _prepare(order, child)
+    control.sendall(json.dumps(told).encode() + b"\n")
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # guards that have ended are not waited for
+    _serve(control, guard, child)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,112 @@
+"""A house of thirty small packages with planted faults, and a project whose tests meet them."""
+
+from __future__ import annotations
+
+import subprocess
+import textwrap
+from pathlib import Path
+
+import pytest
+from support import Harness
+from wheelhouse import Wheelhouse
+
+COUNT = 30
+NAMES = [f"part{i:02}" for i in range(COUNT)]
+RELEASES = ["1.0", "1.1", "1.2", "2.0", "2.1"]
+
+
+def month(number: int) -> str:
+    return f"2024-{number + 1:02}-01T12:00:00Z"
+
+
+def source(version: str, *, broken: str = "") -> str:
+    body = f"raise RuntimeError({broken!r})" if broken else f"return {version!r}"
+    return f"VERSION = {version!r}\n\ndef work():\n    {body}\n"
+
+
+@pytest.fixture(scope="session")
+def parts_house(tmp_path_factory: pytest.TempPathFactory) -> Wheelhouse:
+    """Thirty packages with five releases each.
+
+    part07 is broken from 2.0 on, part19 from 1.2 on; part11 and part23 break only together, part11 from 1.1 and part23
+    from 2.1 on. `old_face` fails with another message in 1.1 than later; `linked` needs its own release of `linker`.
+    """
+    house = Wheelhouse(tmp_path_factory.mktemp("parts"))
+    for name in NAMES:
+        for number, version in enumerate(RELEASES):
+            broken = ""
+            if name == "part07" and number >= 3:
+                broken = "part07 is broken"
+            if name == "part19" and number >= 2:
+                broken = "nineteen is broken"
+            text = source(version, broken=broken)
+            if name == "part11":
+                text += f"NEW = {number >= 1}\n"
+            if name == "part23":
+                text += f"NEW = {number >= 4}\n"
+            house.add(name, version, files={f"{name}.py": text}, uploaded=month(number))
+    for number, version in enumerate(RELEASES):
+        broken = "" if number == 0 else "an older message" if number == 1 else "today's message"
+        house.add("old_face", version, files={"old_face.py": source(version, broken=broken)}, uploaded=month(number))
+        linked = source(version, broken="linked is broken" if number >= 3 else "")
+        linked += f"import linker\nassert linker.VERSION == {version!r}, 'linked and linker differ'\n"
+        needs = (f"linker=={version}",)
+        house.add("linked", version, files={"linked.py": linked}, requires=needs, uploaded=month(number))
+        house.add("linker", version, files={"linker.py": source(version)}, uploaded=month(number))
+    return house
+
+
+@pytest.fixture
+def planted(harness: Harness, parts_house: Wheelhouse) -> Harness:
+    """The command with that house as its only index."""
+    return harness.with_environ(**parts_house.environ)
+
+
+def freeze(path: Path, *, release: str, names: list[str] | None = None, **others: str) -> Path:
+    """A file as pip freeze writes it, each package at one release."""
+    lines = [f"{name}=={others.get(name, release)}" for name in names or NAMES]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def write_project(folder: Path, tests: str, *, requires: list[str] | None = None, name: str = "mine") -> Path:
+    """A project that git knows, with a package and tests for unittest."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = ", ".join(f'"{text}"' for text in requires or [])
+    (folder / "pyproject.toml").write_text(
+        f'[project]\nname = "{name}"\nversion = "1.0"\ndependencies = [{lines}]\n'
+        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
+        encoding="utf-8",
+    )
+    (folder / "backend.py").write_text(BACKEND.replace("@NAME@", name), encoding="utf-8")
+    (folder / f"{name}.py").write_text("ANSWER = 42\n", encoding="utf-8")
+    (folder / "test_mine.py").write_text(textwrap.dedent(tests), encoding="utf-8")
+    for words in (["init", "-q"], ["add", "."]):
+        subprocess.run(["git", *words], cwd=folder, check=True)
+    return folder
+
+
+def suite_of(*names: str) -> str:
+    """A test for each of these packages, and one that needs nothing."""
+    lines = ["import unittest", "import mine", "", "class T(unittest.TestCase):"]
+    lines += ["    def test_own(self):", "        self.assertEqual(mine.ANSWER, 42)"]
+    for name in names:
+        lines += [f"    def test_{name}(self):", f"        import {name}", f"        {name}.work()"]
+    return "\n".join(lines) + "\n"
+
+
+# A build backend of its own (PEP 517): the house has no setuptools.
+BACKEND = """
+import pathlib, tomllib, zipfile
+
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    project = tomllib.loads(pathlib.Path("pyproject.toml").read_text())["project"]
+    requires = "".join(f"Requires-Dist: {text}\\n" for text in project["dependencies"])
+    with zipfile.ZipFile(pathlib.Path(folder, "@NAME@-1.0-py3-none-any.whl"), "w") as wheel:
+        wheel.write("@NAME@.py")
+        inside = "@NAME@-1.0.dist-info"
+        wheel.writestr(f"{inside}/METADATA", f"Metadata-Version: 2.1\\nName: @NAME@\\nVersion: 1.0\\n{requires}")
+        wheel.writestr(f"{inside}/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        wheel.writestr(f"{inside}/RECORD", "")
+    return "@NAME@-1.0-py3-none-any.whl"
+"""

@@ -1,0 +1,110 @@
+"""Harnesses on one cache, and repros that write where they should not: the answer stays the right one."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+from support import SIGNED, processes_below
+from test_interruption import COMMAND, records, wait_for
+
+APPENDS = """
+import brittle, helper
+if brittle.NUMBER >= 6:
+    with open(helper.__file__, "a") as file:
+        file.write("BROKEN = True\\n")
+with open(helper.__file__) as file:
+    if "BROKEN" in file.read():
+        raise RuntimeError("the step is broken")
+"""
+BISECT = ["bisect", "brittle", "--good", "1.1", "--bad", "1.9", "--depth", "release", "--json"]
+WAIT_S = 120
+
+
+@pytest.fixture
+def own(harness, tmp_path):
+    return harness.with_environ(HARNESS_CACHE_DIR=str(tmp_path / "cache"))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_release_that_writes_into_another_package_is_found(own, write_repro, jobs):
+    """Each run before it sees `helper` as it was, and none after it is good for having come first."""
+    write_repro("brittle", body=APPENDS, dependencies='["brittle", "helper==1.0"]')
+    answer = own(*BISECT, "--lanes", str(jobs)).json
+    assert (answer["status"], answer["last_good"], answer["first_bad"]) == ("found", "1.5", "1.6")
+    assert "1.6" in answer["altered"]
+    assert "1.5" not in answer["altered"]
+    told = own("probe", "brittle_step", "--with", "brittle==1.6", "--with", "helper==1.0")
+    assert "altered its environment, which was thrown away: helper.py" in told.stdout
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.5])
+def test_two_harnesses_started_one_after_the_other_are_both_right(own, write_repro, tmp_path, delay):
+    write_repro("brittle")
+    both = []
+    for i in range(2):
+        both.append(own.start(*BISECT, "--results", f"results-{i}", "--lanes", "2"))
+        time.sleep(delay)
+    ends = [process.communicate(timeout=WAIT_S) for process in both]
+    assert [process.returncode for process in both] == [0, 0], ends
+    assert all('"first_bad": "1.6"' in stdout for stdout, _ in ends)
+    assert list((tmp_path / "cache" / "building").iterdir()) == []
+    assert list((tmp_path / "cache" / "scratch").iterdir()) == []
+
+
+def test_two_harnesses_may_look_for_one_culprit_file(own, write_repro):
+    """Mixtures of one pair of environments, made by both at the same time."""
+    write_repro("brittle")
+    command = ["bisect", "brittle", "--good", "1.5", "--bad", "1.6", "--json"]
+    both = [own.start(*command, "--results", f"results-{i}") for i in range(2)]
+    ends = [process.communicate(timeout=WAIT_S) for process in both]
+    assert [process.returncode for process in both] == [0, 0], ends
+    assert all('"brittle.py"' in stdout for stdout, _ in ends)
+
+
+def test_clean_all_does_not_break_a_bisection(own, write_repro):
+    write_repro("brittle")
+    process = own.start(*[option for option in BISECT if option not in ("--depth", "release")])
+    cleaned = 0
+    while process.poll() is None:
+        ended = own("clean", "--all")
+        assert (ended.code, ended.stderr) == (0, "")
+        cleaned += 1
+        time.sleep(0.1)
+    stdout, stderr = process.communicate(timeout=WAIT_S)
+    assert (process.returncode, cleaned > 1) == (0, True), stderr
+    assert '"first_bad": "1.6"' in stdout
+
+
+def test_kill_9_at_random_moments_loses_nothing_and_leaves_nothing(own, write_repro, tmp_path):
+    write_repro("brittle", body="import brittle, helper\nbrittle.step()\n", dependencies='["brittle", "helper"]')
+    moments, seen = random.Random(7), {}
+    command = [option for option in COMMAND if option not in ("--pass-env", "GATE")]
+    for _ in range(10):
+        process = own.start(*command)
+        time.sleep(moments.uniform(0.2, 3.0))
+        process.kill()
+        process.communicate(timeout=WAIT_S)
+        wait_for(lambda: not processes_below(tmp_path / "cache"))
+        now = records(own.folder)
+        assert {name: now.get(name) for name in seen} == seen
+        seen = now
+    answer = own(*command).json
+    assert (answer["status"], answer["first_bad"]) == ("found", "1.6")
+    after = records(own.folder)
+    assert {name: after[name] for name in seen} == seen
+    for folder in ("building", "scratch"):
+        assert list((tmp_path / "cache" / folder).iterdir()) == []
+    assert not list((tmp_path / "cache").rglob("*.part"))
+    assert not list((tmp_path / "cache" / "wheels").rglob(".partial-*"))
+
+
+def test_a_signature_that_was_never_seen_is_not_made_by_an_earlier_run(own, write_repro):
+    """The first probe breaks a package for good; the second is of another release, with the same package."""
+    body = "import helper\nopen(helper.__file__, 'r+').write('raise RuntimeError(\"the step is broken\")\\n')\n"
+    write_repro("helper", name="writes", body=body, tool=SIGNED)
+    write_repro("helper", body="import helper\n", tool=SIGNED)
+    assert own("probe", "writes", "--with", "helper==1.0").code == 0
+    assert own("probe", "helper_step", "--with", "helper==1.0").code == 0
+    assert own("probe", "helper_step", "--with", "helper==1.0", "--with", "brittle==1.2").code == 0

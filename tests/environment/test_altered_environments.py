@@ -1,0 +1,269 @@
+"""Nothing that a run does to its environment reaches uv's cache, another environment, or the next run."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+from support import repro_text
+
+from harness.environment import Environment, occupied
+from harness.environment.build import site_packages
+from harness.environment.cleaning import remove_leftovers
+from harness.model import Combination, Outcome
+from harness.model.repro import parse_repro
+from harness.probe import Probe, next_attempt
+
+IN_PLACE = """
+import helper
+with open(helper.__file__, "r+") as file:
+    file.write("NUMBER = 7")
+"""
+IN_PLACE_WITH_THE_TIME_PUT_BACK = """
+import helper, os
+before = os.stat(helper.__file__)
+with open(helper.__file__, "r+") as file:
+    file.write("NUMBER = 7")
+os.utime(helper.__file__, ns=(before.st_atime_ns, before.st_mtime_ns))
+"""
+DELETED = "import helper, os\nos.unlink(helper.__file__)\n"
+REPLACED = "import helper, os\nos.unlink(helper.__file__)\nopen(helper.__file__, 'w').write('NUMBER = 7')\n"
+HERE = "import helper, os\nhere = os.path.dirname(helper.__file__)\n"
+PTH = HERE + "open(here + '/x.pth', 'w').write('import sys; sys.x = 1')\n"
+ADDED = HERE + "open(here + '/added.py', 'w').write('')\n"
+RECORD = HERE + "open(here + '/helper-1.0.dist-info/RECORD', 'a').write('x')\n"
+SCRIPT = "import sys, os\nopen(os.path.join(sys.prefix, 'bin', 'activate'), 'a').write('x')\n"
+SETTINGS = "import sys, os\nos.unlink(os.path.join(sys.prefix, 'pyvenv.cfg'))\n"
+MODE = "import helper, os\nos.chmod(helper.__file__, 0o600)\n"
+FAULTS = {
+    "in place": (IN_PLACE, "helper.py"),
+    "in place, with the time put back": (IN_PLACE_WITH_THE_TIME_PUT_BACK, "helper.py"),
+    "deleted": (DELETED, "helper.py"),
+    "replaced": (REPLACED, "helper.py"),
+    "a .pth added": (PTH, "x.pth"),
+    "a module added": (ADDED, "added.py"),
+    "RECORD": (RECORD, "helper-1.0.dist-info/RECORD"),
+    "a script": (SCRIPT, "bin/activate"),
+    "pyvenv.cfg": (SETTINGS, "pyvenv.cfg"),
+    "the mode": (MODE, "helper.py"),
+}
+
+
+def asked(parts, body, *requirements):
+    repro = parse_repro(repro_text("helper", body=body), name="x")
+    return Probe(repro, Combination(parts.resolver.interpreter.version, requirements or ("helper==1.0",)))
+
+
+def run(parts, body, *requirements, attempt=0):
+    probe = evolve(asked(parts, body, *requirements), attempt=attempt)
+    return parts.prober.execute(parts.prober.prepare(probe))
+
+
+def contents(folder, pattern="*"):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob(pattern) if path.is_file()}
+
+
+def environment(parts, *requirements):
+    lock = parts.resolver.resolve(asked(parts, "", *requirements).combination).lock
+    built = parts.builder.build(lock)
+    assert isinstance(built, Environment)
+    return built
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_a_run_alters_is_told_and_reaches_nothing_else(parts, uv_cache, fault):
+    body, path = FAULTS[fault]
+    other = environment(parts, "helper==1.0", "brittle==1.2")
+    mine = environment(parts)
+    shared, in_uv = contents(site_packages(other.folder)), contents(uv_cache, "helper*")
+    before = contents(mine.folder)
+    seen = run(parts, body)
+    assert seen.outcome is Outcome.COMPLETED
+    assert [name.rpartition("site-packages/")[2] for name in seen.altered] == [path]
+    assert contents(uv_cache, "helper*") == in_uv
+    assert contents(environment(parts).folder) == before
+    assert contents(site_packages(environment(parts, "helper==1.0", "brittle==1.2").folder)) == shared
+    told = run(parts, "import helper, sys\nassert helper.NUMBER == 1 and not hasattr(sys, 'x')\n")
+    assert (told.outcome, told.altered) == (Outcome.COMPLETED, ())
+
+
+def test_a_new_environment_with_a_wheel_that_was_altered_has_it_as_it_was(parts):
+    run(parts, IN_PLACE)
+    seen = run(parts, "import helper, brittle\nassert helper.NUMBER == 1\n", "helper==1.0", "brittle==1.3")
+    assert seen.outcome is Outcome.COMPLETED
+
+
+POISON = """
+import helper, importlib.util, os, sys
+target = {target}
+source = os.stat({source})
+code = compile("NUMBER = 7\\ndefault_action = 7\\ndef fill(*a, **k): raise SystemExit(9)", {source}, "exec")
+from importlib._bootstrap_external import _code_to_timestamp_pyc
+data = _code_to_timestamp_pyc(code, int(source.st_mtime), source.st_size)
+os.makedirs(os.path.dirname(target), exist_ok=True)
+with open(target, {mode!r}) as file:
+    file.truncate(0)
+    file.write(data)
+"""
+
+
+@pytest.mark.parametrize("mode", ["r+b", "wb"])
+@pytest.mark.parametrize("was_compiled", [False, True])
+def test_bytecode_that_a_run_wrote_is_never_run_by_another(parts, mode, was_compiled):
+    """Its header fits the source: only who compiled it tells it from the right one."""
+    if was_compiled:
+        assert run(parts, "import helper\n").altered == ()
+    poison = POISON.format(target="helper.__cached__", source="helper.__file__", mode=mode)
+    seen = run(parts, poison)
+    assert seen.outcome is Outcome.COMPLETED
+    assert [name for name in seen.altered if "bytecode" in name] == seen_as(seen, was_compiled)
+    right = "import helper\nassert helper.NUMBER == 1, helper.NUMBER\n"
+    assert run(parts, right).outcome is Outcome.COMPLETED
+    assert run(parts, right, "helper==1.0", "brittle==1.2").outcome is Outcome.COMPLETED
+
+
+def seen_as(seen, was_compiled):
+    return list(seen.altered) if was_compiled and seen.altered else []
+
+
+def test_bytecode_of_the_standard_library_is_not_poisoned_either(parts):
+    poison = POISON.format(
+        target="importlib.util.cache_from_source(sys.modules['textwrap'].__file__)",
+        source="sys.modules['textwrap'].__file__",
+        mode="wb",
+    ).replace("import helper,", "import textwrap, helper,")
+    assert run(parts, poison).outcome is Outcome.COMPLETED
+    assert run(parts, "import textwrap\nassert textwrap.fill('x') == 'x'\n").outcome is Outcome.COMPLETED
+
+
+def without_settings(folder):
+    (folder / "pyvenv.cfg").unlink()
+
+
+def without_packages(folder):
+    shutil.rmtree(site_packages(folder))
+    (folder / "lib").mkdir(exist_ok=True)
+    next(folder.glob("lib/python*")).joinpath("site-packages").mkdir()
+
+
+def without_scripts(folder):
+    shutil.rmtree(folder / "bin")
+
+
+def without_metadata(folder):
+    shutil.rmtree(site_packages(folder) / "helper-1.0.dist-info")
+
+
+def with_other_content(folder):
+    with (site_packages(folder) / "helper.py").open("a") as file:
+        file.write("NUMBER = 7\n")
+
+
+def without_anything(folder):
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [without_settings, without_packages, without_scripts, without_metadata, with_other_content, without_anything],
+)
+def test_a_damaged_environment_is_built_anew_before_a_run(parts, damage):
+    prepared = parts.prober.prepare(asked(parts, "import helper\nassert helper.NUMBER == 1\n"))
+    damage(prepared.environment.folder)
+    seen = parts.prober.execute(prepared)
+    assert (seen.outcome, seen.altered) == (Outcome.COMPLETED, ())
+
+
+def test_a_run_that_does_not_see_what_its_lock_says_is_run_again_and_else_skipped(parts):
+    """Here the repro itself hides a distribution, so that the second run does not see it either."""
+    body = HERE + "import shutil\nshutil.rmtree(here + '/helper-1.0.dist-info')\n"
+    seen = run(parts, body)
+    assert seen.outcome is Outcome.WRONG_ENVIRONMENT
+    assert "helper missing instead of 1.0" in seen.detail
+    assert parts.store.get(seen.key) is None
+
+
+def test_who_runs_beside_one_that_alters_files_is_run_again_alone(parts):
+    """Two environments share `helper`; the other one changes it while this one runs."""
+    mine, other = environment(parts), environment(parts, "helper==1.0", "brittle==1.2")
+    with occupied(parts.builder, mine) as first:
+        with occupied(parts.builder, other) as second:
+            with (site_packages(second.environment.folder) / "helper.py").open("a") as file:
+                file.write("NUMBER = 7\n")
+            assert not second.altered().is_sure
+        altered = first.altered()
+    assert altered.files
+    assert not altered.is_sure
+    with occupied(parts.builder, mine, apart=True) as alone:
+        packages = site_packages(alone.environment.folder)
+        assert (packages / "helper.py").read_text() == "NUMBER = 1\n"
+        assert (packages / "helper.py").stat().st_nlink == 1
+        with (packages / "helper.py").open("a") as file:
+            file.write("NUMBER = 7\n")
+        assert alone.altered().is_sure
+    assert (site_packages(environment(parts).folder) / "helper.py").read_text() == "NUMBER = 1\n"
+
+
+def test_an_environment_that_is_damaged_while_another_runs_in_it_is_not_waited_for(parts):
+    mine = environment(parts)
+    with occupied(parts.builder, mine):
+        without_scripts(mine.folder)
+        with occupied(parts.builder, mine) as beside:
+            assert beside.environment.folder != mine.folder
+            assert beside.environment.python.exists()
+
+
+def test_the_cache_of_uv_and_the_environments_share_no_file(parts, uv_cache):
+    mine = environment(parts)
+    of_uv = {path.lstat().st_ino for path in uv_cache.rglob("*") if path.is_file()}
+    assert not of_uv & {path.lstat().st_ino for path in mine.folder.rglob("*") if path.is_file()}
+
+
+def test_a_wheel_that_was_changed_in_the_cache_of_uv_is_fetched_anew(parts, tmp_path):
+    """By a plain `uv venv` with hard links, say."""
+    uv = evolve(parts.builder.uv, extra_environment={"UV_CACHE_DIR": str(tmp_path / "uv")})
+    parts = evolve(parts, builder=evolve(parts.builder, uv=uv))
+    environment(parts)
+    for path in (tmp_path / "uv").rglob("helper.py"):
+        path.write_text("NUMBER = 7\n")
+    shutil.rmtree(parts.workspace.wheels)
+    shutil.rmtree(parts.workspace.environments)
+    assert (site_packages(environment(parts).folder) / "helper.py").read_text() == "NUMBER = 1\n"
+
+
+def test_environments_share_one_copy_of_a_wheel(parts):
+    first, second = environment(parts), environment(parts, "helper==1.0", "brittle==1.2")
+    inodes = {(site_packages(one.folder) / "helper.py").stat().st_ino for one in (first, second)}
+    assert len(inodes) == 1
+
+
+def test_another_link_to_a_file_is_no_change(parts):
+    """It moves the change time; the content is what counts then, and it is read once."""
+    mine = environment(parts)
+    built = mine.folder.stat().st_ino
+    module = site_packages(mine.folder) / "helper.py"
+    Path(parts.workspace.root / "link").hardlink_to(module)
+    assert run(parts, "import helper\n").altered == ()
+    assert mine.folder.stat().st_ino == built
+
+
+def test_what_nobody_claims_in_the_cache_is_removed(parts):
+    left = [parts.workspace.building / "abc-x1", parts.workspace.scratch / "r123"]
+    for folder in left:
+        (folder / "deep").mkdir(parents=True)
+    mine = environment(parts)
+    with occupied(parts.builder, mine) as place:
+        remove_leftovers(parts.workspace)
+        assert place.scratch.is_dir()
+    assert not any(folder.exists() for folder in left)
+
+
+def test_repetitions_in_one_environment_are_right_side_by_side(parts):
+    """The second has a bytecode tree of its own."""
+    probe = asked(parts, "import helper\nassert helper.NUMBER == 1\n")
+    first, second = (parts.prober.prepare(one) for one in (probe, next_attempt(probe)))
+    with occupied(parts.builder, first.environment) as place, occupied(parts.builder, second.environment) as beside:
+        assert place.pycache != beside.pycache
+        assert place.environment.folder == beside.environment.folder

@@ -1,0 +1,210 @@
+"""What reads strangers' text, each as a function of bytes: it ends soon, and raises only errors of the harness.
+
+`test_strangers_text.py` tries them with Hypothesis in every run of the tests, `coverage_guided.py` with atheris for as
+long as one likes (`nox -s fuzz`). A new reader of strangers' text is one more function in `TARGETS`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from harness.bundle import absorb, read_installed
+from harness.bundle.packed_probe import read_packed
+from harness.environment import Index, PipSettings
+from harness.environment.index_page import parse_page
+from harness.environment.need import Foresight
+from harness.environment.passing import doubted_projects, is_lasting, raise_surroundings
+from harness.errors import HarnessError, UserMistake
+from harness.matrix import read_matrix
+from harness.model import Device, Lock, Pin
+from harness.model.repro import parse_repro
+from harness.model.size import parse_size
+from harness.redact import hide_secrets, redact
+from harness.request.lockfiles import read_pins
+from harness.run.child_report import Unreadable, read_report
+from harness.run.result import read_metrics
+from harness.store import Store, observation_key
+
+URL = "https://host/simple/p/"
+KEY = "ab12"
+
+
+@functools.cache
+def _folder() -> Path:
+    """One folder for all that has to be a file."""
+    return Path(tempfile.mkdtemp(prefix="harness-fuzz-", dir=os.environ.get("HARNESS_FUZZ_FOLDER")))
+
+
+def _file(name: str, data: bytes) -> Path:
+    path = _folder() / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def repro(data: bytes) -> None:
+    """A repro, whole and as the metadata of one."""
+    text = _text(data)
+    block = "".join(f"# {line}".rstrip() + "\n" for line in text.split("\n"))
+    for source in (text, f"# /// script\n{block}# ///\n"):
+        with contextlib.suppress(HarnessError):
+            read = parse_repro(source, name="x")
+            observation_key(Lock("3.11.7", "linux", ()), read, Device.CPU)
+            for case in read.cases:
+                read.with_params({"case": case})
+
+
+def matrix(data: bytes) -> None:
+    """A matrix file."""
+    read_matrix(_file("matrix.toml", data))
+
+
+def index_page_json(data: bytes) -> None:
+    """A page of an index in the JSON form."""
+    parse_page(data, "application/vnd.pypi.simple.v1+json", None, url=URL, name="p")
+
+
+def index_page_html(data: bytes) -> None:
+    """A page of an index in the HTML form."""
+    parse_page(data, "text/html; charset=utf-8", "utf-8", url=URL, name="p")
+
+
+def index_cache(data: bytes) -> None:
+    """A page that was kept."""
+    index = Index(PipSettings(no_index=True), _folder() / "pages", environ={})
+    with contextlib.suppress(HarnessError):
+        index.releases("p")
+    name = "e" * 24
+    from harness.environment.index import _read_cache
+
+    for release in _read_cache(_file(f"pages/{name}.json", data), max_age=60.0) or ():
+        assert release.version >= release.version
+        release.left_out_because(python="3.11.7", tags=frozenset())
+
+
+def store_record(data: bytes) -> None:
+    """A record of the store, its resolutions and its log."""
+    store = Store(_folder() / "results")
+    for name in (f"observations/{KEY[:2]}/{KEY}.json", f"locks/{KEY}.json"):
+        _file(f"results/{name}", data)
+    store.get_resolution(KEY)
+    found = store.get(KEY)
+    if found is not None:
+        store.without_secrets(found)
+        store.log(found)
+        store.frame()
+
+
+def store_log(data: bytes) -> None:
+    """The compressed log of a run."""
+    from harness.run.logs import read_log, read_tail
+
+    path = _file("log.gz", data)
+    read_log(path)
+    read_tail(path)
+
+
+def child_report(data: bytes) -> None:
+    """What the child driver says of a run."""
+    with contextlib.suppress(Unreadable):
+        read_report(_file("report.json", data))
+
+
+def metrics(data: bytes) -> None:
+    """The numbers that a repro wrote."""
+    json.dumps(read_metrics(_file("metrics.json", data)))
+
+
+def bundle(data: bytes) -> None:
+    """A bundle that comes back: its table of contents, an order, a record of a run."""
+    store = Store(_folder() / "absorbed")
+    _file("bundle/bundle.json", json.dumps({"schema": 1, "probes": [KEY]}).encode())
+    _file(f"bundle/probes/{KEY}/order.json", data)
+    _file(f"bundle/observed/{KEY}/run.json", data)
+    absorb(_folder() / "bundle", store)
+    with contextlib.suppress(HarnessError):
+        read_packed(_folder() / "bundle" / "probes" / KEY)
+    _file("bundle/bundle.json", data)
+    absorb(_folder() / "bundle", store)
+
+
+def installed(data: bytes) -> None:
+    """What a machine without network says that it has."""
+    read_installed(_file("installed.txt", data))
+
+
+def lock_file(data: bytes) -> None:
+    """A lock file, in each form that its name can say."""
+    for name in ("pylock.toml", "uv.lock", "poetry.lock", "pdm.lock", "environment.yml", "requirements.txt"):
+        with contextlib.suppress(UserMistake):
+            read_pins(_file(f"locks/{name}", data), "3.11.7")
+
+
+def wheel_record(data: bytes) -> None:
+    """The list of files of an unpacked wheel."""
+    _file("shelf/pypi/p/1.0-py3-none-any/p-1.0.dist-info/RECORD", data)
+    lock = Lock("3.11.7", "linux", [Pin("p", "1.0", "p-1.0-py3-none-any.whl"), Pin("p", "2.0")])
+    Foresight(_folder() / "shelf").need(lock)
+
+
+def installers_words(data: bytes) -> None:
+    """What an installer printed."""
+    text = _text(data)
+    is_lasting(text)
+    doubted_projects(text)
+    raise_surroundings(text)
+
+
+def secrets(data: bytes) -> None:
+    """A text from which secrets and all that is private are taken; what is hidden stays hidden."""
+    text = _text(data)
+    hidden = hide_secrets(text, {"hunter2-hunter2": "<secret>"})
+    assert "hunter2-hunter2" not in hidden
+    redact(text)
+
+
+def size(data: bytes) -> None:
+    """A size as people write it."""
+    parse_size(_text(data))
+
+
+TARGETS: dict[str, Callable[[bytes], None]] = {
+    target.__name__: target
+    for target in (
+        repro,
+        matrix,
+        index_page_json,
+        index_page_html,
+        index_cache,
+        store_record,
+        store_log,
+        child_report,
+        metrics,
+        bundle,
+        installed,
+        lock_file,
+        wheel_record,
+        installers_words,
+        secrets,
+        size,
+    )
+}
+
+
+def check(name: str, data: bytes) -> None:
+    """Let a target read these bytes. Raises whatever is not an error of the harness's own that has a sentence."""
+    try:
+        TARGETS[name](data)
+    except HarnessError as error:
+        if error.exit_code == HarnessError.exit_code:
+            raise

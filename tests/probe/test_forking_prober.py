@@ -1,0 +1,109 @@
+"""Probes of mixtures that are forked from a process which has imported what they share."""
+
+from __future__ import annotations
+
+import pytest
+from attrs import evolve
+from support import repro_text
+
+from harness.model import Combination, Mixture, Outcome
+from harness.model.repro import parse_repro
+from harness.probe import Probe, next_attempt
+from harness.probe.forking import CannotFork, forking
+
+BODY = "import json\nimport brittle\n\nbrittle.step()\nprint('number', brittle.NUMBER)\n"
+
+
+@pytest.fixture
+def bad(parts, interpreter):
+    """The probe of a release that fails, with its lock."""
+    repro = parse_repro(repro_text("brittle", body=BODY), name="step")
+    asked = Probe(repro, Combination(interpreter.version, ("brittle==1.6",)))
+    return evolve(asked, lock=parts.prober.resolve(asked).lock)
+
+
+def mixed(probe, source, label="changed"):
+    return evolve(probe, mixture=Mixture(files={"brittle.py": source}, label=label))
+
+
+GOOD = b"NUMBER = 7\n\ndef step():\n    return NUMBER\n"
+
+
+def run(prober, probe):
+    return prober.execute(prober.prepare(probe))
+
+
+def test_a_fork_sees_the_candidates_files_and_the_next_one_its_own(parts, bad):
+    with forking(parts.prober, bad, ["brittle.py"]) as forks:
+        fixed = run(forks, mixed(bad, GOOD))
+        same = run(forks, evolve(bad, mixture=Mixture(files={}, label="as it is")))
+        gone = run(forks, mixed(bad, None, "without it"))
+        again = run(forks, mixed(bad, GOOD.replace(b"7", b"8"), "another number"))
+        assert forks.forked == 4
+    assert fixed.outcome is Outcome.COMPLETED
+    assert "number 7" in parts.store.log(fixed)
+    assert same.outcome is Outcome.RAISED
+    assert (gone.outcome, gone.exception.name) == (Outcome.RAISED, "ModuleNotFoundError")
+    assert "number 8" in parts.store.log(again)
+    assert fixed.machine["forked"] is True
+
+
+def test_an_import_error_of_a_fork_is_settled_by_a_fresh_process(parts, bad):
+    with forking(parts.prober, bad, ["brittle.py"]) as forks:
+        seen = run(forks, mixed(bad, b"import a_module_that_is_missing\n"))
+    assert seen.exception.name == "ModuleNotFoundError"
+    assert "forked" not in seen.machine
+
+
+def test_a_proof_is_never_a_fork(parts, bad):
+    with forking(parts.prober, bad, ["brittle.py"]) as forks:
+        run(forks, mixed(bad, GOOD))
+        proof = run(forks, next_attempt(mixed(bad, GOOD)))
+        assert forks.forked == 1
+    assert "forked" not in proof.machine
+
+
+def test_what_a_fork_showed_is_not_taken_for_what_a_fresh_process_showed(parts, bad):
+    with forking(parts.prober, bad, ["brittle.py"]) as forks:
+        run(forks, mixed(bad, GOOD))
+    prepared = parts.prober.prepare(mixed(bad, GOOD))
+    assert not prepared.cached
+    with forking(parts.prober, bad, ["brittle.py"]) as forks:
+        assert forks.prepare(mixed(bad, GOOD)).cached
+
+
+def test_other_files_and_other_environments_are_not_forked(parts, bad):
+    with forking(parts.prober, bad, ["brittle.py"]) as forks:
+        other = evolve(bad, mixture=Mixture(files={"other.py": b""}, label="another file"))
+        assert "forked" not in run(forks, other).machine
+        assert "forked" not in run(forks, bad).machine
+
+
+def test_after_a_stop_nothing_is_forked(parts, bad):
+    with forking(parts.prober, bad, ["brittle.py"]) as forks:
+        forks.stop("a fork and a fresh process disagree")
+        assert "forked" not in run(forks, mixed(bad, GOOD)).machine
+
+
+def test_a_command_is_not_forked(parts, bad):
+    command = evolve(bad, repro=evolve(bad.repro, argv=("true",)))
+    with pytest.raises(CannotFork), forking(parts.prober, command, ["brittle.py"]):
+        pass
+
+
+def test_a_thread_that_an_import_started_forbids_it(parts, bad):
+    source = repro_text("brittle", body="import threads_at_import\nimport brittle\nbrittle.step()\n")
+    repro = parse_repro(source, name="threads")
+    folder = parts.workspace.root / "threads"
+    folder.mkdir(parents=True)
+    thread = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+    (folder / "threads_at_import.py").write_text(thread, encoding="utf-8")
+    probe = evolve(bad, repro=evolve(repro, search_path=(str(folder),)))
+    with pytest.raises(CannotFork, match="thread"), forking(parts.prober, probe, ["brittle.py"]):
+        pass
+
+
+def test_nothing_is_left(parts, bad):
+    with forking(parts.prober, bad, ["brittle.py"]) as forks:
+        run(forks, mixed(bad, GOOD))
+    assert list(parts.workspace.scratch.iterdir()) == []

@@ -1,0 +1,166 @@
+"""Runs that are forked from a process which has imported something before them."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from harness.model import Outcome
+from harness.model.repro import Repro
+from harness.run.forking import Zygote, ZygoteFailed
+from harness.run.process import Cancelled
+from harness.run.result import Ran
+from harness.run.runner import Job, run_repro
+
+PYTHON = Path(sys.executable)
+
+
+@pytest.fixture
+def modules(tmp_path: Path) -> Path:
+    """A folder with a module that counts how often it was loaded, one with a thread, one that fails."""
+    folder = tmp_path / "modules"
+    folder.mkdir()
+    loads = tmp_path / "loads"
+    (folder / "heavy.py").write_text(f"open({str(loads)!r}, 'a').write('x')\nVALUE = [1]\n", encoding="utf-8")
+    (folder / "threaded.py").write_text(
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n",
+        encoding="utf-8",
+    )
+    (folder / "failing.py").write_text("raise RuntimeError('no')\n", encoding="utf-8")
+    (folder / "fatal.py").write_text("import os\nos._exit(3)\n", encoding="utf-8")
+    return folder
+
+
+def start(tmp_path: Path, folder: Path, *names: str) -> Zygote:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir(exist_ok=True)
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(folder), "PYTHONHASHSEED": "0"}
+    return Zygote.start(PYTHON, names, env=env, scratch_root=scratch)
+
+
+@pytest.fixture
+def zygote(tmp_path: Path, modules: Path) -> Iterator[Zygote]:
+    started = start(tmp_path, modules, "json", "heavy")
+    yield started
+    started.close()
+
+
+def forked(
+    tmp_path: Path, zygote: Zygote, source: str, timeout: float = 30.0, cancel: threading.Event | None = None
+) -> Ran:
+    repro = Repro(name="step", digest="0", source=source, path="step.py")
+    job = Job(PYTHON, repro, tmp_path / "log.gz", tmp_path / "scratch", timeout=timeout, zygote=zygote)
+    return run_repro(job, cancel=cancel)
+
+
+def test_a_fork_has_what_was_imported_and_nothing_of_the_fork_before(tmp_path: Path, zygote: Zygote) -> None:
+    source = (
+        "import heavy\nheavy.VALUE.append(2)\nassert heavy.VALUE == [1, 2], heavy.VALUE\nprint('value', heavy.VALUE)\n"
+    )
+    for _ in range(3):
+        assert forked(tmp_path, zygote, source).outcome is Outcome.COMPLETED
+    assert (tmp_path / "loads").read_text(encoding="utf-8") == "x"
+    assert b"value [1, 2]" in gzip.decompress((tmp_path / "log.gz").read_bytes())
+
+
+def test_an_exception_comes_back_with_type_message_and_frames(tmp_path: Path, zygote: Zygote) -> None:
+    ran = forked(tmp_path, zygote, "def step():\n    raise KeyError('the step')\n\nstep()\n")
+    assert ran.outcome is Outcome.RAISED
+    assert ran.exception is not None
+    assert ran.exception.name == "KeyError"
+    assert [frame.function for frame in ran.exception.frames][-1] == "step"
+
+
+def test_metrics_scratch_folder_and_environment_are_those_of_the_run(tmp_path: Path, zygote: Zygote) -> None:
+    source = (
+        "import json, os, sys\n"
+        "open('here', 'w').close()\n"
+        "assert os.getcwd().startswith(os.path.realpath(os.path.dirname(os.path.dirname(os.environ['TMPDIR']))))\n"
+        "assert sys.argv[0].endswith('step.py'), sys.argv\n"
+        "json.dump({'left': len(os.listdir())}, open(os.environ['HARNESS_METRICS'], 'w'))\n"
+    )
+    for _ in range(2):
+        ran = forked(tmp_path, zygote, source)
+        assert (ran.outcome, ran.metrics) == (Outcome.COMPLETED, {"left": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("source", "outcome"),
+    [
+        ("import time\ntime.sleep(60)\n", Outcome.TIMED_OUT),
+        ("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n", Outcome.CRASHED),
+        ("import sys\nsys.exit(3)\n", Outcome.EXITED),
+        ("import sys\nsys.exit(125)\n", Outcome.DECLINED),
+    ],
+)
+def test_each_way_to_end_is_told_as_of_a_fresh_process(
+    tmp_path: Path, zygote: Zygote, source: str, outcome: Outcome
+) -> None:
+    assert forked(tmp_path, zygote, source, timeout=2.0).outcome is outcome
+
+
+def test_what_a_fork_leaves_running_is_ended(tmp_path: Path, zygote: Zygote) -> None:
+    pid_file = tmp_path / "pid"
+    source = (
+        "import subprocess\np = subprocess.Popen(['sleep', '60'], start_new_session=True)\n"
+        f"open({str(pid_file)!r}, 'w').write(str(p.pid))\n"
+    )
+    forked(tmp_path, zygote, source)
+    assert not psutil.pid_exists(int(pid_file.read_text(encoding="utf-8")))
+
+
+def test_a_fork_is_called_off(tmp_path: Path, zygote: Zygote) -> None:
+    cancel = threading.Event()
+    threading.Timer(0.5, cancel.set).start()
+    with pytest.raises(Cancelled):
+        forked(tmp_path, zygote, "import time\ntime.sleep(60)\n", cancel=cancel)
+    assert forked(tmp_path, zygote, "pass\n").outcome is Outcome.COMPLETED
+
+
+def test_what_runs_at_exit_runs(tmp_path: Path, zygote: Zygote) -> None:
+    source = (
+        "import atexit, threading, time\natexit.register(print, 'at exit')\n"
+        "threading.Thread(target=lambda: (time.sleep(0.3), print('thread done'))).start()\n"
+    )
+    assert forked(tmp_path, zygote, source).outcome is Outcome.COMPLETED
+    log = gzip.decompress((tmp_path / "log.gz").read_bytes())
+    assert b"thread done" in log
+    assert b"at exit" in log
+
+
+def test_what_starts_a_thread_is_not_forked(tmp_path: Path, modules: Path) -> None:
+    with pytest.raises(ZygoteFailed, match="thread"):
+        start(tmp_path, modules, "threaded")
+
+
+def test_a_failing_import_is_left_to_the_fork(tmp_path: Path, modules: Path) -> None:
+    zygote = start(tmp_path, modules, "failing", "heavy")
+    try:
+        assert zygote.preloaded.loaded == 1
+        ran = forked(tmp_path, zygote, "import failing\n")
+        assert ran.exception is not None
+        assert ran.exception.message == "no"
+    finally:
+        zygote.close()
+
+
+def test_an_import_that_ends_the_process_is_told(tmp_path: Path, modules: Path) -> None:
+    with pytest.raises(ZygoteFailed):
+        start(tmp_path, modules, "fatal")
+
+
+def test_closing_ends_the_zygote(tmp_path: Path, modules: Path) -> None:
+    zygote = start(tmp_path, modules, "heavy")
+    children = [child for child in psutil.Process().children() if "zygote.py" in " ".join(child.cmdline())]
+    assert len(children) == 1
+    zygote.close()
+    assert not children[0].is_running()
+    with pytest.raises(ZygoteFailed):
+        zygote.guard()

@@ -1,0 +1,26 @@
+"""The tests themselves work where Ctrl-C is ignored from the start."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+
+def test_what_the_tests_start_hears_ctrl_c_though_they_were_started_in_the_background():
+    source = (
+        "import support, subprocess, sys\n"
+        "told = [sys.executable, '-c', 'import signal; print(signal.getsignal(signal.SIGINT))']\n"
+        "print(subprocess.run(told, capture_output=True, text=True).stdout)\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", source],
+        cwd=Path(__file__).parents[1],
+        env={"PYTHONPATH": str(Path(__file__).parents[2])},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "default_int_handler" in ended.stdout
