@@ -9,6 +9,8 @@ from attrs import evolve
 
 from harness.bisect.answer import Answer, Status
 from harness.bisect.answering import answer_of
+from harness.bisect.constraints import constraint_with
+from harness.bisect.evidence import evidence_of
 from harness.bisect.wording import culprit_sentence
 from harness.culprit.counterfactual import Ground
 from harness.culprit.descent import find_culprit
@@ -23,6 +25,8 @@ from harness.search import Trial
 if TYPE_CHECKING:
     from harness.environment import Index
     from harness.events import Reporter
+    from harness.model.culprit import Culprit
+    from harness.model.evidence import Evidence
     from harness.planning.plan import Plan
     from harness.request.question import Question
     from harness.scheduling.lanes import Lanes
@@ -65,6 +69,7 @@ def investigate(plan: Plan, prober: Probing, lanes: Lanes, index: Index, reporte
     if culprit is None or searched.search.is_noisy:
         return answer  # what was found below stood on one lucky run
     answer = evolve(answer, culprit=culprit)
+    answer = evolve(answer, constraint=constraint_with(answer, culprit), evidence=_evidence(prober, answer, culprit))
     return evolve(answer, sentence=f"{answer.sentence} {culprit_sentence(answer, culprit)}".strip())
 
 
@@ -92,6 +97,16 @@ def _tell(searched: Searched, sides: Sides, culprit: Culprit | None) -> None:
             is_flawless = False
     if is_flawless:
         searched.search.support(held[Verdict.GOOD], held[Verdict.BAD])
+
+
+def _evidence(prober: Probing, answer: Answer, culprit: Culprit) -> tuple[Evidence, ...]:
+    """What the two releases of a culprit say on the failure."""
+    raised = next((side.exception for side in answer.sides if side.exception is not None), None)
+    before, after = (side.lock for side in answer.sides)
+    packages = [change.name for change in culprit.packages]
+    if raised is None or before is None or after is None or len(packages) != 1:
+        return ()
+    return evidence_of(raised, packages[0], before, after, prober.builder)
 
 
 def _sides(answer: Answer) -> Sides | None:

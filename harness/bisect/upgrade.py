@@ -79,7 +79,7 @@ class Upgrade:
         good_run = self._good_run(bad_run)
         if good_run is None or self.good is None:
             return self._plain(Status.NOT_A_REGRESSION, (bad_run,))
-        asked = asked_between(good_run, bad_run, self.means.prober.store.log, self.repro.signature)
+        asked = asked_between(good_run, bad_run, self.means.prober.store, self.repro.signature)
         if not asked.askings:
             return evolve(
                 self._plain(Status.NOT_A_REGRESSION, (good_run, bad_run)), failing_at_both=asked.failing_at_both
@@ -129,7 +129,7 @@ class Upgrade:
                 continue
             seen.add(world.lock.id)
             run = self.means.observe(f"as of {end.text}, {2**step} weeks before", world.itself())
-            if run.outcome.ran and asked_between(run, bad_run, self.means.prober.store.log).askings:
+            if run.outcome.ran and asked_between(run, bad_run, self.means.prober.store).askings:
                 self.good = world
                 return run
         return None
@@ -168,7 +168,7 @@ class Upgrade:
             run = self.means.observe(
                 f"the newest world with {', '.join(constraints)}", bad.constrained(constraints, self.repro)
             )
-            left = asked_between(good_run, run, self.means.prober.store.log, self.repro.signature)
+            left = asked_between(good_run, run, self.means.prober.store, self.repro.signature)
             if run.outcome.ran and _passes(left, run):
                 verified = run
                 break
@@ -194,9 +194,9 @@ class Upgrade:
         """The questions again after one more run of their tests at both ends."""
         again = self.means.observe("the tests in question at the bad end", self.bad.itself(repro))
         good_again = self.means.observe("the tests in question at the good end", good.itself(repro))
-        log_of = self.means.prober.store.log
+        store = self.means.prober.store
         return asked_between(
-            good_run, bad_run, log_of, self.repro.signature, good_again=(good_again,), bad_again=(again,)
+            good_run, bad_run, store, self.repro.signature, good_again=(good_again,), bad_again=(again,)
         )
 
     def _group(self, asking: Asking, bad: World, good: World, repro: Repro, held: Versions) -> GroupAnswer:
@@ -237,7 +237,7 @@ class Upgrade:
         """What a group fails with in a run instead of its own failure, as a question of its own."""
         if self._good_seen is None:
             return None
-        left = asked_between(self._good_seen, run, self.means.prober.store.log)
+        left = asked_between(self._good_seen, run, self.means.prober.store)
         wanted = set(asking.tests)
         found = next((one for one in left.askings if not wanted or wanted & set(one.tests)), None)
         return (found, found.exceptions) if found is not None else None

@@ -39,6 +39,27 @@ class Outcome(enum.StrEnum):
         """Whether the repro was started at all."""
         return self not in (Outcome.UNRESOLVABLE, Outcome.UNINSTALLABLE, Outcome.NO_DEVICE, Outcome.NO_PROGRAM)
 
+    @property
+    def may_show_bug(self) -> bool:
+        """Whether the repro got to the point where its bug can show, whatever was printed on the way."""
+        return self not in _SHOWS_NOTHING
+
+
+_SHOWS_NOTHING = frozenset(
+    {
+        Outcome.UNRESOLVABLE,
+        Outcome.UNINSTALLABLE,
+        Outcome.NO_DEVICE,
+        Outcome.DEVICE_FAILED,
+        Outcome.EMULATION_GAP,
+        Outcome.WRONG_ENVIRONMENT,
+        Outcome.DECLINED,
+        Outcome.OUT_OF_MEMORY,
+        Outcome.NO_REPORT,
+        Outcome.NO_PROGRAM,
+    }
+)
+
 
 @frozen
 class Observation:

@@ -56,6 +56,8 @@ def print_answer(console: Console, answer: Answer, results: str) -> None:
             style="dim",
         )
     )
+    if answer.constraint:
+        console.print(Text.assemble("Until then: ", (answer.constraint, "bold")), soft_wrap=True)
     if answer.advice:
         console.print(Text(answer.advice), soft_wrap=True)
 
