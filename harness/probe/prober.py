@@ -207,7 +207,8 @@ class Prober:
                 return self._unrun(probe, prepared.key, failed, words, lock, begun, keep=False)
             except CannotBuild as gone:
                 return self._unrun(probe, prepared.key, Outcome.UNINSTALLABLE, str(gone), lock, begun, keep=False)
-            if not altered.is_sure and altered.files:
+            # Where the sandbox kept it from writing into its environment, it gets one that is its own.
+            if not apart and ((altered.files and not altered.is_sure) or _was_refused_a_write(ran, environment)):
                 apart = True
                 continue
             differs = differing(lock, ran, probe.mixture) if environment.folder is not None else ""
@@ -257,6 +258,7 @@ class Prober:
                 imports=self._imports_file(probe, place.environment.lock) if probe.trace is not None else None,
                 isolation=self.isolation,
                 readable=(self.workspace.root,),
+                writable=(place.scratch,) if apart else (),
             )
             ran = run_repro(job, cancel=cancel)
             return ran, place.altered()
@@ -312,3 +314,10 @@ def _wrong_python(probe: Probe) -> str | None:
     """Why the repro can't run with the interpreter of its combination, None where it can."""
     needs, python = probe.repro.requires_python, probe.combination.python
     return None if meets(needs, python) else f"the repro requires Python {needs}, this is {python}"
+
+
+def _was_refused_a_write(ran: Ran, environment: Environment) -> bool:
+    """Whether a run failed because it could not write into its environment, which the sandbox shows read-only."""
+    if environment.folder is None or ran.outcome is Outcome.COMPLETED or "Read-only file system" not in ran.tail:
+        return False
+    return any("site-packages" in line for line in ran.tail.splitlines() if "Read-only file system" in line)
