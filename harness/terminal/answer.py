@@ -48,8 +48,8 @@ def print_answer(console: Console, answer: Answer, results: str) -> None:
         more = f" and {len(changes) - _SHOWN_CHANGES} more" if len(changes) > _SHOWN_CHANGES else ""
         print_line(console, f"  installed differently: {shown}{more}")
     print_skipped(console, _in_order(answer))
-    for told, releases in _grouped(answer.drift):
-        print_line(console, Text(f"  not held with {listed(releases)}: {'; '.join(told)}", style="dim"))
+    for drifts, releases in _grouped(answer.drift):
+        print_line(console, Text(f"  not held with {listed(releases)}: {'; '.join(drifts)}", style="dim"))
     for files, releases in _grouped(answer.altered):
         print_line(console, Text(f"  {altered_in_words(files)} (with {listed(releases)})", style="dim"))
     if answer.culprit is not None:

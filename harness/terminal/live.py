@@ -69,7 +69,9 @@ class LiveView:
             case LookedUp(done, count):
                 self._looking_up = looking_up(event, self._pace) if done < count else ""
             case SignatureCaptured(signature, source):
-                print_line(self.console, Text.assemble((f"signature from {source}: ", "dim"), short_reason(str(signature))))
+                print_line(
+                    self.console, Text.assemble((f"signature from {source}: ", "dim"), short_reason(str(signature)))
+                )
             case LevelBegan(level, sentence):
                 self._begin(Progress())
                 self.console.print(Text.assemble((f"{level.value}: ", "bold"), sentence))
@@ -99,7 +101,11 @@ class LiveView:
         rows = Table.grid(padding=(0, 1))
         for label, doing in list(self._busy.items()):
             since = self._clock.since(label)
-            rows.add_row(Spinner("dots"), Text(label, style="bold", no_wrap=True, overflow="ellipsis"), Text(f"{doing} {since}", style="dim"))
+            rows.add_row(
+                Spinner("dots"),
+                Text(label, style="bold", no_wrap=True, overflow="ellipsis"),
+                Text(f"{doing} {since}", style="dim"),
+            )
         left = Text(what_is_left(self._progress, self._clock), style="dim")
         return Group(picture(self._progress.states), rows, left) if self._progress.states else Group(rows, left)
 

@@ -299,4 +299,3 @@ def _links(answer: Answer, repositories: Mapping[str, str]) -> list[tuple[str, s
         for change in changes.values()
         if (address := compare_link(change, repositories))
     ]
-
