@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 from attrs import evolve
+from click.core import ParameterSource
 
 from harness.bisect.ask_upgrade import UpgradeQuestion, ask_upgrade
 from harness.bisect.investigate import ask
@@ -31,7 +32,20 @@ from harness.terminal.console import Console
 from harness.terminal.upgrade import print_upgrade
 
 
-@click.command()
+class _Command(click.Command):
+    """A command whose `--with -r FILE` reads as it does for pip."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        joined: list[str] = []
+        for word in args:
+            if joined[-2:] == ["--with", "-r"]:
+                joined[-1] = f"-r {word}"
+            else:
+                joined.append(word)
+        return super().parse_args(ctx, joined)
+
+
+@click.command(cls=_Command)
 @click.argument("subject", required=False)
 @repro_options
 @click.option(
@@ -55,7 +69,7 @@ from harness.terminal.upgrade import print_upgrade
     "--depth",
     type=click.Choice([level.value for level in Level]),
     default=Level.REGION.value,
-    show_default=True,
+    show_default="region; release where the package is what is looked for",
     help="How deep to go: " + ", ".join(level.value for level in Level) + ".",
 )
 @json_option("the answer as JSON")
@@ -97,7 +111,11 @@ def bisect(
         chosen = chosen_command(repro, run, subject, settings, in_project, projects)
         if worlds is not None:
             about = normalized_name(subject) if subject else ""
-            upgrade = ask_upgrade(session, UpgradeQuestion(worlds, chosen.repro, chosen.with_, about, chosen.told))
+            asked_depth = click.get_current_context().get_parameter_source("depth") is ParameterSource.COMMANDLINE
+            until = Level(depth) if asked_depth else Level.RELEASE
+            upgrade = ask_upgrade(
+                session, UpgradeQuestion(worlds, chosen.repro, chosen.with_, about, chosen.told), until
+            )
         else:
             more["typed"] = typed_words(repro, run, settings.params)
             asked = evolve(settings, with_=chosen.with_)
@@ -105,10 +123,16 @@ def bisect(
             plan, answer = ask(session, question, Level(depth), chosen.told)
     if worlds is not None:
         written = write_constraints(upgrade, constraints, session.store.root)
+        upgrade_reports = [
+            path
+            for of_plan, one in upgrade.answers
+            for path in keep_and_report(session.store, of_plan, one, settings.pass_env)
+        ]
         if as_json:
             click.echo(to_json(upgrade.as_json()))
         else:
             print_upgrade(upgrade, str(settings.results))
+            print_reports(upgrade_reports)
             click.echo(f"  constraints: {short(written)}" if written is not None else "", nl=written is not None)
         sys.exit(upgrade.status.exit_code)
     reports = keep_and_report(session.store, plan, answer, settings.pass_env)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import email.parser
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -35,6 +36,7 @@ _NOT_COPIED = {
 }
 # Extras and groups with what a project's tests need, by the names that they commonly have.
 _FOR_TESTS = ("test", "tests", "testing", "dev", "develop", "development")
+_RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Exit)\b.*")
 _NO_GIT = {  # a copy has no history to take a version from
     "SETUPTOOLS_SCM_PRETEND_VERSION": "0+copy",
     "PDM_BUILD_SCM_VERSION": "0+copy",
@@ -250,7 +252,8 @@ def _unpack(wheel: Path, site: Path) -> None:
 
 def _last_words(words: str) -> str:
     lines = [line.strip() for line in words.splitlines() if line.strip() and not line.strip().startswith("hint")]
-    return lines[-1] if lines else "it said nothing"
+    raised = [line for line in lines if _RAISED.match(line)]
+    return (raised or lines or ["it said nothing"])[-1]
 
 
 def _with_requirements(
