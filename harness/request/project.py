@@ -86,9 +86,17 @@ class Projects:
     interpreter: Interpreter
 
     def read(
-        self, root: Path, extras: Iterable[str] = (), groups: Iterable[str] = (), *, fall_back: bool = False
+        self,
+        root: Path,
+        extras: Iterable[str] = (),
+        groups: Iterable[str] = (),
+        *,
+        fall_back: bool = False,
+        as_of: str = "",
     ) -> Project:
         """A project with its requirements; with `fall_back` those of its requirements file where it declares none.
+
+        It is built with what there was as of a day (ISO 8601): `as_of`, else that of its last commit.
 
         Raises `UserMistake` where the folder is none, or lacks what was named.
         """
@@ -103,7 +111,7 @@ class Projects:
         with FileLock(self.workspace.locks / f"project-{digest}.lock"):
             if not (home / "tree").is_dir():
                 _copy(root, files, home)
-            built, words = self._built(home, root)
+            built, words = self._built(home, as_of or _last_commit(root))
         project = _with_requirements(
             Project(root, digest, home / "tree", built), words, tuple(extras), tuple(groups), self.interpreter.version
         )
@@ -113,7 +121,7 @@ class Projects:
         told = (*project.told, f"requirements: those of {file.name} (--with changes them)", *lines.told)
         return evolve(project, requirements=lines.requirements, told=told)
 
-    def _built(self, home: Path, root: Path) -> tuple[Path | None, str]:
+    def _built(self, home: Path, day: str) -> tuple[Path | None, str]:
         """The folder of the unpacked wheel, or why there is none."""
         site, note = home / f"built-{self.interpreter.cache_tag}", home / f"not-built-{self.interpreter.cache_tag}.txt"
         if site.is_dir():
@@ -124,7 +132,7 @@ class Projects:
             return None, ""
         words = ""
         # As on the day of its last commit first: what builds an old project may have changed since.
-        for date in dict.fromkeys((_last_commit(root), "")):
+        for date in dict.fromkeys((day, "")):
             with tempfile.TemporaryDirectory(prefix="build-", dir=self.workspace.building) as folder:
                 source = Path(folder, "source")
                 shutil.copytree(home / "tree", source, symlinks=True)
