@@ -138,7 +138,7 @@ class Projects:
                 shutil.copytree(home / "tree", source, symlinks=True)
                 newest = ("--exclude-newer", date) if date else ()
                 answer = evolve(self.uv, extra_environment={**self.uv.extra_environment, **_NO_GIT}).call(
-                    "--quiet", "build", "--wheel", *newest, "--python", self.interpreter.path,
+                    "build", "--wheel", *newest, "--python", self.interpreter.path,
                     "--out-dir", Path(folder, "out"), source, cwd=Path(folder),
                 )  # fmt: skip
                 wheel = next(Path(folder, "out").glob("*.whl"), None) if answer.returncode == 0 else None
