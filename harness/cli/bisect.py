@@ -10,12 +10,14 @@ import click
 from attrs import evolve
 from click.core import ParameterSource
 
+from harness.bisect.ask_commits import ask_commits
 from harness.bisect.ask_upgrade import UpgradeQuestion, ask_upgrade
 from harness.bisect.investigate import ask
 from harness.cli.constraints_file import write_constraints
 from harness.cli.options import json_option, repro_options, settings_options
 from harness.cli.paths import print_reports, short
 from harness.cli.project_options import project_options
+from harness.errors import UserMistake
 from harness.model import normalized_name
 from harness.model.culprit import Level
 from harness.model.plain_json import to_json
@@ -51,7 +53,7 @@ class _Command(click.Command):
 @click.option(
     "--good",
     metavar="END",
-    help="Where it works: a release, a day, a lock file or a Python [default: the repro's, else steps back].",
+    help="Where it works: a release, a day, a lock file, a Python or a commit [default: the repro's, else steps back].",
 )
 @click.option("--bad", metavar="END", help="Where it fails [default: the repro's, else the newest].")
 @project_options
@@ -99,8 +101,11 @@ def bisect(
     harness bisect transformers --good 4.50.3 --bad 4.57.6
     harness bisect transformers --find-fix --bad 4.57.6
     harness bisect peft --run "pytest -x tests/test_lora.py" --with pytest
+    harness bisect peft --good v0.17.0 --bad main --git ~/src/peft
     """
-    worlds = read_ends(good, bad, subject)
+    worlds = read_ends(good, bad, subject, commits=bool(more["git"]))
+    if worlds is not None and worlds.are_commits and subject is None:
+        raise UserMistake("a commit of which package?", hint="harness bisect PACKAGE --good TAG --bad main --git CLONE")
     in_project = ChosenProject(*(more.pop(name) for name in ("folder", "extras", "groups", "unpin")))
     required = required_python(repro, run, subject)
     with (
@@ -109,7 +114,11 @@ def bisect(
     ):
         projects = Projects(session.workspace, session.local.builder.uv, session.interpreter)
         chosen = chosen_command(repro, run, subject, settings, in_project, projects)
-        if worlds is not None:
+        if worlds is not None and worlds.are_commits:
+            more["typed"] = typed_words(repro, run, settings.params)
+            question = Question.under(evolve(settings, with_=chosen.with_), subject or "", chosen.repro, **more)
+            between = ask_commits(session, question, worlds, chosen.told)
+        elif worlds is not None:
             about = normalized_name(subject) if subject else ""
             asked_depth = click.get_current_context().get_parameter_source("depth") is ParameterSource.COMMANDLINE
             until = Level(depth) if asked_depth else Level.RELEASE
@@ -121,7 +130,10 @@ def bisect(
             asked = evolve(settings, with_=chosen.with_)
             question = Question.under(asked, subject or "", chosen.repro, good=good, bad=bad, **more)
             plan, answer = ask(session, question, Level(depth), chosen.told)
-    if worlds is not None:
+    if worlds is not None and worlds.are_commits:
+        plan, answer = between.plan, between.answer
+        reports = keep_and_report(session.store, plan, answer, settings.pass_env, between.commits)
+    elif worlds is not None:
         written = write_constraints(upgrade, constraints, session.store.root)
         upgrade_reports = [
             path
@@ -135,7 +147,8 @@ def bisect(
             print_reports(upgrade_reports)
             click.echo(f"  constraints: {short(written)}" if written is not None else "", nl=written is not None)
         sys.exit(upgrade.status.exit_code)
-    reports = keep_and_report(session.store, plan, answer, settings.pass_env)
+    else:
+        reports = keep_and_report(session.store, plan, answer, settings.pass_env)
     if as_json:
         click.echo(to_json(answer.as_json()))
     else:
