@@ -35,10 +35,10 @@ def plain(text: str) -> str:
 
 
 # An installed file by its place in site-packages or the standard library, anything else of an environment by its place
-# in it: an environment is a folder of 16 or more hexadecimal digits.
+# in it: the name of its folder begins with many hexadecimal digits.
 _FOLDERS = re.compile(
     r"(?<![\w./])/(?:[^\s\"'`()<>:,;]*/)?"
-    r"(?:(?:site|dist)-packages/|lib/python3\.\d+/|(?:environments|building|scratch|clones)/[^\s/\"'`()<>:,;]+/(?:bin/)?)"
+    r"(?:(?:site|dist)-packages/|lib/python3\.\d+/|(?:environments|building|scratch|clones)/[0-9a-f]{12,}[^\s/\"'`()<>:,;]*/(?:bin/)?)"
 )
 
 

@@ -106,9 +106,9 @@ def test_a_link_is_made_only_where_the_repository_is_known():
 
 
 def test_the_device_and_its_limits_are_told():
-    assert "Nothing was run on a GPU: bugs of kernels and drivers can't show here." in make_content(KEPT).not_tried
+    assert any("Nothing ran on a GPU" in line for line in make_content(KEPT).not_tried)
     emulated = make_content(kept(device="emulated"))
-    assert "Nothing was run on a GPU: a stand-in on the CPU answered for CUDA." in emulated.not_tried
+    assert any("stand-in" in line for line in emulated.not_tried)
     assert any(f"harness probe --again {GOOD_RUN.key}" in line for line in emulated.how_to)
 
 
