@@ -113,7 +113,8 @@ def fill_plan(
 ) -> Plan:
     """A plan between two ends that are known to be there; None is open, and goes as far as the releases do.
 
-    `choices` tell how the ends were chosen; `near` says in words what other packages are kept close to. Raises as `make_plan`.
+    `choices` tell how the ends were chosen; `near` says in words what other packages are kept close to. Raises as
+    `make_plan`.
     """
     subject = normalized_name(question.subject)
     repro = question.repro

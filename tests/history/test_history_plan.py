@@ -63,7 +63,9 @@ def test_companions_are_those_of_the_bad_bound_as_for_a_bisection(planned):
 
 
 def test_without_a_bad_bound_companions_are_those_of_the_newest_release_asked_for(planned):
-    assert "other packages: as close as possible to those of 1.6 (--as-of changes it)" in planned(until="1.6").plan.choices
+    assert (
+        "other packages: as close as possible to those of 1.6 (--as-of changes it)" in planned(until="1.6").plan.choices
+    )
 
 
 @pytest.mark.parametrize("bounds", ['bad = "1.7"', 'bad = "7.7"', ""])

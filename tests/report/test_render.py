@@ -90,7 +90,7 @@ def test_a_repro_too_long_for_an_issue_is_left_to_the_other_reports():
 def test_json_has_both_sides():
     record = json.loads(render_json(make_content(KEPT)))
     good, bad = record["sides"]
-    assert (record["schema"], record["id"], record["status"]) == (1, "ab12cd34ef", "found")
+    assert (record["schema"], record["id"], record["status"]) == (2, "ab12cd34ef", "found")
     assert good["versions"] == {"coin": "0.9", "shop": "1.1", "tail": "7", "till": "3.0"}
     assert bad["frames"][-1] == {
         "file": "tail/end.py",
