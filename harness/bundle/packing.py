@@ -79,7 +79,7 @@ class Packer:
     def pack(self, asked: Sequence[WantedProbe], output: Path, *, fresh: bool = False) -> Packed:
         """Pack what is not known yet, or with `fresh` all of it once more.
 
-        Raises `UserMistake` where the folder is in use, `NoSpace` where it can't be written, `NoNetwork`.
+        Raises `UserMistake` if the folder is in use, `NoSpace` if it can't be written, `NoNetwork`.
         """
         try:
             _claim(output)

@@ -60,7 +60,7 @@ _SYMBOLS = {
 class ReleaseRow:
     """One release of the range, left-out ones too.
 
-    `reason` says why it has its state; `uploaded` is an ISO date, `observation` a key, both "" where there is none;
+    `reason` says why it has its state; `uploaded` is an ISO date, `observation` a key, both "" if there is none;
     `measured` maps metrics to values: the repro's own, and `duration_s` and `peak_memory_mib` of its run.
     """
 
@@ -76,7 +76,7 @@ class ReleaseRow:
 class BrokenWindow:
     """A stretch of releases that was broken; `first_bad` and `last_bad` are its outermost bad runs.
 
-    `last_good` is the nearest good run before it and `fixed_in` the nearest after it, None where there is none.
+    `last_good` is the nearest good run before it and `fixed_in` the nearest after it, None if there is none.
     `unsure_before` and `unsure_after` lie at its edges and could not be judged; `left_out` maps releases at its edges
     that were not tried to their reasons.
     """

@@ -115,7 +115,7 @@ class Matrix:
     def cells(self) -> tuple[Cell, ...]:
         """All cells: the product in the order of the axes, then what is included.
 
-        Raises `BadMatrix` where an exclusion matches nothing, nothing is left, two cells are the same, or an axis still
+        Raises `BadMatrix` if an exclusion matches nothing, nothing is left, two cells are the same, or an axis still
         asks for releases.
         """
         if (asking := self._asks_for_releases()) is not None:

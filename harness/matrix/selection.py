@@ -21,7 +21,7 @@ def selected(cells: Sequence[Cell], words: str) -> tuple[Cell, ...]:
     """The cells that `words` means, in their order.
 
     A word means the cells of which a tag or the name has it in it; case does not count, nor does it whether a mark
-    is written as it is or as _ ("4.53.0" is "4_53_0"). Raises `UserMistake` where the words make no expression, or
+    is written as it is or as _ ("4.53.0" is "4_53_0"). Raises `UserMistake` if the words make no expression, or
     mean no cell.
     """
     expression, named = _parsed(words)

@@ -117,7 +117,7 @@ def open_sessions(
 ) -> Iterator[Sessions]:
     """A session for each Python (None: the harness's own), on this machine or on the cluster that was asked for.
 
-    Raises `NoWorkers`, and `UserMistake` where not one of the Pythons is there.
+    Raises `NoWorkers`, and `UserMistake` if not one of the Pythons is there.
     """
     found: dict[str | None, Session] = {}
     missing: dict[str | None, str] = {}

@@ -40,7 +40,7 @@ class Standing:
 
     @property
     def verdict(self) -> Verdict | None:
-        """None where it was not run."""
+        """None if it was not run."""
         if self.run is not None:
             return self.run.judgement.verdict
         return Verdict.SKIP if self.hindered else None

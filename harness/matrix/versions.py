@@ -37,7 +37,7 @@ def expanded(matrix: Matrix, releases_of: Callable[[str], Sequence[Release]], ta
 
     `releases_of` lists all releases of a project. Of several `targets` a release need fit only one: which cell it
     comes to is not looked at. An axis that asks for releases is put in version order, each version once. An
-    exclusion that names nothing which is left of such an axis is dropped. Raises `BadMatrix` where a value comes to
+    exclusion that names nothing which is left of such an axis is dropped. Raises `BadMatrix` if a value comes to
     nothing - but for `prereleases`, as long as the axis has another value.
     """
     if not matrix.needs_index:

@@ -60,7 +60,7 @@ _ENDS = frozenset({"completed", "exit", "raised", "forked"})
 
 
 def read_report(path: Path) -> ChildReport | None:
-    """The child driver's report; None if it wrote none. Raises `Unreadable` where it is no report."""
+    """The child driver's report; None if it wrote none. Raises `Unreadable` if it is no report."""
     data = content_of(path, REPORT_LIMIT)
     if data is None:
         return None
@@ -199,7 +199,7 @@ def _simple(value: Any) -> str | int | float | bool | None:
 
 
 def exception_of(told: Any, depth: int = 0) -> RaisedException | None:
-    """An exception as a child described it, None where it described none."""
+    """An exception as a child described it, None if it described none."""
     match told:
         case {"type": str(kind), "message": str(message)} if depth <= _CAUSES:
             return RaisedException(

@@ -85,7 +85,7 @@ class Collection:
 
 
 def collection_of(argv: Sequence[str], folder: Path) -> Collection | None:
-    """How to collect the tests of a command, with the record in `folder`; None where it runs none that we can read."""
+    """How to collect the tests of a command, with the record in `folder`; None if it runs none that we can read."""
     command = recognised(argv)
     return Collection(command, folder) if command is not None else None
 

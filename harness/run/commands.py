@@ -147,7 +147,7 @@ def _program(words: Sequence[str]) -> int:
 
 
 def _module_of_python(words: Sequence[str], at: int) -> int | None:
-    """Where the module stands that Python runs, None where it runs none or reads no variables."""
+    """Where the module stands that Python runs, None if it runs none or reads no variables."""
     while at < len(words) and words[at].startswith("-"):
         word = words[at]
         if word == "-m":

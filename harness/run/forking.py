@@ -79,7 +79,7 @@ class Zygote:
     ) -> Zygote:
         """Start an interpreter and import `modules` in it, in this order; `timeout` is in seconds.
 
-        Raises `ZygoteFailed` where that fails, or where an import started a thread or initialised CUDA.
+        Raises `ZygoteFailed` if that fails, or where an import started a thread or initialised CUDA.
         """
         folder = tempfile.TemporaryDirectory(prefix="z", dir=scratch_root)
         try:
@@ -138,7 +138,7 @@ class Zygote:
         return cls(preloaded, process, ours, folder)
 
     def guard(self) -> ForkedGuard:
-        """A fork that is ready to take the order of a run. Raises `ZygoteFailed` where the zygote is gone."""
+        """A fork that is ready to take the order of a run. Raises `ZygoteFailed` if the zygote is gone."""
         order_out, order_in = os.pipe()
         told_out, told_in = os.pipe()
         try:
@@ -181,7 +181,7 @@ def _heard(control: socket.socket, timeout: float) -> dict[str, Any]:
 
 
 def _problem(told: Mapping[str, Any]) -> str:
-    """Why a zygote may not be forked, "" where it may."""
+    """Why a zygote may not be forked, "" if it may."""
     try:
         if told["threads"]:
             return f"an import started threads ({', '.join(told['threads'][:3])}), which a fork would lack"

@@ -101,7 +101,7 @@ class Isolation:
 def choose(mode: SandboxMode, *, network: bool, reporter: Reporter) -> Isolation | None:
     """The sandbox of all runs of a command, None for none.
 
-    `reporter` hears where there is none though there should be. Raises `UserMistake` where one is required.
+    `reporter` hears where there is none though there should be. Raises `UserMistake` if one is required.
     """
     if mode is SandboxMode.OFF:
         return None
@@ -119,7 +119,7 @@ def choose(mode: SandboxMode, *, network: bool, reporter: Reporter) -> Isolation
 
 @lru_cache(maxsize=4)
 def _why_not(program: str, *, network: bool) -> str:
-    """Why a sandbox can't be made here, tried once; "" where it can."""
+    """Why a sandbox can't be made here, tried once; "" if it can."""
     isolation = Isolation(program, "", network)
     view = View(hidden_folders())
     view.show_python(Path(sys.executable))

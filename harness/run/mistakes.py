@@ -27,7 +27,7 @@ _PYTEST_USAGE = re.compile(r"^ERROR: (?:usage:.*|file or directory not found: .*
 
 
 def mistake_in(ran: Ran, argv: Sequence[str], invoked_from: Path) -> str:
-    """One sentence on what is wrong with the command, "" where it failed at what it was meant to try.
+    """One sentence on what is wrong with the command, "" if it failed at what it was meant to try.
 
     `argv` is empty for a script, whose only mistake of this kind is to import a project of the user's own that is not
     installed in the environment.

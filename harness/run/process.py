@@ -146,7 +146,7 @@ def run_guarded(
     """Run a command to its end, within limits, with what it prints appended to `output` (see `BoundedLog`).
 
     Every process that it started has ended on return. `remove_if_orphaned` is a folder that the guard
-    removes if the harness dies meanwhile. Raises `OSError` where the command can't be started or the log not be
+    removes if the harness dies meanwhile. Raises `OSError` if the command can't be started or the log not be
     written, `NoSandbox` where the sandbox can't be made, `Cancelled` once `cancel` is set, `HarnessFault` where the
     guard itself fails.
     """
@@ -253,6 +253,6 @@ def _ended(said: bytes, argv: Sequence[str], status: int, log: Path) -> Ended:
 
 
 def ended_from(told: Mapping[str, Any]) -> Ended:
-    """How a command ended, in the guard's own words. Raises `ValueError` and `TypeError` where they are not such."""
+    """How a command ended, in the guard's own words. Raises `ValueError` and `TypeError` if they are not such."""
     known = {name: value for name, value in told.items() if name != "log_error"}
     return Ended(**{**known, "reason": EndReason(told["reason"])})

@@ -61,7 +61,7 @@ def program_of(argv: Sequence[str]) -> str:
 def missing_program(
     argv: Sequence[str], python: Path, path: str, invoked_from: Path, beside: Sequence[Path] = ()
 ) -> str:
-    """Why a command can't be run in the environment of `python`: one sentence, "" where it can.
+    """Why a command can't be run in the environment of `python`: one sentence, "" if it can.
 
     `path` is the user's PATH; `invoked_from` the folder that a relative path of a program starts at; `beside` are
     folders whose modules Python finds too, with programs of their own below `bin`.
@@ -195,7 +195,7 @@ def _missing_module(argv: Sequence[str], at: int, python: Path, beside: Sequence
 
 
 def _module(words: Sequence[str]) -> str:
-    """The module after -m, "" where there is none."""
+    """The module after -m, "" if there is none."""
     for before, word, value in zip(("", *words), words, words[1:], strict=False):
         if word == "-m":
             return value

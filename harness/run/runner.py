@@ -88,7 +88,7 @@ class Job:
 
 
 def run_repro(job: Job, *, cancel: threading.Event | None = None) -> Ran:
-    """Run a repro once and say what happened. Raises `MissingProgram` where the environment lacks a command's program.
+    """Run a repro once and say what happened. Raises `MissingProgram` if the environment lacks a command's program.
 
     Nothing that it started is left on return, nor any file but the log. Raises `Cancelled` once `cancel`
     is set, `NoSpace` where the disk is full, `HarnessFault` where the harness itself fails.

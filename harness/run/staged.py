@@ -20,7 +20,7 @@ class Stage:
         self.child = 0
 
     def heard(self, sandbox_status: int | None) -> tuple[int, int | None]:
-        """The errno if the command could not be started, and its status; None where nothing told of its end."""
+        """The errno if the command could not be started, and its status; None if nothing told of its end."""
         with contextlib.suppress(BlockingIOError):
             while piece := os.read(self._told, 1024):
                 self._said += piece

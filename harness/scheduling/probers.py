@@ -56,7 +56,7 @@ class Probers:
     by_python: Mapping[str, Probing]
 
     def known(self, probe: Probe) -> Observation | None:
-        """What was observed of a probe before, by the store alone; None where that is not there."""
+        """What was observed of a probe before, by the store alone; None if that is not there."""
         return self.by_python[probe.combination.python].known(probe)
 
     def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:

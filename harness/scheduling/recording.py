@@ -36,7 +36,7 @@ class Record(Generic[C]):
     def judge(self, candidate: C, observation: Observation, store: Store) -> Judgement:
         """Note an observation and judge it.
 
-        Raises `UserMistake` where there is no signature yet and the command failed for how it was written.
+        Raises `UserMistake` if there is no signature yet and the command failed for how it was written.
         """
         self.observations[candidate] = observation
         if self.signature is None and observation.mistake:

@@ -54,7 +54,7 @@ class Connection:
     def open(cls, address: str, reporter: Reporter) -> Connection:
         """Connect to a scheduler such as "tcp://192.0.2.1:8786".
 
-        Raises `NoWorkers` where it can't be reached, `UserMistake` where Dask is not installed.
+        Raises `NoWorkers` if it can't be reached, `UserMistake` if Dask is not installed.
         """
         try:
             import dask
@@ -145,7 +145,7 @@ class Connection:
     def _awaited(
         self, future: Future[Reply], addresses: list[str], order: Order, cancel: threading.Event | None
     ) -> Reply | None:
-        """The reply, None where all workers that could give it have gone."""
+        """The reply, None if all workers that could give it have gone."""
         from distributed import KilledWorker
 
         done = threading.Event()
@@ -217,7 +217,7 @@ class Connection:
 def _knock(address: str) -> str:
     """The whole address of a scheduler; fails soon where none is, of which Dask's client would not be sure for long.
 
-    Raises `OSError` where nobody listens, `ValueError` where it is something else that does.
+    Raises `OSError` if nobody listens, `ValueError` if it is something else that does.
     """
     from distributed.comm.addressing import parse_address, parse_host_port, unparse_host_port
 

@@ -43,7 +43,7 @@ class ClusterProber:
 
     @classmethod
     def over(cls, connection: Connection, here: Prober) -> ClusterProber:
-        """A prober with the settings of one of this machine. Raises `NoWorkers` where no worker is like it."""
+        """A prober with the settings of one of this machine. Raises `NoWorkers` if no worker is like it."""
         kind = kind_of(here.builder.interpreter)
         members = connection.members(kind)
         if not members:
@@ -66,7 +66,7 @@ class ClusterProber:
         return self.here.builder
 
     def slots(self, device: Device) -> int:
-        """How many probes run at a time now. Raises `NoWorkers` where none can."""
+        """How many probes run at a time now. Raises `NoWorkers` if none can."""
         members = self._who(device)
         if not members:
             raise NoWorkers(

@@ -90,7 +90,7 @@ class Bench:
 
 
 def _sandbox(order: Order) -> Isolation | None:
-    """The sandbox of this machine, as the order asks for it. Raises `UserMistake` where one is required and fails."""
+    """The sandbox of this machine, as the order asks for it. Raises `UserMistake` if one is required and fails."""
     mode = SandboxMode.REQUIRE if order.is_sandbox_required else SandboxMode.AUTO
     mode = SandboxMode.OFF if order.rights == "unsandboxed" else mode
     return choose(mode, network=order.rights == "network", reporter=SILENT)
