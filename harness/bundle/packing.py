@@ -20,7 +20,7 @@ from harness.events import SILENT, Note, Reporter
 from harness.model import Device
 from harness.probe import next_attempt
 from harness.run.devices.cuda import gpu_queries
-from harness.run.launch import told_variables
+from harness.run.launch import repro_variables
 from harness.run.runner import script_name
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class Packer:
             lock=lock,
             packed=fetched,
             from_node={pin.name: self.node.versions[pin.name] for pin in lock.pins if pin.name not in names},
-            variables=told_variables(repro.params, combination.device.value),
+            variables=repro_variables(repro.params, combination.device.value),
             params=repro.params,
             pass_env=self.prober.pass_env,
             gpu_queries=tuple(map(tuple, gpu_queries())) if combination.device is Device.CUDA else (),

@@ -76,7 +76,7 @@ def test_each_gpu_takes_one_probe_at_a_time(pool_of):
         time.events[4.0] = called_off.set
         with pytest.raises(Cancelled), pool.lease(GIB, called_off):
             pass
-    assert heard.notes == ["waiting until another probe has ended: each of the 2 GPUs takes one at a time"]
+    assert heard.notes == ["waiting for another probe to end: each of the 2 GPUs runs one at a time"]
     with pool.lease(GIB) as again:
         assert again == T4
 
