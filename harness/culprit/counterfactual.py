@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from packaging.requirements import Requirement
 from packaging.version import InvalidVersion, Version
 
@@ -21,6 +21,7 @@ from harness.model import (
     Lock,
     Mixture,
     Observation,
+    Trace,
     Verdict,
     normalized_name,
 )
@@ -46,7 +47,10 @@ class Tally:
 
 @frozen
 class Ground:
-    """The plan, the means to run, and the judge of the bisection before. `most` caps a level's runs."""
+    """The plan, the means to run, and the judge of the bisection before.
+
+    `most` caps a level's runs; `until` is the moment, on the monotonic clock, at which searches below the release stop.
+    """
 
     plan: Plan
     prober: Probing
@@ -55,6 +59,7 @@ class Ground:
     judge: Judge
     reporter: Reporter
     most: int = 48
+    until: float | None = None
     tally: Tally = field(factory=Tally)
 
     def moved(self, sides: Sides, changes: Iterable[Change]) -> Probe:
@@ -84,20 +89,20 @@ class Ground:
 
     def installed(self, side: Side, lock: Lock) -> Probe:
         """A probe of a lock made from that of a side; the resolver is not asked."""
-        return self._known(side, lock, None, trace=False)
+        return self._known(side, lock, None)
 
-    def mixed(self, side: Side, mixture: Mixture | None, *, trace: bool = False) -> Probe:
+    def mixed(self, side: Side, mixture: Mixture | None) -> Probe:
         """A probe in the environment of one side, some of its files exchanged."""
-        return self._known(side, side.lock, mixture, trace=trace)
+        return self._known(side, side.lock, mixture)
 
-    def _known(self, side: Side, lock: Lock, mixture: Mixture | None, *, trace: bool) -> Probe:
+    def _known(self, side: Side, lock: Lock, mixture: Mixture | None) -> Probe:
         combination = Combination(
             python=self.plan.interpreter.version,
             requirements=side.observation.requirements,
             as_of=datetime.fromisoformat(side.observation.as_of) if side.observation.as_of else None,
             device=self.plan.device,
         )
-        return Probe(self.plan.repro, combination, mixture=mixture, trace=trace, lock=lock)
+        return Probe(self.plan.repro, combination, mixture=mixture, lock=lock)
 
     def reduce(
         self,
@@ -169,12 +174,13 @@ class Ground:
         built = self.prober.builder.build(side.lock)
         return built if isinstance(built, Environment) else None
 
-    def traced(self, side: Side) -> dict[str, dict[str, int]]:
-        """File -> function -> rank of its last call in one run of a side; empty where that could not be run."""
-        self.reporter.report(Started("tracing which functions are called"))
-        prepared = self.prober.prepare(self.mixed(side, None, trace=True))
+    def traced(self, side: Side, files: Iterable[str]) -> Trace | None:
+        """What one run of a side does in these installed files; None where it could not be run."""
+        self.reporter.report(Started(f"the {side.verdict.value} side once more, to see what runs"))
+        probe = evolve(self.mixed(side, None), trace=frozenset(files))
+        prepared = self.prober.prepare(probe)
         self.tally.ran_now += not prepared.cached
-        return self.prober.execute(prepared).called
+        return self.prober.execute(prepared).trace
 
     def notes(self, reduced: Reduced) -> tuple[str, ...]:
         """What a search could not show."""

@@ -140,4 +140,4 @@ def _lean(answer: Answer) -> Answer:
 
 
 def _lean_run(observation: Observation) -> Observation:
-    return evolve(observation, loaded={}, called={})
+    return evolve(observation, loaded={}, trace=None)
