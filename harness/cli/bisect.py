@@ -24,6 +24,7 @@ from harness.model.plain_json import to_json
 from harness.report.answer.keeping import keep_and_report
 from harness.request.chosen_command import ChosenProject, chosen_command
 from harness.request.chosen_repro import required_python, typed_words
+from harness.request.durations import read_duration
 from harness.request.ends import read_ends
 from harness.request.project import Projects
 from harness.request.question import Question
@@ -75,6 +76,14 @@ class _Command(click.Command):
     show_default="region; release where the package is what is looked for",
     help="How deep to go: " + ", ".join(level.value for level in Level) + ".",
 )
+@click.option(
+    "--time",
+    "time_limit",
+    metavar="TIME",
+    default="10m",
+    show_default=True,
+    help="How long to search below the release: 90s, 10m, 1h.",
+)
 @json_option("the answer as JSON")
 @settings_options(Group.LANES, Group.QUESTION, Group.RUNS, Group.LIMITS)
 def bisect(
@@ -107,6 +116,7 @@ def bisect(
     worlds = read_ends(good, bad, subject, commits=bool(more["git"]))
     if worlds is not None and worlds.are_commits and subject is None:
         raise UserMistake("a commit of which package?", hint="harness bisect PACKAGE --good TAG --bad main --git CLONE")
+    more["time_s"] = read_duration(more.pop("time_limit"))
     in_project = ChosenProject(*(more.pop(name) for name in ("folder", "extras", "groups", "unpin")))
     required = required_python(repro, run, subject)
     with (

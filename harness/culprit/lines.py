@@ -7,6 +7,7 @@ environment with what the ties say it needs. Files that the run did not use coun
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -28,10 +29,12 @@ from harness.model import Observation, Trace, Verdict
 from harness.model.culprit import Finding, Level, Proof
 from harness.model.words import listed
 from harness.probe import Probe
+from harness.request.durations import told_duration
 
 REST = "files that the run did not use"
 COMPILED = "compiled files"
 _MOST = 40
+_MOST_SKIPS = 3  # where Python and compiled files can't be mixed, that shows soon
 _MOST_LESSONS = 12
 _TRIES_FORTH = 4
 _MOST_NEEDED = 8
@@ -90,6 +93,7 @@ class _Search:
             label_of=lambda units: f"reverted: {self.names(units)}",
             learn=lambda moved, observation: self.learn(moved, observation, reverting=True),
             most=most,
+            most_skips=_MOST_SKIPS if COMPILED in self.edits.wholes else most,
             until=self.ground.until,
         ).run()
 
@@ -113,11 +117,15 @@ def find_lines(ground: Ground, sides: Sides, package: Finding, until: Level) -> 
     exchange = Exchange.of(ground, sides, package)
     if exchange is None or not exchange.units:
         return ()
+    seconds = ground.plan.question.time_s
+    ground = evolve(ground, until=time.monotonic() + seconds)
+    exchange = evolve(exchange, ground=ground)
     used = used_units(exchange.units, sides)
     names = listed(change.name for change in package.packages)
     ground.begin(
         Level.REGION if until.depth >= Level.REGION.depth else Level.FILE,
-        f"{len(exchange.units)} files of {names} differ, {len(used)} of them ran: which lines make the difference?",
+        f"{len(exchange.units)} files of {names} differ, {len(used)} of them ran: which lines make the difference? "
+        f"(at most {_MOST} runs and {told_duration(seconds)})",
     )
     search, traced = _prepared(ground, sides, exchange, used)
     with ExitStack() as stack:
@@ -159,8 +167,7 @@ def _findings(search: _Search, reduced: Reduced, package: Finding, until: Level,
         # All of it is no more than a few files: nothing smaller was enough.
         reduced = evolve(reduced, shown=_run_whole(search, reduced.units))
     if reduced.shown is None:
-        open_ = f"no part of its {len(exchange.units)} files was shown to make the difference in {reduced.runs} runs"
-        return (evolve(package, notes=(*package.notes, open_)),)
+        return (evolve(package, notes=(*package.notes, _open(search, reduced))),)
     core = _core(search, reduced.units)
     forth = _forth(search, core, reduced.units)
     runs = sum(one.runs for one in spent) + forth.runs + traced
@@ -169,7 +176,7 @@ def _findings(search: _Search, reduced: Reduced, package: Finding, until: Level,
     alone = search.reverted(reduced.units)
     back = ground.shown(_sentence(search, reduced.units), reduced, sides.before.verdict, lambda: alone)
     files = _files(search, core | (forth.needs if _belongs(search, core, forth) else frozenset()))
-    notes = (*ground.notes(reduced), *forth.notes)
+    notes = (*_notes(search, reduced), *forth.notes)
     needed_files = tuple(name for name in _files(search, forth.needs) if name not in files)
     found = Finding(
         Level.FILE,
@@ -210,7 +217,7 @@ def _prepared(ground: Ground, sides: Sides, exchange: Exchange, used: frozenset[
     with ThreadPoolExecutor(1, thread_name_prefix="ties") as desk:
         reading = desk.submit(_read, exchange, units, used)
         traces: list[Trace | None] = []
-        if len(exchange.units) > 1 or _is_worth_a_trace(exchange):
+        if COMPILED not in units and (len(exchange.units) > 1 or _is_worth_a_trace(exchange)):
             traces = [ground.traced(side, wanted) for side in (sides.before, sides.after)]
         edits, consistency = reading.result()
     before, after = traces or (None, None)
@@ -262,6 +269,33 @@ def _into_the_rest(search: _Search, reduced: Reduced) -> tuple[_Search, Reduced]
     if found.shown is None:
         found = evolve(found, shown=reduced.shown)
     return split, found
+
+
+def _open(search: _Search, reduced: Reduced) -> str:
+    """Why nothing smaller than the package was shown."""
+    count = len(search.exchange.units)
+    names = listed(change.name for change in search.exchange.package.packages)
+    if COMPILED in search.edits.wholes and reduced.gave_up and reduced.unresolved >= reduced.runs:
+        return (
+            f"its files were not told apart: {names} has compiled files, and in {reduced.runs} runs no mixture of them "
+            "with Python files of the other release could be judged"
+        )
+    return f"none of its {count} files was shown to make the difference in {reduced.runs} runs{_out_of_time(search)}"
+
+
+def _out_of_time(search: _Search) -> str:
+    """What to do where the time was up, "" where it was not."""
+    until, seconds = search.ground.until, search.ground.plan.question.time_s
+    if until is None or time.monotonic() < until:
+        return ""
+    more = f"{seconds * 3 / 60:.0f}m"
+    return f"; the {told_duration(seconds)} were up, and the same command with --time {more} goes on where it stopped"
+
+
+def _notes(search: _Search, reduced: Reduced) -> tuple[str, ...]:
+    """What the search could not show."""
+    told = search.ground.notes(reduced)
+    return (f"{told[0]}{_out_of_time(search)}", *told[1:]) if reduced.gave_up else told
 
 
 def _core(search: _Search, units: Candidate) -> Candidate:

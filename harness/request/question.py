@@ -21,6 +21,7 @@ class Question:
     `device` "auto", "cpu", "cuda" or "emulated"; `from_source` names projects that
     may be built from source; `git` names the subject's repository, for the commit level; `fork` lets runs that
     search for lines be forked;
+    `time_s` is how many seconds the search below the release may take;
     `typed` are the words that name the repro, quoted for a shell.
     """
 
@@ -41,6 +42,7 @@ class Question:
     typed: tuple[str, ...] = ()
     git: str = ""
     fork: bool = True
+    time_s: float = 600.0
 
     @classmethod
     def under(cls, settings: Settings, subject: str, repro: Repro, **more: Any) -> Question:
