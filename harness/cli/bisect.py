@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 from attrs import evolve
+from click.core import ParameterSource
 
 from harness.bisect.ask_commits import ask_commits
 from harness.bisect.ask_upgrade import UpgradeQuestion, ask_upgrade
@@ -23,6 +24,7 @@ from harness.model.plain_json import to_json
 from harness.report.answer.keeping import keep_and_report
 from harness.request.chosen_command import ChosenProject, chosen_command
 from harness.request.chosen_repro import required_python, typed_words
+from harness.request.durations import read_duration
 from harness.request.ends import read_ends
 from harness.request.project import Projects
 from harness.request.question import Question
@@ -33,7 +35,20 @@ from harness.terminal.console import Console
 from harness.terminal.upgrade import print_upgrade
 
 
-@click.command()
+class _Command(click.Command):
+    """A command whose `--with -r FILE` reads as it does for pip."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        joined: list[str] = []
+        for word in args:
+            if joined[-2:] == ["--with", "-r"]:
+                joined[-1] = f"-r {word}"
+            else:
+                joined.append(word)
+        return super().parse_args(ctx, joined)
+
+
+@click.command(cls=_Command)
 @click.argument("subject", required=False)
 @repro_options
 @click.option(
@@ -52,13 +67,22 @@ from harness.terminal.upgrade import print_upgrade
     help="Run both sides of the change this often again [default: as often as it takes to be sure].",
 )
 @click.option("--flaky", is_flag=True, help="One run does not tell good from bad: repeat runs from the start.")
+@click.option("--fork/--no-fork", default=True, help="Fork runs that search for lines; proofs are fresh processes.")
 @click.option("--git", default="", metavar="PATH|URL|auto", help="SUBJECT's repository, to go down to the commit.")
 @click.option(
     "--depth",
     type=click.Choice([level.value for level in Level]),
     default=Level.REGION.value,
-    show_default=True,
+    show_default="region; release where the package is what is looked for",
     help="How deep to go: " + ", ".join(level.value for level in Level) + ".",
+)
+@click.option(
+    "--time",
+    "time_limit",
+    metavar="TIME",
+    default="10m",
+    show_default=True,
+    help="How long to search below the release: 90s, 10m, 1h.",
 )
 @json_option("the answer as JSON")
 @settings_options(Group.LANES, Group.QUESTION, Group.RUNS, Group.LIMITS)
@@ -92,6 +116,7 @@ def bisect(
     worlds = read_ends(good, bad, subject, commits=bool(more["git"]))
     if worlds is not None and worlds.are_commits and subject is None:
         raise UserMistake("a commit of which package?", hint="harness bisect PACKAGE --good TAG --bad main --git CLONE")
+    more["time_s"] = read_duration(more.pop("time_limit"))
     in_project = ChosenProject(*(more.pop(name) for name in ("folder", "extras", "groups", "unpin")))
     required = required_python(repro, run, subject)
     with (
@@ -106,7 +131,11 @@ def bisect(
             between = ask_commits(session, question, worlds, chosen.told)
         elif worlds is not None:
             about = normalized_name(subject) if subject else ""
-            upgrade = ask_upgrade(session, UpgradeQuestion(worlds, chosen.repro, chosen.with_, about, chosen.told))
+            asked_depth = click.get_current_context().get_parameter_source("depth") is ParameterSource.COMMANDLINE
+            until = Level(depth) if asked_depth else Level.RELEASE
+            upgrade = ask_upgrade(
+                session, UpgradeQuestion(worlds, chosen.repro, chosen.with_, about, chosen.told), until
+            )
         else:
             more["typed"] = typed_words(repro, run, settings.params)
             asked = evolve(settings, with_=chosen.with_)
@@ -117,10 +146,16 @@ def bisect(
         reports = keep_and_report(session.store, plan, answer, settings.pass_env, between.commits)
     elif worlds is not None:
         written = write_constraints(upgrade, constraints, session.store.root)
+        upgrade_reports = [
+            path
+            for of_plan, one in upgrade.answers
+            for path in keep_and_report(session.store, of_plan, one, settings.pass_env)
+        ]
         if as_json:
             click.echo(to_json(upgrade.as_json()))
         else:
             print_upgrade(upgrade, str(settings.results))
+            print_reports(upgrade_reports)
             click.echo(f"  constraints: {short(written)}" if written is not None else "", nl=written is not None)
         sys.exit(upgrade.status.exit_code)
     else:

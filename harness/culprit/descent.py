@@ -13,14 +13,17 @@ from harness.culprit.sides import Sides
 from harness.model.culprit import Culprit, Level
 
 
-def find_culprit(ground: Ground, sides: Sides, until: Level) -> Culprit | None:
-    """The culprit between two sides, as closely as `until`; None for the release alone."""
+def find_culprit(ground: Ground, sides: Sides, until: Level, *, are_neighbours: bool = False) -> Culprit | None:
+    """The culprit between two sides, as closely as `until`; None for the release alone.
+
+    With `are_neighbours` the sides are known to be neighbouring releases of one package.
+    """
     if until is Level.RELEASE:
         return None
     package, narrowed = find_package(ground, sides)
     if narrowed is sides and not all(proof.holds for proof in package.proofs):
         return Culprit((package,))  # a side came out otherwise when it was run again: nothing stands on it
-    if package.is_shown_one_way:
+    if package.is_shown_one_way and not are_neighbours:
         package, narrowed = narrow_release(ground, narrowed, package)
     findings = [package]
     if until.depth >= Level.FILE.depth and package.is_shown_one_way:
