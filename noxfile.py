@@ -83,6 +83,13 @@ def bench(session: nox.Session) -> None:
     session.run("python", "benchmarks/bisect_speed.py", *session.posargs)
 
 
+@nox.session
+def bench_flaky(session: nox.Session) -> None:
+    """Searches for a flaky bug on the same simulated histories; what follows -- goes to the script (try --help)."""
+    session.install("-e", ".", "git-bayesect>=1.2", "scipy", "numpy")
+    session.run("python", "benchmarks/flaky_search.py", *session.posargs)
+
+
 @nox.session(default=False)
 def fuzz(session: nox.Session) -> None:
     """Ten minutes of atheris on all that reads strangers' text; `-- --minutes 3 repro` is shorter, and one reader."""

@@ -11,7 +11,7 @@
 # hold = ["torch==2.13.0", "transformers==4.47.1", "numpy<2.3"]
 #
 # [tool.harness.subjects.transformers]
-# good = "4.45.2"
+# good = "4.43.4"
 # bad = "4.47.1"
 # as-of = "none"
 # hold = ["torch==2.13.0", "accelerate==1.8.1", "numpy<2.3"]

@@ -10,7 +10,7 @@
 # case = "frozen-inputs"
 #
 # [tool.harness.subjects.transformers]
-# good = "5.0.0rc2"
+# good = "5.2.0"
 # bad = "4.50.3"
 # as-of = "none"
 # hold = ["torch==2.13.0", "peft==0.18.1", "numpy<2.3"]

@@ -7,7 +7,7 @@
 # timeout = 300
 #
 # [tool.harness.subjects.transformers]
-# good = "5.5.2"
+# good = "5.10.0"
 # bad = "5.5.0"
 # as-of = "none"
 # hold = ["torch==2.13.0", "numpy<2.3"]

@@ -11,8 +11,8 @@
 # hold = ["torch==2.13.0", "transformers==5.0.0", "numpy<2.3"]
 #
 # [tool.harness.subjects.transformers]
-# good = "4.57.6"
-# bad = "5.0.0"
+# good = "4.51.3"
+# bad = "5.2.0"
 # as-of = "none"
 # hold = ["torch==2.13.0", "accelerate==1.11.0", "numpy<2.3"]
 #

@@ -8,20 +8,17 @@
 # reported = "unsloth_zoo/gradient_checkpointing.py, line 598, in backward"
 #
 # [tool.harness.subjects.unsloth-zoo]
-# good = "2025.6.5"
-# bad = "2025.6.6"
+# bad = "2025.11.3"
 # as-of = "era"
 # hold = ["torch==2.8.0"]
 #
 # [tool.harness.subjects.unsloth]
-# good = "2025.6.5"
 # bad = "2025.11.2"
 # as-of = "era"
 # hold = ["torch==2.8.0"]
 #
 # [tool.harness.subjects.transformers]
-# good = "4.52.4"
-# bad = "4.53.0"
+# bad = "4.57.1"
 # as-of = "era"
 # hold = ["torch==2.8.0"]
 #

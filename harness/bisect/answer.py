@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterator
 from typing import Any
 
 import cattrs
@@ -10,9 +11,11 @@ from attrs import field, frozen
 
 from harness.model import Change, Observation, Signature
 from harness.model.culprit import Culprit
+from harness.model.evidence import Evidence
 from harness.model.notebook import sentence_and_table
 from harness.model.signature import given_parts
 from harness.model.step import Step
+from harness.search import Counts
 
 
 class Status(enum.StrEnum):
@@ -36,12 +39,13 @@ class Answer:
     """The result of one bisection.
 
     `last_good`/`first_bad` are filled for a regression, `last_bad`/`first_good` for a fix. `suspects` are the
-    releases that may have brought the change, one if it is certain. `sentence` says the answer, `advice` what to
-    type next. `left_out` maps releases of the range that were not tried to their reasons; `lock_changes` is the
-    difference of the locks at the two sides; `drift` what could not be held, by release; `altered` the files of its
-    environment that a run changed, by release; `sides` the observations just before and just after the change;
-    `culprit` what of it made the difference, where that was searched. `probes` are the releases that were run now and
-    not answered by the store, `culprit_probes` the runs of the culprit's search.
+    releases that may have brought the change, one if it is certain. `confidence` is the chance that the answer is
+    right, as far as the runs tell; `good_side` and `bad_side` count the runs on both sides of the change. `sentence`
+    says the answer, `advice` what to type next. `left_out` maps releases of the range that were not tried to their
+    reasons; `lock_changes` is the difference of the locks at the two sides; `drift` what could not be held, by
+    release; `altered` the files of its environment that a run changed, by release; `sides` the observations just
+    before and just after the change; `culprit` what of it made the difference, where that was searched. `probes` are
+    the releases that were run now and not answered by the store, `culprit_probes` the runs of the culprit's search.
     """
 
     subject: str
@@ -67,25 +71,37 @@ class Answer:
     culprit: Culprit | None = None
     probes: int = 0
     culprit_probes: int = 0
+    confidence: float | None = None
+    good_side: Counts | None = None
+    bad_side: Counts | None = None
     wall_s: float = 0.0
+    ends: dict[str, dict[str, str] | None] = field(factory=dict)
+    constraint: str = ""
+    evidence: tuple[Evidence, ...] = ()
 
     def _repr_html_(self) -> str:
         rows = [(step.release, step.verdict.value, step.reason, f"{step.seconds:.1f}") for step in self.steps]
         return sentence_and_table(self.sentence, ("release", "verdict", "reason", "seconds"), rows)
 
     def as_json(self) -> dict[str, Any]:
-        """The answer as `harness bisect --json` prints it (schema 1)."""
+        """The answer as `harness bisect --json` prints it (schema 2); a repro is one group without tests."""
         ends = (
             {"last_bad": self.last_bad, "first_good": self.first_good}
             if self.status is Status.FIXED or self.status is Status.NOT_FIXED or self.last_bad is not None
             else {"last_good": self.last_good, "first_bad": self.first_bad}
         )
         return {
-            "schema": 1,
+            "schema": 2,
             "subject": self.subject,
             "status": self.status.value,
             **ends,
             "suspects": list(self.suspects),
+            "confidence": None if self.confidence is None else round(self.confidence, 4),
+            "rates": {
+                side: {"failed": counts.bad, "runs": counts.runs}
+                for side, counts in (("good", self.good_side), ("bad", self.bad_side))
+                if counts is not None
+            },
             "signature": given_parts(self.signature),
             "steps": [step.as_json() for step in self.steps],
             "probes": self.probes,
@@ -102,7 +118,48 @@ class Answer:
             "culprit": _culprit(self.culprit),
             "drift": {release: list(told) for release, told in self.drift.items()},
             "altered": {release: list(files) for release, files in self.altered.items()},
+            "ends": {end: self.ends.get(end) for end in ("good", "bad")},
+            "groups": [self._group()],
+            "flaky": [],
+            "failing_at_both": [],
+            "constraints": [self.constraint] if self.constraint else [],
+            "constraints_verified": bool(self.constraint),
         }
+
+    def _group(self) -> dict[str, Any]:
+        """The one group of a repro, with what is its culprit."""
+        return {
+            "tests": [],
+            "signature": given_parts(self.signature),
+            "status": self.status.value,
+            "culprits": list(self._culprits()),
+            "note": "",
+        }
+
+    def _culprits(self) -> Iterator[dict[str, Any]]:
+        """The packages of the finest finding; the subject where nothing finer was searched."""
+        older, newer = (self.last_good, self.first_bad) if self.first_bad else (self.last_bad, self.first_good)
+        if self.status not in (Status.FOUND, Status.FIXED) or newer is None:
+            return
+        finest = self.culprit.finest if self.culprit is not None else None
+        changes = finest.packages if finest is not None else (Change(self.subject, older, newer),)
+        proofs = [p.observation.key for p in finest.proofs if p.observation is not None] if finest is not None else []
+        for change in changes:
+            yield {
+                "package": change.name,
+                "last_good": change.before,
+                "first_bad": change.after,
+                "suspects": list(self.suspects) if change.name == self.subject else [change.after],
+                "message_since": None,
+                "together_with": [other.name for other in changes if other.name != change.name],
+                "companion": False,
+                "files": list(finest.files) if finest is not None else [],
+                "regions": [cattrs.unstructure(region) for region in finest.regions] if finest is not None else [],
+                "commit": next((commit.as_json() for commit in finest.commits), None) if finest is not None else None,
+                "evidence": [{"kind": one.kind, "name": one.name, "text": one.text} for one in self.evidence],
+                "proved": finest.is_proved if finest is not None else len(self.suspects) == 1,
+                "observations": proofs or [side.key for side in self.sides],
+            }
 
 
 def _culprit(culprit: Culprit | None) -> list[dict[str, Any]] | None:
@@ -117,6 +174,8 @@ def _culprit(culprit: Culprit | None) -> list[dict[str, Any]] | None:
             "packages": [str(change) for change in finding.packages],
             "files": list(finding.files),
             "regions": [cattrs.unstructure(region) for region in finding.regions],
+            "needs": [cattrs.unstructure(region) for region in finding.needs],
+            "needed_files": list(finding.needed_files),
             "proofs": [
                 {
                     "sentence": proof.sentence,

@@ -8,6 +8,7 @@ from attrs import evolve
 from packaging.version import Version
 
 from harness.bisect.answer import Answer, Status
+from harness.bisect.constraints import constraint_until_then
 from harness.bisect.wording import advice_for, sentence_for
 from harness.model import Change
 from harness.search import BisectionStatus
@@ -24,6 +25,7 @@ _STATUS = {
     BisectionStatus.NOT_FIXED: Status.NOT_FIXED,
     BisectionStatus.INCONCLUSIVE: Status.INCONCLUSIVE,
     BisectionStatus.FLAKY: Status.INCONCLUSIVE,
+    BisectionStatus.OPEN: Status.INCONCLUSIVE,  # left to the levels below, which could not go on
 }
 
 
@@ -62,11 +64,24 @@ def answer_of(searched: Searched) -> Answer:
             if observation.altered
         },
         sides=sides,
+        confidence=result.confidence,
+        good_side=result.good_side,
+        bad_side=result.bad_side,
         probes=record.ran,
         wall_s=searched.wall_s,
     )
+    answer = evolve(answer, ends=_ends(plan), constraint=constraint_until_then(answer))
     answer = evolve(answer, sentence=sentence_for(answer, result, name))
     return evolve(answer, advice=advice_for(answer, plan))
+
+
+def _ends(plan: Plan) -> dict[str, dict[str, str] | None]:
+    """The two ends of a plan; None for one that the search had to find."""
+    named = {"good": plan.good, "bad": plan.bad}
+    return {
+        end: {"kind": "release", "text": str(plan.releases[position].version)} if position is not None else None
+        for end, position in named.items()
+    }
 
 
 def _between(plan: Plan, reached: list[str]) -> dict[str, str]:

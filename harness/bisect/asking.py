@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from attrs import frozen
 
 from harness.bisect.groups import Group, newly_failing, seen_by
 from harness.bisect.standing import Stand, stand_of_command, stand_of_group
-from harness.model import Observation, Outcome, RaisedException, Signature, capture_signature
+from harness.model import Observation, Outcome, RaisedException, Signature
+from harness.probe import Judge
+from harness.store import Store
 
 
 @frozen
@@ -42,7 +44,7 @@ class Asked:
 def asked_between(
     good: Observation,
     bad: Observation,
-    log_of: Callable[[Observation], str],
+    store: Store,
     given: Signature | None = None,
     *,
     good_again: Sequence[Observation] = (),
@@ -55,19 +57,18 @@ def asked_between(
     if good.tests and given is None:
         found = newly_failing(good, bad, good_again=good_again, bad_again=bad_again)
         askings = tuple(
-            Asking(group.tests, group.signature, stand_of_group(group), _raised_by(bad, group))
-            for group in found.groups
+            Asking(group.tests, group.signature, stand_of_group(group), raised_by(bad, group)) for group in found.groups
         )
         return Asked(askings, found.failing_at_both, found.flaky, found.passing_at_good)
-    signature = given or capture_signature(bad, log_of(bad) if bad.outcome is Outcome.EXITED else "")
+    signature = given or Judge(None, store).captured(bad)
     if signature is None or good.outcome is not Outcome.COMPLETED:
         return Asked(())
-    stand = stand_of_command(signature, log_of)
+    stand = stand_of_command(Judge(signature, store))
     exceptions = (bad.exception,) if bad.exception is not None else ()
     return Asked((Asking((), signature, stand, exceptions),))
 
 
-def _raised_by(bad: Observation, group: Group) -> tuple[RaisedException, ...]:
+def raised_by(bad: Observation, group: Group) -> tuple[RaisedException, ...]:
     """What the group raised at the bad end, with what that came from."""
     raised = seen_by(bad, group).exception
     found: list[RaisedException] = []

@@ -6,8 +6,12 @@ from typing import TYPE_CHECKING
 
 from packaging.version import InvalidVersion, Version
 
+from harness.bisect.answer import Status
+
 if TYPE_CHECKING:
+    from harness.bisect.answer import Answer
     from harness.bisect.boundary import Boundary
+    from harness.model.culprit import Culprit
 
 
 def constraint_of(boundary: Boundary) -> str:
@@ -25,6 +29,36 @@ def constraint_of(boundary: Boundary) -> str:
     if not boundary.is_certain:
         return f"{name}<={boundary.last_good}"
     return f"{name}<{_shortest(older, newer)}"
+
+
+def constraint_until_then(answer: Answer) -> str:
+    """What of the subject a bisection over its releases has shown to work, "" where it has shown nothing.
+
+    Of a fix it is the fixed release and later ones, and no more than the runs have shown.
+    """
+    if answer.status is Status.FOUND and answer.last_good and answer.first_bad:
+        older, newer = _version(answer.last_good), _version(answer.first_bad)
+        if older is None or newer is None or len(answer.suspects) != 1:
+            return f"{answer.subject}<={answer.last_good}"
+        return f"{answer.subject}<{_shortest(older, newer)}"
+    if answer.status is Status.FIXED and answer.first_good:
+        return f"{answer.subject}>={answer.first_good}"
+    return ""
+
+
+def constraint_with(answer: Answer, culprit: Culprit) -> str:
+    """The same where the culprit is known: of its package, if a run has shown that this alone is enough."""
+    finding = culprit.findings[0]
+    shown = finding.proofs[0] if finding.proofs else None
+    if answer.status is not Status.FOUND or len(finding.packages) != 1 or shown is None or not shown.holds:
+        return answer.constraint
+    change = finding.packages[0]
+    if change.name == answer.subject or change.before is None or change.after is None:
+        return answer.constraint
+    older, newer = _version(change.before), _version(change.after)
+    if older is None or newer is None or older > newer:
+        return f"{change.name}=={change.before}"
+    return f"{change.name}<{_shortest(older, newer)}"
 
 
 def _shortest(older: Version, newer: Version) -> str:

@@ -46,6 +46,17 @@ def with_evidence(answer: UpgradeAnswer, builder: Builder, log_of: Callable[[Obs
     return evolve(told, sentence=sentence_of(told))
 
 
+def evidence_of(
+    raised: RaisedException, package: str, before: Lock, after: Lock, builder: Builder
+) -> tuple[Evidence, ...]:
+    """What two releases of a package say on a failure."""
+    older, newer = before.version_of(package), after.version_of(package)
+    places = _place(before, builder), _place(after, builder)
+    if older is None or newer is None or places[0] is None or places[1] is None:
+        return ()
+    return _told(raised, package, (older, places[0]), (newer, places[1]))
+
+
 def _exceptions(
     culprit: PackageCulprit, group: GroupAnswer, answer: UpgradeAnswer, log_of: Callable[[Observation], str]
 ) -> list[RaisedException]:

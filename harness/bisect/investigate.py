@@ -9,19 +9,24 @@ from attrs import evolve
 
 from harness.bisect.answer import Answer, Status
 from harness.bisect.answering import answer_of
+from harness.bisect.constraints import constraint_with
+from harness.bisect.evidence import evidence_of
 from harness.bisect.wording import culprit_sentence
 from harness.culprit.counterfactual import Ground
 from harness.culprit.descent import find_culprit
-from harness.culprit.release_search import ReleaseSearch
+from harness.culprit.release_search import ReleaseSearch, Searched
 from harness.culprit.sides import Side, Sides
 from harness.model import Verdict
-from harness.model.culprit import Level
+from harness.model.culprit import Culprit, Level
 from harness.planning.plan import make_plan
 from harness.probe import Judge
+from harness.search import Trial
 
 if TYPE_CHECKING:
     from harness.environment import Index
     from harness.events import Reporter
+    from harness.model.culprit import Culprit
+    from harness.model.evidence import Evidence
     from harness.planning.plan import Plan
     from harness.request.question import Question
     from harness.scheduling.lanes import Lanes
@@ -46,17 +51,62 @@ def ask(
 def investigate(plan: Plan, prober: Probing, lanes: Lanes, index: Index, reporter: Reporter, depth: Level) -> Answer:
     """Answer a plan's question, down to `depth`. Raises `Interrupted`, `NoNetwork`, `NoSpace`."""
     begun = time.monotonic()
-    answer = answer_of(ReleaseSearch(plan, prober, lanes, reporter).run())
+    search = ReleaseSearch(plan, prober, lanes, reporter)
+    searched = search.run(patient=depth is not Level.RELEASE)
+    answer = answer_of(searched)
     sides = _sides(answer)
-    signature = answer.signature
-    if sides is None or signature is None:
-        return answer
-    ground = Ground(plan, prober, lanes, index, Judge(signature, prober.store), reporter)
-    culprit = find_culprit(ground, sides, depth)
-    if culprit is None:
-        return answer
-    answer = evolve(answer, culprit=culprit, culprit_probes=ground.tally.ran_now, wall_s=time.monotonic() - begun)
+    culprit, ran_now = None, 0
+    if sides is not None and answer.signature is not None and not searched.search.is_noisy:
+        ground = Ground(plan, prober, lanes, index, Judge(answer.signature, prober.store), reporter)
+        ground.tally.seen.update(observation.key for observation in searched.record.observations.values())
+        culprit = find_culprit(ground, sides, depth)
+        ran_now = ground.tally.ran_now
+        _tell(searched, sides, culprit)
+    searched.search.insist()
+    if not searched.search.done:
+        searched = search.go_on(searched)
+    answer = evolve(answer_of(searched), culprit_probes=ran_now, wall_s=time.monotonic() - begun)
+    if culprit is None or searched.search.is_noisy:
+        return answer  # what was found below stood on one lucky run
+    answer = evolve(answer, culprit=culprit)
+    answer = evolve(answer, constraint=constraint_with(answer, culprit), evidence=_evidence(prober, answer, culprit))
     return evolve(answer, sentence=f"{answer.sentence} {culprit_sentence(answer, culprit)}".strip())
+
+
+def _tell(searched: Searched, sides: Sides, culprit: Culprit | None) -> None:
+    """Count the proofs as runs of the two sides: one in a side's own lock, with no file exchanged, is such a run.
+
+    The others count only where all came out as expected: a proof that failed may be a sign of a flaky bug.
+    """
+    positions = dict(
+        zip((sides.before.lock.id, sides.after.lock.id), searched.search.result.boundary or (), strict=False)
+    )
+    held = {Verdict.GOOD: 0, Verdict.BAD: 0}
+    told: set[str] = set()
+    is_flawless = True
+    for proof in (proof for finding in culprit.findings for proof in finding.proofs) if culprit else ():
+        seen = proof.observation
+        if seen is None or seen.lock is None or seen.key in told:
+            continue
+        told.add(seen.key)
+        if not seen.mixture and seen.lock.id in positions:
+            searched.search.tell(Trial(positions[seen.lock.id], seen.attempt), proof.verdict)
+        elif proof.holds:
+            held[proof.verdict] += 1
+        else:
+            is_flawless = False
+    if is_flawless:
+        searched.search.support(held[Verdict.GOOD], held[Verdict.BAD])
+
+
+def _evidence(prober: Probing, answer: Answer, culprit: Culprit) -> tuple[Evidence, ...]:
+    """What the two releases of a culprit say on the failure."""
+    raised = next((side.exception for side in answer.sides if side.exception is not None), None)
+    before, after = (side.lock for side in answer.sides)
+    packages = [change.name for change in culprit.packages]
+    if raised is None or before is None or after is None or len(packages) != 1:
+        return ()
+    return evidence_of(raised, packages[0], before, after, prober.builder)
 
 
 def _sides(answer: Answer) -> Sides | None:

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from attrs import frozen
 
 from harness.bisect.groups import Group, fails_at_all, judge_group
-from harness.model import Judgement, Observation, Outcome, Signature, Verdict, judge
+from harness.model import Judgement, Observation, Verdict
+from harness.probe import Judge
 
 
 class Standing(enum.Enum):
@@ -52,29 +53,17 @@ class Stood:
 
 Stand = Callable[[Observation], Stood]
 
-_NEVER_RAN_WELL = frozenset(
-    {
-        Outcome.UNRESOLVABLE,
-        Outcome.UNINSTALLABLE,
-        Outcome.NO_DEVICE,
-        Outcome.DEVICE_FAILED,
-        Outcome.EMULATION_GAP,
-        Outcome.DECLINED,
-        Outcome.OUT_OF_MEMORY,
-    }
-)
 
-
-def stand_of_command(signature: Signature, log_of: Callable[[Observation], str]) -> Stand:
-    """The standing of a command as a whole, recognised by a signature."""
+def stand_of_command(judge: Judge) -> Stand:
+    """The standing of a command as a whole, by a judge with its signature."""
 
     def stand(observation: Observation) -> Stood:
-        judgement = judge(observation, signature, log_of(observation) if signature.output else "")
+        judgement = judge(observation)
         if judgement.verdict is Verdict.GOOD:
             return Stood(Standing.PASSES, judgement.reason)
         if judgement.verdict is Verdict.BAD:
             return Stood(Standing.FAILS, judgement.reason)
-        ran = observation.outcome not in _NEVER_RAN_WELL
+        ran = observation.outcome.may_show_bug
         return Stood(Standing.FAILS_OTHERWISE if ran else Standing.UNTESTED, judgement.reason)
 
     return stand

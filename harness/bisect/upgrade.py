@@ -79,7 +79,7 @@ class Upgrade:
         good_run = self._good_run(bad_run)
         if good_run is None or self.good is None:
             return self._plain(Status.NOT_A_REGRESSION, (bad_run,))
-        asked = asked_between(good_run, bad_run, self.means.prober.store.log, self.repro.signature)
+        asked = asked_between(good_run, bad_run, self.means.prober.store, self.repro.signature)
         if not asked.askings:
             return evolve(
                 self._plain(Status.NOT_A_REGRESSION, (good_run, bad_run)), failing_at_both=asked.failing_at_both
@@ -96,8 +96,8 @@ class Upgrade:
                 f"--unpin lifts the exact pins of the project ({', '.join(pins[:3])}{', ...' if len(pins) > 3 else ''})"
             )
         raise UserMistake(
-            f"both ends are the same world: {good.end.text} and {self.bad.end.text} come to the same "
-            f"{len(good.lock.pins)} packages",
+            f"both ends are the same world: {good.end.text} and {self.bad.end.text} come to the same releases "
+            f"({len(good.lock.pins)} packages)",
             hint=hint,
         )
 
@@ -105,6 +105,7 @@ class Upgrade:
         """The answer where the bad end does not fail, or can't be judged."""
         if run.outcome is Outcome.COMPLETED:
             return self._plain(Status.NO_FAILURE, (run,))
+        _refuse_mistake(run)
         if not run.outcome.ran or run.outcome in (Outcome.OUT_OF_MEMORY, Outcome.DECLINED):
             raise UserMistake(f"the bad end ({self.bad.end.text}) can't be run: {run.detail}")
         return None
@@ -115,6 +116,7 @@ class Upgrade:
             run = self.means.observe(f"the good end, {self.good.end.text}", self.good.itself())
             if not run.outcome.ran:
                 raise UserMistake(f"the good end ({self.good.end.text}) can't be run: {run.detail}")
+            _refuse_mistake(run)
             return run
         if self.bad.as_of is None:
             raise UserMistake("say where it worked", hint="--good DAY, FILE or PYTHON")
@@ -129,7 +131,7 @@ class Upgrade:
                 continue
             seen.add(world.lock.id)
             run = self.means.observe(f"as of {end.text}, {2**step} weeks before", world.itself())
-            if run.outcome.ran and asked_between(run, bad_run, self.means.prober.store.log).askings:
+            if run.outcome.ran and asked_between(run, bad_run, self.means.prober.store).askings:
                 self.good = world
                 return run
         return None
@@ -168,7 +170,7 @@ class Upgrade:
             run = self.means.observe(
                 f"the newest world with {', '.join(constraints)}", bad.constrained(constraints, self.repro)
             )
-            left = asked_between(good_run, run, self.means.prober.store.log, self.repro.signature)
+            left = asked_between(good_run, run, self.means.prober.store, self.repro.signature)
             if run.outcome.ran and _passes(left, run):
                 verified = run
                 break
@@ -194,9 +196,9 @@ class Upgrade:
         """The questions again after one more run of their tests at both ends."""
         again = self.means.observe("the tests in question at the bad end", self.bad.itself(repro))
         good_again = self.means.observe("the tests in question at the good end", good.itself(repro))
-        log_of = self.means.prober.store.log
+        store = self.means.prober.store
         return asked_between(
-            good_run, bad_run, log_of, self.repro.signature, good_again=(good_again,), bad_again=(again,)
+            good_run, bad_run, store, self.repro.signature, good_again=(good_again,), bad_again=(again,)
         )
 
     def _group(self, asking: Asking, bad: World, good: World, repro: Repro, held: Versions) -> GroupAnswer:
@@ -237,10 +239,18 @@ class Upgrade:
         """What a group fails with in a run instead of its own failure, as a question of its own."""
         if self._good_seen is None:
             return None
-        left = asked_between(self._good_seen, run, self.means.prober.store.log)
+        left = asked_between(self._good_seen, run, self.means.prober.store)
         wanted = set(asking.tests)
         found = next((one for one in left.askings if not wanted or wanted & set(one.tests)), None)
         return (found, found.exceptions) if found is not None else None
+
+
+def _refuse_mistake(run: Observation) -> None:
+    """Raise `UserMistake` where a run failed by how the command was written, before hours are spent on it."""
+    if run.mistake and not run.tests:
+        raise UserMistake(
+            f"this is no bug to look for: {run.mistake}", hint=f"the run: harness probe --again {run.key}"
+        )
 
 
 def _constraints(culprits: list[PackageCulprit]) -> list[str]:

@@ -76,7 +76,7 @@ def _culprit(culprit: PackageCulprit, others: list[PackageCulprit]) -> str:
         names = {other.package: other.boundary.first_bad or "" for other in others}
         along = [f"{name} {names.get(name, '')}".strip() for name in culprit.together_with]
         text += f" together with {' and '.join(along)}"
-    notes = [evidence.short for evidence in culprit.evidence[:1]]
+    notes = [evidence.short for evidence in culprit.evidence[:1] if evidence.short]
     if boundary.since is not None:
         notes.append(f"with today's message since {boundary.since}; before: {one_line(boundary.message, 120)}")
     return f"{text} ({'; '.join(notes)})" if notes else text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from packaging.version import Version
@@ -10,6 +11,7 @@ from harness.bisect.answer import Answer, Status
 from harness.model import Verdict
 from harness.model.step import Step
 from harness.search import BisectionStatus
+from harness.search.noisy import CONFIDENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -39,7 +41,8 @@ def sentence_for(answer: Answer, result: BisectionResult, name: Mapping[int, str
                 "same way; nothing that worked before was found."
             )
         case Status.NO_FAILURE:
-            text = f"No failure: {subject} {newest} is good."
+            runs = sum(step.release == newest and step.verdict is Verdict.GOOD for step in answer.steps)
+            text = f"No failure: {subject} {newest} is good" + (f" in {runs} runs of {runs}." if runs > 1 else ".")
         case Status.NOT_FIXED:
             text = f"Not fixed: {subject} {newest}, the newest release that could be tested here, still fails."
         case Status.INCONCLUSIVE:
@@ -48,7 +51,7 @@ def sentence_for(answer: Answer, result: BisectionResult, name: Mapping[int, str
         f"{name[end.asked]} could not be tested, so {name[end.used]} stands for the {end.end.value} end"
         for end in result.moved_ends
     ]
-    text += _untried_between(answer)
+    text += _untried_between(answer) + _how_sure(answer, result)
     return " ".join([text, *(f"{sentence[0].upper()}{sentence[1:]}." for sentence in moved)])
 
 
@@ -69,10 +72,27 @@ def advice_for(answer: Answer, plan: Plan) -> str:
             return f"If a later release fixed it: {base} --find-fix --bad {answer.first_bad}"
         case Status.NOT_FIXED if not plan.question.prereleases:
             return f"To look at pre-releases too: {base} --find-fix --bad {last} --pre"
+        case Status.INCONCLUSIVE if answer.good_side is not None:
+            return "More runs of the suspects would tell: the same command with --good and --bad around them"
         case Status.INCONCLUSIVE:
             return "Releases that were skipped hide the change; --with, --hold or --python may make them run"
         case _:
             return ""
+
+
+def _how_sure(answer: Answer, result: BisectionResult) -> str:
+    """The chance that it is right and the runs behind it, where that is not plain."""
+    good, bad = result.good_side, result.bad_side
+    if answer.status not in (Status.FOUND, Status.FIXED) or good is None or bad is None or result.confidence is None:
+        return ""
+    if not result.flaky and result.confidence >= CONFIDENCE:
+        return ""
+    sure = f"{math.floor(1000 * result.confidence) / 1000:g} sure"
+    if not result.flaky:
+        return f" That is {sure}, from {good.runs} runs that passed and {bad.runs} that failed; --confirm runs more."
+    where = f"up to {answer.last_bad}" if answer.status is Status.FIXED else f"from {answer.first_bad} on"
+    other = "after" if answer.status is Status.FIXED else "before"
+    return f" It is flaky: it fails in {bad} runs {where}, and in {good} {other}; that is {sure}."
 
 
 def _untried_between(answer: Answer) -> str:
@@ -91,6 +111,10 @@ def _untried_between(answer: Answer) -> str:
 
 
 def _inconclusive(answer: Answer, result: BisectionResult, name: Mapping[int, str]) -> str:
+    if result.flaky and result.bad_side is not None:
+        runs = result.bad_side.runs + (result.good_side.runs if result.good_side else 0)
+        at_best = f", the likeliest of them {result.confidence:.2f}" if result.confidence is not None else ""
+        return f"Not sure: it is flaky, and after {runs} runs it can be any of {_few(answer.suspects)}{at_best}."
     if result.status is BisectionStatus.FLAKY:
         which = ", ".join(name[position] for position in result.flaky)
         return f"Not sure: {answer.subject} {which} gave different verdicts when it was run again."

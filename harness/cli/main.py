@@ -16,6 +16,7 @@ from harness.errors import HarnessError, HarnessFault, Interrupted
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+_FOR_GIT = "--git-bisect"
 _PASS_ENV = "--pass-env"  # noqa: S105 - the name of an option
 _EXIT_CODES = """\b
 Exit codes:
@@ -74,23 +75,31 @@ class _Group(click.Group):
         from harness.redact import hide_secrets, known_secrets
 
         known = known_secrets(os.environ, _let_through(ctx.args))
+        for_git = _FOR_GIT in ctx.args
         try:
             return super().invoke(ctx)
         except HarnessError as error:
             tell(error, known)
-            ctx.exit(error.exit_code)
+            ctx.exit(_stopping(error.exit_code) if for_git else error.exit_code)
         except KeyboardInterrupt:
             tell(Interrupted("stopped", hint="the same command goes on where it stopped"))
             ctx.exit(Interrupted.exit_code)
         except click.ClickException as error:
             vars(error)["message"] = hide_secrets(error.message, known)  # what was typed is in it
+            if for_git:
+                vars(error)["exit_code"] = _stopping(error.exit_code)
             raise
         except (click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:  # noqa: BLE001 - the one place where what nobody foresaw ends
             fault = HarnessFault(f"{type(error).__name__}: {error}", hint=f"details are in {_kept_traceback(known)}")
             tell(fault, known)
-            ctx.exit(HarnessFault.exit_code)
+            ctx.exit(_stopping(HarnessFault.exit_code) if for_git else HarnessFault.exit_code)
+
+
+def _stopping(code: int) -> int:
+    """An exit code that stops `git bisect run`: it would take 1 to 127 for a bad commit."""
+    return code if code > 127 else 255
 
 
 def _let_through(arguments: Sequence[str]) -> list[str]:

@@ -7,14 +7,18 @@ from pathlib import Path
 
 import cattrs
 import click
+from attrs import evolve
 
 from harness.cli.options import json_option, settings_options
 from harness.environment import Uninstallable
 from harness.errors import UserMistake
+from harness.events import Note
 from harness.model import Lock
 from harness.model.plain_json import to_json
 from harness.planning.single import executed, prepared_again, prepared_probe
 from harness.request.chosen_repro import chosen_repro
+from harness.request.commands import read_beside, with_folders
+from harness.request.project import Projects
 from harness.session import Session, local_session
 from harness.settings import Group, Settings
 from harness.terminal import PlainView, print_observation
@@ -33,6 +37,9 @@ from harness.terminal.plain import WarningsOnly
     metavar="FOLDER",
     help="Build and leave the environment here, to look into; it is remade when its lock is another.",
 )
+@click.option(
+    "--git-bisect", is_flag=True, help="Exit as `git bisect run` takes it: 0 good, 1 bad, 125 skip, 255 a mistake."
+)
 @json_option("the observation as JSON")
 @settings_options(Group.QUESTION, Group.RUNS, Group.LIMITS)
 def probe(
@@ -41,6 +48,7 @@ def probe(
     again: str | None,
     fresh: bool,
     environment: Path | None,
+    git_bisect: bool,
     as_json: bool,
     settings: Settings,
 ) -> None:
@@ -52,6 +60,8 @@ def probe(
     \b
     harness probe whisper_lora_checkpointing --with transformers==4.53.0
     harness probe repros/second_backward.py --python ~/venv/bin/python
+    harness probe repros/mine.py --with "peft @ ./peft@1a2b3c4"
+    git bisect run harness probe ~/mine.py --with "peft @ ." --git-bisect
     """
     if settings.in_place and environment:
         raise UserMistake("--python PATH runs in an environment as it is; --environment builds one: give one of them")
@@ -63,7 +73,11 @@ def probe(
     if chosen is None:
         prepared = prepared_again(session, str(again), repro, run)
     else:
-        prepared = prepared_probe(session, chosen, fresh=fresh)
+        beside = read_beside(settings.with_, Projects(session.workspace, session.local.builder.uv, session.interpreter))
+        for sentence in beside.told:
+            reporter.report(Note(sentence))
+        session = evolve(session, settings=evolve(settings, with_=beside.requirements))
+        prepared = prepared_probe(session, with_folders(chosen, beside.folders), fresh=fresh)
     probed = executed(session, prepared)
     if as_json:
         click.echo(to_json(cattrs.unstructure(probed.observation)))
@@ -72,7 +86,7 @@ def probe(
         print_observation(Console(soft_wrap=True), probed.observation, verdict, reason)
     if environment and prepared.cached and probed.observation.lock is not None:
         _fill(session, probed.observation.lock, environment)
-    sys.exit(probed.exit_code)
+    sys.exit(probed.exit_code_for_git if git_bisect else probed.exit_code)
 
 
 def _fill(session: Session, lock: Lock, folder: Path) -> None:

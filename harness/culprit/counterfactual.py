@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from packaging.requirements import Requirement
 from packaging.version import InvalidVersion, Version
 
@@ -17,30 +18,42 @@ from harness.events import Judged, LevelBegan, Reporter, Started
 from harness.model import (
     Change,
     Combination,
+    Judgement,
     Lock,
     Mixture,
+    Observation,
+    Trace,
     Verdict,
     normalized_name,
 )
 from harness.model.culprit import Level, Proof, Region
 from harness.model.words import listed
 from harness.planning.plan import Plan
-from harness.probe import Judge, Probe
+from harness.probe import Judge, Probe, next_attempt
+from harness.probe.forking import ForkingProber
 from harness.scheduling.lanes import Lanes
 from harness.scheduling.probers import Probing
 
 
 @define
 class Tally:
-    """How many probes were run now and not answered by the store, and the last bisection over a culprit's releases."""
+    """How many probes were run now and not answered by the store, and the last bisection over a culprit's releases.
+
+    `seen` are the observations that searched for something: none of them is also a proof.
+    """
 
     ran_now: int = 0
     searched: Searched | None = None
+    seen: set[str] = field(factory=set)
 
 
 @frozen
 class Ground:
-    """The plan, the means to run, and the judge of the bisection before. `most` caps a level's runs."""
+    """The plan, the means to run, and the judge of the bisection before.
+
+    `most` caps a level's runs; `until` is the moment, on the monotonic clock, at which searches below the release stop;
+    `forks` take the mixtures of one side, where that was shown to come to the same.
+    """
 
     plan: Plan
     prober: Probing
@@ -49,7 +62,19 @@ class Ground:
     judge: Judge
     reporter: Reporter
     most: int = 48
+    until: float | None = None
+    forks: ForkingProber | None = None
     tally: Tally = field(factory=Tally)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the time for searches is over."""
+        return self.until is not None and time.monotonic() >= self.until
+
+    @property
+    def searcher(self) -> Probing:
+        """Who runs what searches: forks where there are some. What proves is run by `prober`."""
+        return self.forks or self.prober
 
     def moved(self, sides: Sides, changes: Iterable[Change]) -> Probe:
         """A probe near the older lock with some distributions at their newer versions; what they need moves along.
@@ -78,20 +103,20 @@ class Ground:
 
     def installed(self, side: Side, lock: Lock) -> Probe:
         """A probe of a lock made from that of a side; the resolver is not asked."""
-        return self._known(side, lock, None, trace=False)
+        return self._known(side, lock, None)
 
-    def mixed(self, side: Side, mixture: Mixture | None, *, trace: bool = False) -> Probe:
+    def mixed(self, side: Side, mixture: Mixture | None) -> Probe:
         """A probe in the environment of one side, some of its files exchanged."""
-        return self._known(side, side.lock, mixture, trace=trace)
+        return self._known(side, side.lock, mixture)
 
-    def _known(self, side: Side, lock: Lock, mixture: Mixture | None, *, trace: bool) -> Probe:
+    def _known(self, side: Side, lock: Lock, mixture: Mixture | None) -> Probe:
         combination = Combination(
             python=self.plan.interpreter.version,
             requirements=side.observation.requirements,
             as_of=datetime.fromisoformat(side.observation.as_of) if side.observation.as_of else None,
             device=self.plan.device,
         )
-        return Probe(self.plan.repro, combination, mixture=mixture, trace=trace, lock=lock)
+        return Probe(self.plan.repro, combination, mixture=mixture, lock=lock)
 
     def reduce(
         self,
@@ -113,7 +138,7 @@ class Ground:
         reduced = Reduction(
             prober=self.prober,
             lanes=self.lanes,
-            judge=self.judge,
+            judge=self._searched,
             reporter=self.reporter,
             probe_of=probe_of,
             label_of=label_of,
@@ -128,24 +153,35 @@ class Ground:
         self.tally.ran_now += reduced.ran_now
         return reduced
 
+    def _searched(self, observation: Observation) -> Judgement:
+        """Judge a run that searches, and note that it can't be a proof."""
+        self.tally.seen.add(observation.key)
+        return self.judge(observation)
+
     def begin(self, level: Level, sentence: str) -> None:
         """Report that a level begins; the sentence says what is searched."""
         self.reporter.report(LevelBegan(level, sentence))
 
     def proof(self, sentence: str, probe: Probe, expected: Verdict) -> Proof:
-        """Run one counterfactual."""
+        """Run one counterfactual, in a process of its own: no run that was seen before is a proof."""
         self.reporter.report(Started(sentence))
         prepared = self.prober.prepare(probe)
+        while prepared.key in self.tally.seen:
+            probe = next_attempt(probe)
+            prepared = self.prober.prepare(probe)
         observation = self.prober.execute(prepared)
+        self.tally.seen.add(prepared.key)
         self.tally.ran_now += not prepared.cached and observation.outcome.ran
         judgement = self.judge(observation)
         self.reporter.report(Judged(sentence, judgement, observation, cached=prepared.cached, is_proof=True))
         return Proof(sentence, expected, judgement.verdict, judgement.reason, observation)
 
-    def shown(self, sentence: str, reduced: Reduced, expected: Verdict) -> Proof:
-        """The counterfactual that the search itself ended with."""
+    def shown(self, sentence: str, reduced: Reduced, expected: Verdict, probe: Callable[[], Probe]) -> Proof:
+        """The counterfactual that the search itself ended with; what a fork showed is run again in a fresh process."""
         if reduced.shown is None:
             return Proof(sentence, expected, Verdict.SKIP, "nothing smaller than all of it was enough")
+        if reduced.shown.machine.get("forked"):
+            return self.proof(sentence, probe(), expected)
         judgement = self.judge(reduced.shown)
         return Proof(sentence, expected, judgement.verdict, judgement.reason, reduced.shown)
 
@@ -154,12 +190,13 @@ class Ground:
         built = self.prober.builder.build(side.lock)
         return built if isinstance(built, Environment) else None
 
-    def traced(self, side: Side) -> dict[str, dict[str, int]]:
-        """File -> function -> rank of its last call in one run of a side; empty where that could not be run."""
-        self.reporter.report(Started("tracing which functions are called"))
-        prepared = self.prober.prepare(self.mixed(side, None, trace=True))
+    def traced(self, side: Side, files: Iterable[str]) -> Trace | None:
+        """What one run of a side does in these installed files; None where it could not be run."""
+        self.reporter.report(Started(f"the {side.verdict.value} side once more, to see what runs"))
+        probe = evolve(self.mixed(side, None), trace=frozenset(files))
+        prepared = self.prober.prepare(probe)
         self.tally.ran_now += not prepared.cached
-        return self.prober.execute(prepared).called
+        return self.prober.execute(prepared).trace
 
     def notes(self, reduced: Reduced) -> tuple[str, ...]:
         """What a search could not show."""

@@ -44,7 +44,8 @@ def find_package(ground: Ground, sides: Sides) -> tuple[Finding, Sides]:
     known = _Known(sides)
     changes = known.changes
     if len(changes) == 1:
-        return _only_one(sides, tuple(changes.values())), sides
+        ground.begin(Level.PACKAGE, f"only {listed(changes)} differs")
+        return _only_one(ground, sides, tuple(changes.values())), sides
     ground.begin(Level.PACKAGE, f"{len(changes)} packages differ: which of them makes the difference?")
     known = _moved_by_resolver(ground, known)
     strangers = _strangers(known, changes)
@@ -157,23 +158,24 @@ def _back(ground: Ground, sides: Sides, names: tuple[str, ...]) -> Proof:
 
 
 def _forward(ground: Ground, sides: Sides, known: _Known) -> Proof:
-    """The older environment with these packages advanced, as the search has seen it."""
+    """The older environment with these packages advanced, as the search has seen it, run once more."""
     along = [change.name for change in sides.before.lock.diff(known.sides.before.lock)]
     sentence = f"the {sides.before.verdict.value} environment with only {listed(known.changes)} advanced"
     if along:
         sentence += f", after {listed(along)}, without which it can't run"
-    observation = known.sides.after.observation
-    judgement = ground.judge(observation)
-    return Proof(sentence, sides.after.verdict, judgement.verdict, judgement.reason, observation)
+    return ground.proof(sentence, ground.installed(sides.before, known.sides.after.lock), sides.after.verdict)
 
 
-def _only_one(sides: Sides, changes: tuple[Change, ...]) -> Finding:
-    """Where the locks differ in one package, the two sides themselves are the proof."""
+def _only_one(ground: Ground, sides: Sides, changes: tuple[Change, ...]) -> Finding:
+    """Where the locks differ in one package, both sides, run once more, are the proof."""
     name = changes[0].name
-    return Finding(Level.PACKAGE, changes, proofs=(
-        sides.before.as_proof(f"the {sides.after.verdict.value} environment with {name} as before"),
-        sides.after.as_proof(f"the {sides.before.verdict.value} environment with only {name} advanced"),
-    ))  # fmt: skip
+    back = f"the {sides.after.verdict.value} environment with {name} as before"
+    forward = f"the {sides.before.verdict.value} environment with only {name} advanced"
+    proofs = (
+        ground.proof(back, ground.mixed(sides.before, None), sides.before.verdict),
+        ground.proof(forward, ground.mixed(sides.after, None), sides.after.verdict),
+    )
+    return Finding(Level.PACKAGE, changes, proofs=proofs, runs=len(proofs))
 
 
 def _steps(names: Candidate, changes: dict[str, Change]) -> str:

@@ -59,6 +59,7 @@ def narrow_release(ground: Ground, sides: Sides, package: Finding) -> tuple[Find
     in_place = _in_place(ground, sides, change, releases, is_upgrade=is_upgrade)
     searched = ReleaseSearch(in_place, ground.prober, ground.lanes, ground.reporter).run()
     ground.tally.searched = searched
+    ground.tally.seen.update(observation.key for observation in searched.record.observations.values())
     ground.tally.ran_now += searched.record.ran
     older, newer = searched.sides if len(searched.sides) == 2 else (None, None)
     if older is None or newer is None or older.lock is None or newer.lock is None:
@@ -67,7 +68,7 @@ def narrow_release(ground: Ground, sides: Sides, package: Finding) -> tuple[Find
     ends = (Side(older.lock, sides.before.verdict, older), Side(newer.lock, sides.after.verdict, newer))
     if not is_upgrade:
         ends = (Side(newer.lock, sides.before.verdict, newer), Side(older.lock, sides.after.verdict, older))
-    return _narrowed(package, Sides(*ends), searched), Sides(*ends)
+    return _narrowed(ground, package, Sides(*ends), searched), Sides(*ends)
 
 
 def _in_place(
@@ -79,7 +80,9 @@ def _in_place(
     ends = {oldest.verdict: 0, newest.verdict: len(releases) - 1}
     narrower = evolve(
         plan,
-        question=evolve(plan.question, subject=change.name, find_fix=oldest.verdict is Verdict.BAD, confirm=0),
+        question=evolve(
+            plan.question, subject=change.name, find_fix=oldest.verdict is Verdict.BAD, confirm=0, flaky=False
+        ),
         repro=evolve(plan.repro, signature=ground.judge.signature),
         releases=releases,
         good=ends[Verdict.GOOD],
@@ -99,7 +102,7 @@ def _in_place(
     )
 
 
-def _narrowed(package: Finding, sides: Sides, searched: Searched) -> Finding:
+def _narrowed(ground: Ground, package: Finding, sides: Sides, searched: Searched) -> Finding:
     """The finding on the two releases around the change."""
     name = package.packages[0].name
     several = f"one of these releases of {name}: {', '.join(searched.suspects)}"
@@ -107,7 +110,9 @@ def _narrowed(package: Finding, sides: Sides, searched: Searched) -> Finding:
         package,
         packages=sides.before.lock.diff(sides.after.lock),
         proofs=tuple(
-            side.as_proof(f"everything else held, {name} {side.lock.version_of(name)}")
+            ground.proof(
+                f"everything else held, {name} {side.lock.version_of(name)}", ground.mixed(side, None), side.verdict
+            )
             for side in (sides.before, sides.after)
         ),
         runs=package.runs + searched.record.ran,

@@ -1,19 +1,22 @@
-"""The search over releases: a bisection over a plan, driven to its end, and the record of what it saw."""
+"""The search over releases: a bisection over a plan, driven to its end, and the record of what it saw.
+
+It can go on later: what a level below shows of the two sides counts as runs of them, for or against what was found.
+"""
 
 from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from harness.events import Progress, Reporter
-from harness.model import Judgement, Observation
+from harness.model import Judgement, Observation, Verdict
 from harness.planning.anchor import find_anchor
 from harness.planning.announcing import search_began
 from harness.scheduling.loop import Engine
 from harness.scheduling.recording import Record
-from harness.search import Bisection, Trial
+from harness.search import SureBisection, Trial
 
 if TYPE_CHECKING:
     from harness.planning.plan import Plan
@@ -27,16 +30,20 @@ class Searched:
     """A finished search over the releases of a plan; `wall_s` in seconds."""
 
     plan: Plan
-    search: Bisection
+    search: SureBisection
     record: Record[Trial]
     wall_s: float
 
     @property
     def sides(self) -> tuple[Observation, ...]:
-        """The first runs just before and just after the change, in version order; fewer where they are not known."""
+        """The first good and bad run on each side of the change, in version order; fewer where they are not known."""
         boundary = self.search.result.boundary or ()
+        verdicts = (Verdict.GOOD, Verdict.BAD)
+        if self.plan.question.find_fix:
+            verdicts = (Verdict.BAD, Verdict.GOOD)
         seen = self.record.observations
-        return tuple(seen[Trial(position)] for position in boundary if Trial(position) in seen)
+        trials = (self.search.verdict_of(*side) for side in zip(boundary, verdicts, strict=False))
+        return tuple(seen[trial] for trial in trials if trial in seen)
 
     @property
     def suspects(self) -> tuple[str, ...]:
@@ -53,28 +60,37 @@ class ReleaseSearch:
     lanes: Lanes
     reporter: Reporter
 
-    def run(self) -> Searched:
-        """Run it to its end. Raises `Interrupted`, `NoNetwork`, `NoSpace`."""
-        begun = time.monotonic()
+    def run(self, *, patient: bool = False) -> Searched:
+        """Run it to its end; `patient` leaves it to the levels below to run the two sides again.
+
+        Raises `Interrupted`, `NoNetwork`, `NoSpace`.
+        """
         plan = self.plan
         record = Record[Trial](plan.repro.signature, "the bad end", self.reporter)
         anchor = find_anchor(plan, self.prober)
-        search = Bisection(
+        search = SureBisection(
             len(plan.releases),
             good=plan.good,
             bad=plan.bad,
             find_fix=plan.question.find_fix,
             confirm=plan.question.confirm,
+            flaky=plan.question.flaky,
+            patient=patient,
+            seconds=lambda position: _seconds(record, position),
         )
         need = self.prober.builder.need(anchor.lock) if anchor.lock is not None else None
         disk = "" if need is None or need.is_nothing else str(need)
 
-        def progress() -> Progress:
-            return Progress(search.states, search.remaining())
-
         changed = "fixed" if plan.question.find_fix else "broke"
         wanted = f"the release that {changed} {plan.repro.name}"
-        self.reporter.report(search_began(plan, wanted, progress(), disk=disk))
+        self.reporter.report(search_began(plan, wanted, _progress(search), disk=disk))
+        return self.go_on(Searched(plan, search, record, 0.0))
+
+    def go_on(self, searched: Searched) -> Searched:
+        """Run what a search still asks for, with all that it knows. Raises what `run` raises."""
+        begun = time.monotonic()
+        plan, search, record = searched.plan, searched.search, searched.record
+        anchor = find_anchor(plan, self.prober)
 
         def probe_of(trial: Trial) -> Probe:
             return plan.probe(trial.position, anchor.near(trial.position), trial.attempt)
@@ -90,8 +106,21 @@ class ReleaseSearch:
             record.write_down(version_of(trial), judgement, observation, cached=cached, attempt=trial.attempt)
             return judgement
 
-        engine = Engine(self.prober, self.lanes, probe_of, label_of, judged, self.reporter, progress)
+        engine = Engine(self.prober, self.lanes, probe_of, label_of, judged, self.reporter, lambda: _progress(search))
         # One at a time until it is known what the bug looks like: the bad end tells.
         engine.drive(search, width=1, until=lambda: record.signature is not None)
         engine.drive(search)
-        return Searched(plan, search, record, time.monotonic() - begun)
+        return evolve(searched, wall_s=searched.wall_s + time.monotonic() - begun)
+
+
+def _progress(search: SureBisection) -> Progress:
+    return Progress(search.states, search.remaining())
+
+
+def _seconds(record: Record[Trial], position: int) -> float:
+    """What a run at a position takes: there, a mean of its runs; elsewhere, a mean of all with their environments."""
+    seen = [o for trial, o in record.observations.items() if trial.position == position]
+    if seen:
+        return sum(o.duration_s for o in seen) / len(seen) or 1.0
+    every = list(record.observations.values())
+    return sum(o.duration_s + o.setup_s for o in every) / len(every) or 1.0 if every else 1.0

@@ -12,7 +12,6 @@ from attrs import evolve, field, frozen
 from harness.culprit.renames import renamed
 from harness.environment.build import site_packages
 from harness.model import Mixture, Observation, Verdict, normalized_name
-from harness.model.culprit import Proof
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,10 +29,6 @@ class Side:
     lock: Lock
     verdict: Verdict
     observation: Observation
-
-    def as_proof(self, sentence: str) -> Proof:
-        """This side's own run as the proof of a sentence."""
-        return Proof(sentence, self.verdict, self.verdict, "seen at this side itself", self.observation)
 
 
 @frozen

@@ -23,7 +23,7 @@ class Evidence:
 
     @property
     def short(self) -> str:
-        """A few words, for a sentence that has others too."""
+        """A few words, for a sentence that has others too; "" where they would say little."""
         match self.kind:
             case "removed-name" | "removed-module":
                 return f"{self.name} was removed"
@@ -34,4 +34,4 @@ class Evidence:
             case "changed-parameters":
                 return f"{self.name} takes other parameters"
             case _:
-                return "its message is new there"
+                return ""

@@ -30,4 +30,5 @@ class Step:
             "observation": self.observation,
             "cached": self.cached,
             "seconds": self.seconds,
+            **({"attempt": self.attempt} if self.attempt else {}),
         }

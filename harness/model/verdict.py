@@ -30,26 +30,9 @@ class Judgement:
     reason: str
 
 
-# The repro never got to the point where the bug could show, whatever was printed on the way.
-_NEVER_JUDGED = frozenset(
-    {
-        Outcome.UNRESOLVABLE,
-        Outcome.UNINSTALLABLE,
-        Outcome.NO_DEVICE,
-        Outcome.DEVICE_FAILED,
-        Outcome.EMULATION_GAP,
-        Outcome.WRONG_ENVIRONMENT,
-        Outcome.DECLINED,
-        Outcome.OUT_OF_MEMORY,
-        Outcome.NO_REPORT,
-        Outcome.NO_PROGRAM,
-    }
-)
-
-
 def judge(observation: Observation, signature: Signature, log: str = "") -> Judgement:
     """Judge what was observed by how the bug is recognised; `log` is what the run printed."""
-    if observation.outcome in _NEVER_JUDGED:
+    if not observation.outcome.may_show_bug:
         return Judgement(Verdict.SKIP, observation.detail or observation.outcome.value)
     try:
         match = signature.match(observation, log)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from packaging.version import InvalidVersion, Version
 
 from harness.model import Change, Lock, Signature
-from harness.model.signature import normalized_message
+from harness.model.signature import given_parts, normalized_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,18 +24,14 @@ def pattern_of(captured: Signature | None, matched: Signature | None) -> str:
     shown = captured or matched
     if shown is None:
         return ""
-    parts: dict[str, Any] = {
-        "exception": shown.exception and shown.exception.rpartition(".")[2],
-        "message": shown.message and normalized_message(shown.message),
-        "metric": shown.metric,
-        "above": shown.above,
-        "below": shown.below,
-        "output": shown.output,
-        "exit_code": shown.exit_code,
-        "hang": shown.hang or None,
-        "crash": shown.crash or None,
-    }
-    return json.dumps({name: value for name, value in parts.items() if value is not None})
+    parts = given_parts(shown) or {}
+    for name in ("captured", "frame"):
+        parts.pop(name, None)
+    if shown.exception is not None:
+        parts["exception"] = shown.exception.rpartition(".")[2]
+    if shown.message is not None:
+        parts["message"] = normalized_message(shown.message)
+    return json.dumps(parts)
 
 
 def break_id(pattern: str, culprit: Iterable[Change]) -> str:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from harness.session import Session
 
 
+_GIT_SKIPS = 125  # git bisect run: "the current source code cannot be tested"
+
+
 @frozen
 class Probed:
     """One run and the verdict on it; `judgement` is None where the repro has no signature."""
@@ -33,6 +36,15 @@ class Probed:
         sentence = f"{self.judgement.verdict.value}: {self.judgement.reason}" if self.judgement else outcome
         rows = [("repro", seen.repro), ("outcome", outcome), ("device", seen.device.value), *seen.metrics.items()]
         return sentence_and_table(sentence, ("", ""), [*rows, ("seconds", f"{seen.duration_s:.1f}")])
+
+    @property
+    def exit_code_for_git(self) -> int:
+        """What `git bisect run` takes: 0 good, 1 bad, 125 for what can't be judged."""
+        if self.judgement is not None:
+            return {Verdict.GOOD: 0, Verdict.BAD: 1, Verdict.SKIP: _GIT_SKIPS}[self.judgement.verdict]
+        if self.observation.outcome is Outcome.COMPLETED:
+            return 0
+        return 1 if self.observation.outcome.ran else _GIT_SKIPS
 
     @property
     def exit_code(self) -> int:

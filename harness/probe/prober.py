@@ -207,7 +207,8 @@ class Prober:
                 return self._unrun(probe, prepared.key, failed, words, lock, begun, keep=False)
             except CannotBuild as gone:
                 return self._unrun(probe, prepared.key, Outcome.UNINSTALLABLE, str(gone), lock, begun, keep=False)
-            if not altered.is_sure and altered.files:
+            # Where the sandbox kept it from writing into its environment, it gets one that is its own.
+            if not apart and ((altered.files and not altered.is_sure) or _was_refused_a_write(ran, environment)):
                 apart = True
                 continue
             differs = differing(lock, ran, probe.mixture) if environment.folder is not None else ""
@@ -254,9 +255,10 @@ class Prober:
                 capability=self.capability,
                 invoked_from=self.invoked_from,
                 trace=probe.trace,
-                imports=self._imports_file(prepared.key) if probe.trace else None,
+                imports=self._imports_file(probe, place.environment.lock) if probe.trace is not None else None,
                 isolation=self.isolation,
                 readable=(self.workspace.root,),
+                writable=(place.scratch,) if apart else (),
             )
             ran = run_repro(job, cancel=cancel)
             return ran, place.altered()
@@ -276,17 +278,17 @@ class Prober:
         self, probe: Probe, lock: Lock, *, cancel: threading.Event | None = None
     ) -> tuple[dict[str, str], dict[str, list[str]]] | None:
         """The modules that a probe loads with their files, and which imported which; traced where that is not kept."""
-        traced = evolve(probe, trace=True)
-        key = self.key(traced, lock)
-        file = self._imports_file(key)
+        traced = evolve(probe, trace=frozenset())
+        file = self._imports_file(probe, lock)
         if not file.is_file():
             built = self.builder.build(lock, look=False, cancel=cancel)
             if isinstance(built, Environment):
-                self._run(Prepared(traced, key, environment=built), built, None, cancel)
+                self._run(Prepared(traced, self.key(traced, lock), environment=built), built, None, cancel)
         return read_imports(file)
 
-    def _imports_file(self, key: str) -> Path:
-        return self.workspace.imports / f"{key}.json"
+    def _imports_file(self, probe: Probe, lock: Lock) -> Path:
+        """Where the imports of a probe are kept, whichever of its files were traced."""
+        return self.workspace.imports / f"{self.key(evolve(probe, trace=None), lock)}.json"
 
     def key(self, probe: Probe, lock: Lock) -> str:
         """The address in the store of what a probe with this lock comes to here."""
@@ -312,3 +314,10 @@ def _wrong_python(probe: Probe) -> str | None:
     """Why the repro can't run with the interpreter of its combination, None where it can."""
     needs, python = probe.repro.requires_python, probe.combination.python
     return None if meets(needs, python) else f"the repro requires Python {needs}, this is {python}"
+
+
+def _was_refused_a_write(ran: Ran, environment: Environment) -> bool:
+    """Whether a run failed because it could not write into its environment, which the sandbox shows read-only."""
+    if environment.folder is None or ran.outcome is Outcome.COMPLETED or "Read-only file system" not in ran.tail:
+        return False
+    return any("site-packages" in line for line in ran.tail.splitlines() if "Read-only file system" in line)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -12,12 +11,12 @@ from packaging.requirements import InvalidRequirement, Requirement
 from harness.errors import UserMistake
 from harness.model import Repro, normalized_name
 from harness.model.repro import command_repro
+from harness.request.folders import folder_of, read_folder
 from harness.request.lockfiles import environment_of
 from harness.request.project import Project, Projects, find_project
 from harness.request.requirement_files import read_requirement_file
 
 _TEST_TOOLS = ("pytest", "nose2", "trial", "ward", "green")
-_NAMED_FOLDER = re.compile(r"^(?P<name>[A-Za-z0-9][\w.-]*)\s*(\[[^]]*\])?\s*@\s*(?P<path>[.~/].*|file://.*)$")
 
 
 @frozen
@@ -30,7 +29,10 @@ class Beside:
 
 
 def read_beside(given: Sequence[str], projects: Projects) -> Beside:
-    """Read `--with` values: requirements, `-r FILE`, folders (`.`, `peft @ ./clone`). Raises `UserMistake`."""
+    """Read `--with` values: requirements, `-r FILE`, folders (`.`, `peft @ ./clone`, `peft @ ./clone@1a2b3c4`).
+
+    Raises `UserMistake`, and `BadRepository` for a commit that is not there.
+    """
     requirements: list[str] = []
     folders: list[Project] = []
     told: list[str] = []
@@ -40,11 +42,11 @@ def read_beside(given: Sequence[str], projects: Projects) -> Beside:
             lines = read_requirement_file(Path(text.removeprefix("-r").strip(" =")).expanduser(), environment)
             requirements += lines.requirements
             told += lines.told
-        elif (path := _folder(text)) is not None:
-            project = projects.read(path)
+        elif (folder := folder_of(text)) is not None:
+            project = read_folder(folder, projects)
             folders.append(project)
             requirements += project.requirements
-            told += [f"{project.name or path.name}: {one}" for one in project.told]
+            told += [f"{project.name or folder}: {one}" for one in project.told]
         else:
             requirements.append(text)
     return Beside(tuple(requirements), tuple(folders), tuple(told))
@@ -133,18 +135,6 @@ def _with_tool(repro: Repro, given: frozenset[str]) -> Repro:
 
 def _others_than_tools(requirements: Iterable[str]) -> bool:
     return any(not name.startswith("pytest") and name not in _TEST_TOOLS for name in _names(requirements))
-
-
-def _folder(text: str) -> Path | None:
-    """The folder that a `--with` value names, None where it is a requirement."""
-    if (named := _NAMED_FOLDER.match(text)) is not None:
-        return Path(named.group("path").removeprefix("file://")).expanduser()
-    if text.startswith((".", "/", "~")):
-        path = Path(text).expanduser()
-        if not path.is_dir():
-            raise UserMistake(f"--with {text}: there is no such folder")
-        return path
-    return None
 
 
 def _names(requirements: Iterable[str]) -> frozenset[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import email.parser
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -35,6 +36,7 @@ _NOT_COPIED = {
 }
 # Extras and groups with what a project's tests need, by the names that they commonly have.
 _FOR_TESTS = ("test", "tests", "testing", "dev", "develop", "development")
+_RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Exit)\b.*")
 _NO_GIT = {  # a copy has no history to take a version from
     "SETUPTOOLS_SCM_PRETEND_VERSION": "0+copy",
     "PDM_BUILD_SCM_VERSION": "0+copy",
@@ -84,9 +86,17 @@ class Projects:
     interpreter: Interpreter
 
     def read(
-        self, root: Path, extras: Iterable[str] = (), groups: Iterable[str] = (), *, fall_back: bool = False
+        self,
+        root: Path,
+        extras: Iterable[str] = (),
+        groups: Iterable[str] = (),
+        *,
+        fall_back: bool = False,
+        as_of: str = "",
     ) -> Project:
         """A project with its requirements; with `fall_back` those of its requirements file where it declares none.
+
+        It is built with what there was as of a day (ISO 8601): `as_of`, else that of its last commit.
 
         Raises `UserMistake` where the folder is none, or lacks what was named.
         """
@@ -101,7 +111,7 @@ class Projects:
         with FileLock(self.workspace.locks / f"project-{digest}.lock"):
             if not (home / "tree").is_dir():
                 _copy(root, files, home)
-            built, words = self._built(home, root)
+            built, words = self._built(home, as_of or _last_commit(root))
         project = _with_requirements(
             Project(root, digest, home / "tree", built), words, tuple(extras), tuple(groups), self.interpreter.version
         )
@@ -111,7 +121,7 @@ class Projects:
         told = (*project.told, f"requirements: those of {file.name} (--with changes them)", *lines.told)
         return evolve(project, requirements=lines.requirements, told=told)
 
-    def _built(self, home: Path, root: Path) -> tuple[Path | None, str]:
+    def _built(self, home: Path, day: str) -> tuple[Path | None, str]:
         """The folder of the unpacked wheel, or why there is none."""
         site, note = home / f"built-{self.interpreter.cache_tag}", home / f"not-built-{self.interpreter.cache_tag}.txt"
         if site.is_dir():
@@ -122,13 +132,13 @@ class Projects:
             return None, ""
         words = ""
         # As on the day of its last commit first: what builds an old project may have changed since.
-        for date in dict.fromkeys((_last_commit(root), "")):
+        for date in dict.fromkeys((day, "")):
             with tempfile.TemporaryDirectory(prefix="build-", dir=self.workspace.building) as folder:
                 source = Path(folder, "source")
                 shutil.copytree(home / "tree", source, symlinks=True)
                 newest = ("--exclude-newer", date) if date else ()
                 answer = evolve(self.uv, extra_environment={**self.uv.extra_environment, **_NO_GIT}).call(
-                    "--quiet", "build", "--wheel", *newest, "--python", self.interpreter.path,
+                    "build", "--wheel", *newest, "--python", self.interpreter.path,
                     "--out-dir", Path(folder, "out"), source, cwd=Path(folder),
                 )  # fmt: skip
                 wheel = next(Path(folder, "out").glob("*.whl"), None) if answer.returncode == 0 else None
@@ -250,7 +260,8 @@ def _unpack(wheel: Path, site: Path) -> None:
 
 def _last_words(words: str) -> str:
     lines = [line.strip() for line in words.splitlines() if line.strip() and not line.strip().startswith("hint")]
-    return lines[-1] if lines else "it said nothing"
+    raised = [line for line in lines if _RAISED.match(line)]
+    return (raised or lines or ["it said nothing"])[-1]
 
 
 def _with_requirements(

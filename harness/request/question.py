@@ -16,8 +16,12 @@ class Question:
     """Which release of `subject` broke (or, with `find_fix`, mended) `repro`?
 
     `good` and `bad` are versions; `with_` and `hold` requirements; `as_of` is "era", "none" or an ISO date;
-    `python` a version or a path; `device` "auto", "cpu", "cuda" or "emulated"; `from_source` names projects that
-    may be built from source; `git` names the subject's repository, for the commit level;
+    `python` a version or a path; `confirm` is how often both sides of the change are run again, None as often
+    as it takes to be sure; `flaky` says that one run does not tell good from bad;
+    `device` "auto", "cpu", "cuda" or "emulated"; `from_source` names projects that
+    may be built from source; `git` names the subject's repository, for the commit level; `fork` lets runs that
+    search for lines be forked;
+    `time_s` is how many seconds the search below the release may take;
     `typed` are the words that name the repro, quoted for a shell.
     """
 
@@ -32,10 +36,13 @@ class Question:
     prereleases: bool = False
     python: str | None = None
     device: str = "auto"
-    confirm: int = 0
+    confirm: int | None = None
+    flaky: bool = False
     from_source: tuple[str, ...] = ()
     typed: tuple[str, ...] = ()
     git: str = ""
+    fork: bool = True
+    time_s: float = 600.0
 
     @classmethod
     def under(cls, settings: Settings, subject: str, repro: Repro, **more: Any) -> Question:

@@ -5,22 +5,30 @@ from harness.search.bisection_result import BisectionResult, BisectionStatus, Mo
 from harness.search.delta import DeltaDebugging, DeltaResult
 from harness.search.fewest import FewestChanges, FewestResult
 from harness.search.grid import Grid
+from harness.search.narrowing import Narrowing
+from harness.search.noisy import NoisySearch
+from harness.search.posterior import Counts
 from harness.search.protocol import Search
 from harness.search.states import PositionState
+from harness.search.sure import SureBisection
 from harness.search.windows import Window, WindowScan, WindowsResult
 
 __all__ = [
     "Bisection",
     "BisectionResult",
     "BisectionStatus",
+    "Counts",
     "DeltaDebugging",
     "DeltaResult",
     "FewestChanges",
     "FewestResult",
     "Grid",
     "MovedEnd",
+    "Narrowing",
+    "NoisySearch",
     "PositionState",
     "Search",
+    "SureBisection",
     "Trial",
     "Window",
     "WindowScan",

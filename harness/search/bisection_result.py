@@ -7,6 +7,7 @@ import enum
 from attrs import field, frozen, validators
 
 from harness.model.verdict import Verdict  # at run time: cattrs reads the fields' types
+from harness.search.posterior import Counts
 
 
 @frozen(order=True)
@@ -46,7 +47,8 @@ class BisectionResult:
     A regression fills `last_good` and `first_bad`, a fix `last_bad` and `first_good`, as soon as both
     sides were run. `suspects` are the positions that may have brought the change: the newer side of it,
     and all that lie between the sides. `skipped` are all skipped positions between the ends. `flaky` are
-    those with two verdicts.
+    those with two verdicts. `confidence` is the chance that the answer is right, as far as the runs tell (0 to 1, None
+    where nothing was computed), `good_side` and `bad_side` the runs behind it on both sides of the change.
     """
 
     status: BisectionStatus
@@ -58,6 +60,9 @@ class BisectionResult:
     skipped: tuple[int, ...] = ()
     moved_ends: tuple[MovedEnd, ...] = ()
     flaky: tuple[int, ...] = ()
+    confidence: float | None = None
+    good_side: Counts | None = None
+    bad_side: Counts | None = None
 
     @property
     def boundary(self) -> tuple[int, int] | None:

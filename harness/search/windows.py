@@ -218,11 +218,14 @@ def stride_for(count: int) -> int:
     """The narrowest stride whose scan, with the bisection of four changes, runs under a third of `count`.
 
     A power of two, so that each bisection of a gap between two runs is as cheap as its width allows. Where
-    four changes are too many for that third two are allowed for; where two are, the cheapest is taken.
+    four changes are too many for that third two are allowed for; where two are, the cheapest is taken. Where that
+    runs most of the positions anyway, all are run, so that no window of one position is missed to save a few.
     """
     costs = {1 << k: (-(-(count - 1) // (1 << k)) + 1, k) for k in range(max(count - 1, 1).bit_length())}
     for changes in (4, 2):
         fitting = [s for s, (scan, each) in costs.items() if 3 * (scan + changes * each) < count]
         if fitting:
             return min(fitting)
-    return min(costs, key=lambda s: (costs[s][0] + 2 * costs[s][1], s))
+    cheapest = min(costs, key=lambda s: (costs[s][0] + 2 * costs[s][1], s))
+    scan, each = costs[cheapest]
+    return 1 if 2 * (scan + 2 * each) > count else cheapest

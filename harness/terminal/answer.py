@@ -12,7 +12,7 @@ from harness.bisect.answer import Answer, Status
 from harness.model import Observation, Outcome, Verdict
 from harness.model.culprit import Culprit
 from harness.terminal.clock import duration
-from harness.terminal.picture import STYLE
+from harness.terminal.picture import STYLE, print_skipped
 
 if TYPE_CHECKING:
     from harness.terminal.console import Console
@@ -36,9 +36,7 @@ def print_answer(console: Console, answer: Answer, results: str) -> None:
         console.print(f"  installed differently: {shown}{more}", markup=False, highlight=False)
     if answer.culprit is not None:
         _print_culprit(console, answer.culprit)
-    skipped = [step for step in answer.steps if step.verdict is Verdict.SKIP]
-    for step in skipped:
-        console.print(Text.assemble(("  skipped ", "yellow"), f"{step.release}: {step.reason}"))
+    print_skipped(console, ((step.release, step.reason) for step in answer.steps if step.verdict is Verdict.SKIP))
     for told, releases in _grouped(answer.drift):
         console.print(Text(f"  not held: {'; '.join(told)} (with {', '.join(releases)})", style="dim"))
     for files, releases in _grouped(answer.altered):
@@ -56,6 +54,8 @@ def print_answer(console: Console, answer: Answer, results: str) -> None:
             style="dim",
         )
     )
+    if answer.constraint:
+        console.print(Text.assemble("Until then: ", (answer.constraint, "bold")), soft_wrap=True)
     if answer.advice:
         console.print(Text(answer.advice), soft_wrap=True)
 

@@ -9,6 +9,7 @@ from rich.text import Text
 from harness.history import HistoryStatus
 from harness.history.answer import RowState
 from harness.terminal.clock import duration
+from harness.terminal.picture import print_skipped
 
 if TYPE_CHECKING:
     from harness.history import History
@@ -36,9 +37,7 @@ def print_history(console: Console, history: History, results: str) -> None:
         console.print(f"  recognised by: {history.signature}", markup=False, highlight=False)
     for note in history.notes:
         console.print(Text(f"  {note}"))
-    for row in history.rows:
-        if row.state is RowState.SKIP:
-            console.print(Text.assemble(("  skipped ", "yellow"), f"{row.release}: {row.reason}"))
+    print_skipped(console, ((row.release, row.reason) for row in history.rows if row.state is RowState.SKIP))
     counted = f"{history.probes} of {history.tried} releases run now, {history.known} known already"
     console.print(
         Text(f"  {counted}, {duration(history.wall_s)}; seen on {history.device}; records in {results}", style="dim")

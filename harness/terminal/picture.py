@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from harness.model import Verdict
-from harness.model.words import counted
+from harness.model.words import counted, listed
 from harness.search import PositionState
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+
+    from rich.console import Console
 
     from harness.events import Judged, LookedUp, Progress
     from harness.terminal.clock import Clock, Pace
+
+_NAMED = 6  # skipped releases of one reason; more are counted
 
 STYLE = {Verdict.GOOD: "green", Verdict.BAD: "red", Verdict.SKIP: "yellow"}
 _STATE_STYLE = {
@@ -33,6 +37,15 @@ def picture(states: Sequence[PositionState]) -> Text:
     for state in states[shown[0] : shown[-1] + 1] if shown else ():
         text.append(state.symbol, _STATE_STYLE[state])
     return text.append("]")
+
+
+def print_skipped(console: Console, skipped: Iterable[tuple[str, str]]) -> None:
+    """The releases that were skipped, those with one reason on one line."""
+    by_reason: dict[str, list[str]] = {}
+    for release, reason in skipped:
+        by_reason.setdefault(reason, []).append(release)
+    for reason, releases in by_reason.items():
+        console.print(Text.assemble(("  skipped ", "yellow"), f"{listed(releases, _NAMED)}: {reason}"))
 
 
 def what_is_left(progress: Progress, clock: Clock) -> str:

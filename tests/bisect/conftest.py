@@ -1,5 +1,5 @@
 """Fixtures of the tests that ask between two worlds."""
 
-from planted import parts_house, planted
+from planted_upgrades import parts_house, planted
 
 __all__ = ["parts_house", "planted"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 
 import pytest
-from planted import NAMES, freeze, suite_of, write_project
+from planted_upgrades import NAMES, freeze, suite_of, write_project
 
 RUN = ("--run", "python -m unittest -q test_mine")
 

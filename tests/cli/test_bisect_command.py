@@ -35,11 +35,15 @@ def test_the_exact_release_is_found_in_few_probes(harness, write_repro):
     assert ended.stderr == ""
     assert (answer["status"], answer["last_good"], answer["first_bad"]) == ("found", "1.5", "1.6")
     assert answer["suspects"] == ["1.6"]
-    assert answer["probes"] <= math.ceil(math.log2(10)) + 2
+    first = [step for step in answer["steps"] if "attempt" not in step]
+    assert len(first) <= math.ceil(math.log2(10)) + 2
+    assert {step["release"] for step in answer["steps"] if "attempt" in step} <= {"1.5", "1.6"}
+    assert answer["confidence"] >= 0.99
+    assert answer["rates"]["good"]["failed"] == 0
     assert answer["probes"] == len(answer["steps"])
     assert answer.keys() >= KEYS | {"last_good", "first_bad"}
-    assert all(step.keys() == STEP_KEYS for step in answer["steps"])
-    assert (answer["schema"], answer["subject"]) == (1, "brittle")
+    assert all(step.keys() - {"attempt"} == STEP_KEYS for step in answer["steps"])
+    assert (answer["schema"], answer["subject"]) == (2, "brittle")
     assert answer["signature"] == {"exception": "RuntimeError", "message": MESSAGE}
     assert reason(answer, "1.6") == f"RuntimeError: {MESSAGE}"
     assert reason(answer, "1.5") == "ran to its end"
@@ -97,10 +101,10 @@ def test_where_nothing_fails_it_says_how_to_go_on(harness, write_repro):
     ended = bisect(harness, "brittle", "--good", "1.0", "--bad", "1.3", "--json")
     answer = ended.json
     assert (ended.code, answer["status"]) == (1, "no-failure")
-    assert answer["sentence"] == "No failure: brittle 1.3 is good."
+    assert "brittle 1.3 is good" in answer["sentence"]
     assert "--find-fix" in answer["advice"]
     assert "older" in answer["advice"]
-    assert answer["probes"] == 1
+    assert answer["probes"] == 4  # a bug that fails half the time passes once, too
 
 
 # -- how the bug is recognised
@@ -148,7 +152,7 @@ def test_three_lanes_find_the_same(harness, write_repro):
     write_repro("brittle")
     answer = bisect(harness, "brittle", "--good", "1.0", "--bad", "1.9", "--lanes", "3", "--json").json
     assert (answer["status"], answer["last_good"], answer["first_bad"]) == ("found", "1.5", "1.6")
-    releases = [step["release"] for step in answer["steps"]]
+    releases = [step["release"] for step in answer["steps"] if "attempt" not in step]
     assert len(releases) == len(set(releases))
 
 
@@ -161,22 +165,24 @@ def test_both_sides_are_run_again_to_confirm(harness, write_repro):
     assert len({step["observation"] for step in answer["steps"]}) == len(releases)
 
 
-def test_a_repro_of_two_minds_is_flaky_and_never_named(harness, write_repro):
+def test_a_bad_end_that_passes_once_is_run_again(harness, write_repro):
+    """The first run of each release passes: that is no reason to say that there is no failure."""
     body = """
     import os, brittle
     from pathlib import Path
     seen = Path(os.environ["SEEN"]) / str(brittle.NUMBER)
-    if brittle.NUMBER >= 6 and not seen.exists():
-        seen.touch()
+    if brittle.NUMBER >= 6 and seen.exists():
         brittle.step()
+    seen.touch()
     """
     write_repro("brittle", body=body)
     seen = harness.folder / "seen"
     seen.mkdir()
-    command = ["brittle", "--good", "1.4", "--bad", "1.7", "--confirm", "1", "--pass-env", "SEEN", "--json"]
+    command = ["brittle", "--good", "1.4", "--bad", "1.7", "--pass-env", "SEEN", "--json"]
     ended = bisect(harness, *command, SEEN=str(seen))
-    assert (ended.code, ended.json["status"]) == (3, "inconclusive")
-    assert "brittle 1.6 gave different verdicts" in ended.json["sentence"]
+    assert (ended.code, ended.json["status"], ended.json["first_bad"]) == (0, "found", "1.6")
+    assert ended.json["rates"]["bad"]["failed"] < ended.json["rates"]["bad"]["runs"]
+    assert ended.json["rates"]["good"]["failed"] == 0
 
 
 def test_pre_releases_are_tried_when_asked_for(harness, write_repro):
@@ -284,5 +290,5 @@ def test_the_same_question_without_network_runs_nothing(harness, write_repro, ho
         online = harness.with_environ(UV_DEFAULT_INDEX=url, HARNESS_CACHE_DIR=str(tmp_path / "cache"))
         first = bisect(online, *command)
     again = bisect(online, *command)
-    assert first.json["probes"] == 4
+    assert first.json["probes"] == len(first.json["steps"])
     assert (again.code, again.json["probes"], again.json["first_bad"]) == (0, 0, "1.6")

@@ -47,7 +47,8 @@ def __getattr__(name):
         return 4
 """,
     "shop/gone.py": "number = 1\n",
-    "shop/tests/test_core.py": "def missing_from_the_api(): ...\n",
+    "shop/tests/__init__.py": "",
+    "shop/tests/helpers.py": "def helper(count): ...\n",
 }
 NEW = {
     "shop/__init__.py": """
@@ -71,6 +72,8 @@ class Till(Counter):
     "shop/legacy.py": OLD["shop/legacy.py"].replace('"lazy"', '"other"'),
     "shop/new/gone.py": "number = 1\n",
     "shop/new/__init__.py": "",
+    "shop/tests/__init__.py": "",
+    "shop/tests/helpers.py": "def helper(): ...\n",
 }
 OLD["shop/__init__.py"] += "def buy_all(): ...\n"
 
@@ -154,8 +157,8 @@ def test_where_the_api_says_nothing_there_is_no_evidence(releases, error, messag
     assert told(releases, error, message) == ()
 
 
-def test_a_name_that_is_only_in_tests_is_no_name_of_the_api(releases):
-    assert told(releases, "AttributeError", "module 'shop' has no attribute 'missing_from_the_api'") == ()
+def test_a_function_that_is_only_in_tests_is_no_part_of_the_api(releases):
+    assert told(releases, "TypeError", "helper() got an unexpected keyword argument 'count'") == ()
 
 
 def test_a_name_in_the_cause_of_an_exception_counts(releases):

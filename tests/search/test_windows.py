@@ -181,3 +181,14 @@ def test_every_edge_is_a_true_change_between_neighbours(history, lanes, pick, ma
                 low, high = sorted((edge, other))
                 assert set(history[low + 1 : high]) <= {"S"}
                 assert set(window.suspects) >= set(range(low + 1, high))
+
+
+def test_where_most_positions_are_run_anyway_all_are():
+    """A window of one position among seven was missed by a scan that ran five of them."""
+    for count in range(1, 20):
+        for hidden in range(count):
+            search = WindowScan(count)
+            while waiting := search.ask():
+                search.tell(waiting[0], Verdict.BAD if waiting[0] == hidden else Verdict.GOOD)
+            assert [(w.first_bad, w.last_bad) for w in search.result.windows] == [(hidden, hidden)]
+    assert stride_for(60) > 1

@@ -26,7 +26,7 @@ from harness.search import Bisection, Grid, PositionState, Trial
 from harness.terminal import LiveView, PlainView
 from harness.terminal.clock import duration
 from harness.terminal.nights import NightView
-from harness.terminal.picture import picture
+from harness.terminal.picture import picture, print_skipped
 from harness.terminal.plain import WarningsOnly
 
 CELLS = ("first", "second", "third", "fourth", "fifth")
@@ -189,3 +189,14 @@ def test_a_scan_says_how_far_it_is_with_looking_things_up():
     lines = logged(play)
     assert [line.rpartition(": ")[2].partition(",")[0] for line in lines] == [f"{n} of 10" for n in (0, 2, 4, 6, 8)]
     assert all("left" in line for line in lines[1:])
+
+
+def test_skips_with_one_reason_are_one_line():
+    out = io.StringIO()
+    same = [(f"1.{number}", "needs Python 3.99") for number in range(20)]
+    print_skipped(Console(file=out, width=100), [*same[:10], ("2.0", "crashed"), *same[10:]])
+    lines = out.getvalue().splitlines()
+    assert len(lines) == 2
+    assert "1.0" in lines[0]
+    assert "15 more" in lines[0]
+    assert lines[1].strip() == "skipped 2.0: crashed"

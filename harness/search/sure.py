@@ -1,0 +1,234 @@
+"""A bisection that names nothing on one lucky run: what it found is run again until it is sure.
+
+First a plain bisection, as cheap as ever. Then the good side of the change, the one that a flaky bug can reach by
+luck, is run again as often as it takes. How often follows from the posterior over all boundaries (`posterior.py`):
+with k failures on the bad side, m passes at and before the good side and an unknown failure rate p,
+each rival boundary is worth the integral of p^k (1 - p)^m, and repetitions go on until all rivals together are below
+1 - confidence. At p = 0.5 or 0.9 a wrong release is named in under 1 % over 8, 30 and 100 releases (simulated in
+tests/search/test_sure.py). Where a repetition disagrees, the bug is flaky, and a `NoisySearch` goes on with all runs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import evolve
+
+from harness.model.verdict import Verdict
+from harness.search.bisection import Bisection
+from harness.search.bisection_result import BisectionResult, BisectionStatus, Trial
+from harness.search.noisy import CONFIDENCE, MOST, NoisySearch
+from harness.search.posterior import Counts, Posterior
+from harness.search.protocol import record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.search.states import PositionState
+
+_PASSES_AGAIN = 3  # the bad end passed: run again so often before it is called no failure
+_FAILURES = 3  # so many failures show that nothing older is good
+_MOST_AGAIN = 16  # repetitions of one question, so that it ends whatever is told
+
+
+class SureBisection:
+    """Search over positions 0 (oldest) to count - 1 (newest); its candidates are `Trial`s.
+
+    `good`, `bad`, `find_fix` are those of `Bisection`. `confirm`: None repeats until it is 0.99 sure; a number
+    repeats each side just so often (0: one run of each is enough, and the answer says how sure that is). `flaky`
+    begins as a noisy search. `patient` leaves the repetitions to who goes on from here: what that shows is told by
+    `support` and by `tell`, and `insist` asks for what is still missing. `seconds` is that of `NoisySearch`.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        *,
+        good: int | None = None,
+        bad: int | None = None,
+        find_fix: bool = False,
+        confirm: int | None = None,
+        flaky: bool = False,
+        patient: bool = False,
+        seconds: Callable[[int], float] = lambda _: 1.0,
+    ) -> None:
+        self._plain = Bisection(count, good=good, bad=bad, find_fix=find_fix, confirm=confirm or 0)
+        self._in_noise = NoisySearch(count, good=good, bad=bad, find_fix=find_fix, most=MOST, seconds=seconds)
+        self._confirm = confirm
+        self._find_fix = find_fix
+        self._patient = patient
+        self._ends = (
+            good if good is not None else count - 1 if find_fix else 0,
+            bad if bad is not None else 0 if find_fix else count - 1,
+        )
+        self._told: dict[Trial, Verdict] = {}
+        self._support: dict[tuple[int, int], tuple[int, int]] = {}
+        self._noisy: NoisySearch | None = self._in_noise if flaky else None
+
+    def ask(self, n: int = 1) -> tuple[Trial, ...]:
+        """Up to n trials worth running now; what was asked before and still matters comes first."""
+        if self._noisy is not None:
+            return self._noisy.ask(n)
+        return self._plain.ask(n) or self._again[: max(n, 0)]
+
+    def foresee(self, n: int) -> tuple[Trial, ...]:
+        """Up to n positions that may be asked next. Repetitions need no preparation and are left out."""
+        return self._plain.foresee(n) if self._noisy is None else self._noisy.foresee(n)
+
+    def tell(self, candidate: Trial, verdict: Verdict) -> None:
+        """Record a verdict. Raises ValueError for an unknown position or a second, different verdict of one run."""
+        if self._noisy is not None:
+            record(self._told, candidate, verdict)
+            self._noisy.tell(candidate, verdict)
+            return
+        self._plain.tell(candidate, verdict)
+        record(self._told, candidate, verdict)
+        if self._confirm != 0 and self._disagrees():
+            self._noisy = self._in_noise
+            for trial, told in self._told.items():
+                self._noisy.tell(trial, told)
+
+    def support(self, passes: int, failures: int) -> None:
+        """Further runs that showed the two sides as they were found: good without the change, bad with it."""
+        if (boundary := self._plain.result.boundary) is not None:
+            self._support[boundary] = (passes, failures)
+
+    def insist(self) -> None:
+        """Be patient no longer: ask for what it takes to be sure."""
+        self._patient = False
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether one run does not tell good from bad here."""
+        return self._noisy is not None
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to run."""
+        if self._noisy is not None:
+            return self._noisy.done
+        return self._plain.done and not self._again
+
+    def remaining(self) -> int:
+        """Upper estimate of the runs left, one at a time, should none of them be skipped or disagree."""
+        if self._noisy is not None:
+            return self._noisy.remaining()
+        left = self._plain.remaining()
+        if self._plain.done:
+            return len(self._again)
+        return left if self._patient or self._confirm is not None else left + _PASSES_AGAIN
+
+    def verdict_of(self, position: int, verdict: Verdict) -> Trial | None:
+        """The first run at a position that ended so."""
+        found = (trial for trial, told in self._told.items() if trial.position == position and told is verdict)
+        return min(found, default=None)
+
+    @property
+    def result(self) -> BisectionResult:
+        """What is known so far."""
+        if self._noisy is not None:
+            return self._noisy.result
+        result = self._plain.result
+        if result.boundary is not None and result.status is not BisectionStatus.OPEN:
+            good, bad = self._sides(result)
+            result = evolve(result, confidence=self._sureness(result), good_side=good, bad_side=bad)
+        if self._plain.done and self._again:
+            return evolve(result, status=BisectionStatus.OPEN)
+        return result
+
+    @property
+    def states(self) -> tuple[PositionState, ...]:
+        """What is known of every position, for a picture; excluded ones can no longer matter."""
+        return self._plain.states if self._noisy is None else self._noisy.states
+
+    def _disagrees(self) -> bool:
+        """Whether one position was good and bad."""
+        good = {trial.position for trial, verdict in self._told.items() if verdict is Verdict.GOOD}
+        return any(verdict is Verdict.BAD and trial.position in good for trial, verdict in self._told.items())
+
+    @property
+    def _again(self) -> tuple[Trial, ...]:
+        """The repetitions that are missing once the plain bisection has ended."""
+        result = self._plain.result
+        match result.status:
+            case BisectionStatus.NO_FAILURE if self._confirm is None:
+                return self._trials(self._testable_bad_end(), _PASSES_AGAIN)
+            case BisectionStatus.NOT_A_REGRESSION | BisectionStatus.NOT_FIXED if self._confirm is None:
+                failures = sum(verdict is Verdict.BAD for verdict in self._told.values())
+                return self._trials(self._oldest_failure(), 1) if failures < _FAILURES else ()
+            case _ if result.boundary is not None and self._confirm is None and not self._patient:
+                return self._until_sure(result)
+            case _:
+                return ()
+
+    def _until_sure(self, result: BisectionResult) -> tuple[Trial, ...]:
+        """The repetitions that make it sure if all of them agree, the good side first."""
+        good, bad = self._boundary(result)
+        more = {good: 0, bad: 0}
+        limit = _MOST_AGAIN - self._repeated(good) - self._repeated(bad)
+        while sum(more.values()) < limit and self._sureness(result, more) < CONFIDENCE:
+            side = max((good, bad), key=lambda p: self._sureness(result, {**more, p: more[p] + 1}))
+            more[side] += 1
+        return (
+            *self._trials(good, self._repeated(good) + more[good]),
+            *self._trials(bad, self._repeated(bad) + more[bad]),
+        )
+
+    def _repeated(self, position: int) -> int:
+        return sum(trial.position == position and trial.attempt > 0 for trial in self._told)
+
+    def _trials(self, position: int, repetitions: int) -> tuple[Trial, ...]:
+        """Those of the first so many repetitions that were not told."""
+        every = (Trial(position, attempt) for attempt in range(1, repetitions + 1))
+        return tuple(trial for trial in every if trial not in self._told)
+
+    def _boundary(self, result: BisectionResult) -> tuple[int, int]:
+        """The good and the bad side."""
+        older, newer = result.boundary or self._ends
+        return (newer, older) if self._find_fix else (older, newer)
+
+    def _sides(self, result: BisectionResult) -> tuple[Counts, Counts]:
+        """The runs on both sides of the change: those that stand on the wrong one were of another window."""
+        good, bad = self._boundary(result)
+        sides = {Verdict.GOOD: 0, Verdict.BAD: 0}
+        for trial, verdict in self._told.items():
+            if verdict is not Verdict.SKIP and self._stands(trial.position, verdict, good, bad):
+                sides[verdict] += 1
+        passes, failures = self._support.get(result.boundary or self._ends, (0, 0))
+        return Counts(0, sides[Verdict.GOOD] + passes), Counts(*[sides[Verdict.BAD] + failures] * 2)
+
+    def _stands(self, position: int, verdict: Verdict, good: int, bad: int) -> bool:
+        towards_bad = position <= bad if self._find_fix else position >= bad
+        towards_good = position >= good if self._find_fix else position <= good
+        return towards_bad if verdict is Verdict.BAD else towards_good
+
+    def _sureness(self, result: BisectionResult, more: dict[int, int] | None = None) -> float:
+        """The chance that the change lies where it was found, after `more` runs that agree, by position."""
+        good, bad = self._boundary(result)
+        start, end = self._ends
+        length = abs(end - start) + 1
+        counts: dict[int, Counts] = {}
+
+        def add(position: int, verdict: Verdict, runs: int = 1) -> None:
+            before = counts.get(index := abs(position - start), Counts())
+            counts[index] = Counts(before.bad + runs * (verdict is Verdict.BAD), before.runs + runs)
+
+        for trial, verdict in self._told.items():
+            if verdict is not Verdict.SKIP and self._stands(trial.position, verdict, good, bad):
+                add(trial.position, verdict)
+        passes, failures = self._support.get(result.boundary or self._ends, (0, 0))
+        add(good, Verdict.GOOD, passes + (more or {}).get(good, 0))
+        add(bad, Verdict.BAD, failures + (more or {}).get(bad, 0))
+        cuts = Posterior.of(length, counts).cuts
+        return sum(cuts[cut] for cut in range(abs(good - start) + 1, abs(bad - start) + 1))
+
+    def _testable_bad_end(self) -> int:
+        return next(t.position for t, v in self._from_bad_end() if v is not Verdict.SKIP)
+
+    def _oldest_failure(self) -> int:
+        """The failing position nearest to the good end."""
+        return [t.position for t, v in self._from_bad_end() if v is Verdict.BAD][-1]
+
+    def _from_bad_end(self) -> list[tuple[Trial, Verdict]]:
+        first = [(trial, verdict) for trial, verdict in self._told.items() if trial.attempt == 0]
+        return sorted(first, key=lambda item: abs(item[0].position - self._ends[1]))

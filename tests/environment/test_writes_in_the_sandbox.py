@@ -1,0 +1,40 @@
+"""A repro that writes into its environment is not stopped by the sandbox: it gets an environment of its own."""
+
+from __future__ import annotations
+
+import pytest
+from attrs import evolve
+from support import repro_text
+
+from harness.events import SILENT
+from harness.model import Combination, Outcome
+from harness.model.repro import parse_repro
+from harness.probe import Probe
+from harness.run.isolation import SandboxMode, choose
+
+SANDBOX = choose(SandboxMode.AUTO, network=False, reporter=SILENT)
+pytestmark = pytest.mark.skipif(SANDBOX is None, reason="no bubblewrap that works here")
+APPENDS = "import helper\nopen(helper.__file__, 'a').write('x = 1')\nprint(open(helper.__file__).read())\n"
+
+
+def test_it_sees_its_own_write_and_no_other_run_does(parts):
+    prober = evolve(parts.prober, isolation=SANDBOX)
+    repro = parse_repro(repro_text("helper", body=APPENDS), name="appends")
+    probe = Probe(repro, Combination(parts.resolver.interpreter.version, ("helper==1.0",)))
+    seen = prober.execute(prober.prepare(probe))
+    assert seen.outcome is Outcome.COMPLETED
+    assert any(path.endswith("helper.py") for path in seen.altered)
+    reader = parse_repro(repro_text("helper", body="import helper\nassert not hasattr(helper, 'x')\n"), name="reads")
+    later = prober.execute(prober.prepare(evolve(probe, repro=reader)))
+    assert later.outcome is Outcome.COMPLETED
+    assert later.altered == ()
+
+
+def test_what_lies_outside_its_environment_stays_read_only(parts):
+    prober = evolve(parts.prober, isolation=SANDBOX)
+    folder = parts.workspace.environments
+    repro = parse_repro(repro_text("helper", body=f"open({str(folder)!r} + '/x', 'w')\n"), name="escapes")
+    probe = Probe(repro, Combination(parts.resolver.interpreter.version, ("helper==1.0",)))
+    seen = prober.execute(prober.prepare(probe))
+    assert seen.outcome is Outcome.RAISED
+    assert not (folder / "x").exists()

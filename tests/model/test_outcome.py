@@ -1,0 +1,22 @@
+"""Which outcomes are about the repro, and which say nothing of its bug."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.bisect.standing import Standing, stand_of_command
+from harness.model import Device, Observation, Outcome, Signature, Verdict, judge
+from harness.probe import Judge
+
+
+@pytest.mark.parametrize("outcome", list(Outcome))
+def test_what_shows_nothing_is_neither_good_nor_bad(outcome):
+    run = Observation("k", outcome, "step", "d", Device.CPU, exit_code=1)
+    verdict = judge(run, Signature(exit_code=1)).verdict
+    assert (verdict is Verdict.SKIP) is not outcome.may_show_bug
+    stood = stand_of_command(Judge(Signature(exit_code=1), None))(run)
+    assert (stood.standing is Standing.UNTESTED) is not outcome.may_show_bug
+
+
+def test_what_never_ran_shows_nothing():
+    assert not any(outcome.may_show_bug for outcome in Outcome if not outcome.ran)

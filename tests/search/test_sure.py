@@ -1,0 +1,173 @@
+"""Bisections that repeat what one lucky run may have shown: how often they are wrong, and what that costs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.model.verdict import Verdict
+from harness.search import Bisection, BisectionStatus, SureBisection, Trial
+
+NAMED = (BisectionStatus.FOUND, BisectionStatus.FIXED)
+
+
+def drive(search, verdict, lanes=1, pick=lambda waiting: 0):
+    """Answer until done; how many runs it took."""
+    runs = 0
+    while waiting := search.ask(lanes):
+        assert len(waiting) <= lanes
+        assert search.ask(lanes) == waiting
+        trial = waiting[pick(waiting) % len(waiting)]
+        search.tell(trial, verdict(trial))
+        runs += 1
+    assert search.done
+    assert search.remaining() == 0
+    assert search.foresee(3) == ()
+    return runs
+
+
+def flaky(change, rate, dice, *, before=0.0):
+    """Releases from `change` on fail at `rate`, those before it at `before`."""
+    return lambda trial: Verdict.BAD if dice.random() < (rate if trial.position >= change else before) else Verdict.GOOD
+
+
+@pytest.mark.parametrize("count", [8, 30, 100])
+@pytest.mark.parametrize("rate", [0.5, 0.9])
+def test_a_flaky_bug_is_named_wrongly_in_under_one_percent(rate, count):
+    """Under 1 % in the long run; of 60 here at most 2."""
+    dice = Random(f"{rate} {count}")
+    ended = Counter()
+    for _ in range(60):
+        change = dice.randrange(1, count)
+        search = SureBisection(count, good=0, bad=count - 1)
+        drive(search, flaky(change, rate, dice))
+        result = search.result
+        named = result.first_bad if result.status in NAMED else None
+        ended["none" if named is None else "right" if named == change else "wrong"] += 1
+    assert ended["wrong"] <= 2
+    assert ended["right"] >= 48
+
+
+def test_one_lucky_run_is_what_a_plain_bisection_names():
+    """The fault itself: without repetitions most answers are wrong."""
+    dice = Random(1)
+    wrong = 0
+    for _ in range(200):
+        change = dice.randrange(1, 30)
+        search = Bisection(30, good=0, bad=29)
+        drive(search, flaky(change, 0.5, dice))
+        wrong += search.result.status in NAMED and search.result.first_bad != change
+    assert wrong > 60
+
+
+@pytest.mark.parametrize("find_fix", [False, True])
+@pytest.mark.parametrize("count", [2, 8, 30, 100])
+def test_a_deterministic_bug_is_found_as_before_and_only_the_sides_are_run_again(count, find_fix):
+    for change in {1, count // 2, count - 1}:
+        older, newer = (Verdict.BAD, Verdict.GOOD) if find_fix else (Verdict.GOOD, Verdict.BAD)
+        ends = {"good": count - 1, "bad": 0} if find_fix else {"good": 0, "bad": count - 1}
+        told = []
+
+        def verdict(trial, change=change, told=told, older=older, newer=newer):
+            told.append(trial)
+            return newer if trial.position >= change else older
+
+        search = SureBisection(count, find_fix=find_fix, **ends)
+        drive(search, verdict)
+        assert not search.is_noisy
+        assert search.result.status in NAMED
+        assert search.result.boundary == (change - 1, change)
+        assert search.result.confidence >= 0.99
+        again = [trial for trial in told if trial.attempt]
+        assert {trial.position for trial in again} <= {change - 1, change}
+        assert len(again) <= 9
+
+
+def test_what_the_levels_below_show_counts_as_repetitions():
+    """With three passes and three failures more, a deterministic bug takes at most one run more."""
+    for change in range(1, 30):
+        search = SureBisection(30, good=0, bad=29, patient=True)
+        drive(search, lambda trial, change=change: Verdict.BAD if trial.position >= change else Verdict.GOOD)
+        assert search.result.status is BisectionStatus.FOUND
+        search.support(3, 3)
+        search.insist()
+        assert len(search.ask(9)) <= 3
+
+
+def test_a_proof_that_disagrees_makes_the_search_go_on():
+    search = SureBisection(10, good=0, bad=9, patient=True)
+    drive(search, lambda trial: Verdict.BAD if trial.position >= 7 else Verdict.GOOD)
+    assert search.result.boundary == (6, 7)
+    search.tell(Trial(6, 1), Verdict.BAD)
+    assert search.is_noisy
+    assert not search.done
+    drive(search, flaky(4, 0.6, Random(2)))
+    assert search.result.first_bad == 4
+    assert search.result.good_side.bad == 0
+
+
+def test_a_bad_end_that_passes_is_run_again():
+    lucky = SureBisection(6, good=0, bad=5)
+    drive(lucky, lambda trial: Verdict.BAD if trial.position >= 3 and trial != Trial(5, 0) else Verdict.GOOD)
+    assert lucky.result.first_bad == 3
+    never = SureBisection(6, good=0, bad=5)
+    assert drive(never, lambda trial: Verdict.GOOD) == 4
+    assert never.result.status is BisectionStatus.NO_FAILURE
+
+
+def test_a_good_end_that_fails_is_run_again():
+    search = SureBisection(6, good=0, bad=5)
+    drive(search, lambda trial: Verdict.BAD if trial.position >= 3 or trial == Trial(0, 0) else Verdict.GOOD)
+    assert search.result.first_bad == 3
+    always = SureBisection(6, good=0, bad=5)
+    assert drive(always, lambda trial: Verdict.BAD) == 3
+    assert always.result.status is BisectionStatus.NOT_A_REGRESSION
+
+
+def test_to_confirm_so_often_is_just_so_often():
+    for confirm in (0, 2):
+        search = SureBisection(9, good=0, bad=8, confirm=confirm)
+        plain = Bisection(9, good=0, bad=8)
+        verdict = lambda trial: Verdict.BAD if trial.position >= 5 else Verdict.GOOD  # noqa: E731
+        assert drive(search, verdict) == drive(plain, verdict) + 2 * confirm
+        assert 0 < search.result.confidence < 0.99
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(2, 40),
+    st.integers(1, 4),
+    st.booleans(),
+    st.sampled_from([0.0, 0.1]),
+    st.sampled_from([0.3, 0.6, 1.0]),
+    st.sampled_from([0.0, 0.1, 0.6]),
+    st.integers(0, 2**32),
+)
+def test_simulated_investigations_end_in_an_answer_that_their_runs_bear(
+    count, lanes, is_flaky, before, after, skips, seed
+):
+    """Whatever the rates, skips and faults of single runs: it ends, and what it names was run on both sides."""
+    dice = Random(seed)
+    change = dice.randrange(0, count + 1)
+    untestable = {p for p in range(count) if dice.random() < skips}
+    chance = flaky(change, after, dice, before=before)
+    told = {}
+
+    def verdict(trial):
+        lost = trial.position in untestable or dice.random() < skips / 10
+        told[trial] = Verdict.SKIP if lost else chance(trial)
+        return told[trial]
+
+    search = SureBisection(count, good=0, bad=count - 1, flaky=is_flaky)
+    assert drive(search, verdict, lanes, pick=lambda waiting: dice.randrange(4)) <= 180
+    result = search.result
+    assert result.status is not BisectionStatus.OPEN
+    assert 0 <= (result.confidence or 0) <= 1 + 1e-9
+    if result.status is BisectionStatus.FOUND:
+        assert result.first_bad == result.last_good + 1
+        assert told[search.verdict_of(result.first_bad, Verdict.BAD)] is Verdict.BAD
+        assert told[search.verdict_of(result.last_good, Verdict.GOOD)] is Verdict.GOOD
