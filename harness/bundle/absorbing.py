@@ -195,7 +195,9 @@ def _ran(back: _Back) -> Ran:
         _check_length(log)
     tail = read_tail(back.folder / "log.gz")
     left = LeftBehind(ended_from(back.record["ended"]), tail, back.folder / "report.json", back.folder / "metrics.json")
-    return result_of(left, device=back.order.device, limits=limits)
+    ran = result_of(left, device=back.order.device, limits=limits)
+    ran.machine["sandbox"] = "none"  # the script of a bundle makes none
+    return ran
 
 
 def _check_length(log: gzip.GzipFile) -> None:

@@ -17,7 +17,7 @@ from harness.run.process import EndReason
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness.model import Device, Outcome, RaisedException, TestResult
+    from harness.model import Device, Outcome, RaisedException, TestResult, Trace
     from harness.run.process import Ended, Limits
 
 
@@ -28,9 +28,9 @@ class Ran:
     `installed` has the name and version of each distribution, `loaded` its used files, `machine` facts about the
     device; `python` is the interpreter's full version. All four are empty for a command, and for a script that never
     returned to the child driver. `duration_s` is in seconds from start to end of the interpreter; `peak_memory` is in
-    bytes; `tail` is the end of the log; `called` maps installed files to functions and the rank of their last call, if
-    traced; `tests` has the results of pytest or unittest. `mistake` says what is wrong with the command, if that is
-    why it failed.
+    bytes; `tail` is the end of the log; `trace` is what was recorded, if asked for;
+    `tests` has the results of pytest or unittest. `mistake` says what is wrong with the command, if that is why it
+    failed.
     """
 
     outcome: Outcome
@@ -45,7 +45,7 @@ class Ran:
     machine: dict[str, Any] = field(factory=dict)
     python: str = ""
     tail: str = ""
-    called: dict[str, dict[str, int]] = field(factory=dict)
+    trace: Trace | None = None
     tests: tuple[TestResult, ...] = ()
     mistake: str = ""
 
@@ -97,5 +97,5 @@ def result_of(left: LeftBehind, *, device: Device, limits: Limits) -> Ran:
         machine=told.machine or {},
         python=told.python,
         tail=left.tail,
-        called=told.called or {},
+        trace=told.trace,
     )

@@ -5,6 +5,7 @@ from harness.search.bisection_result import BisectionResult, BisectionStatus, Mo
 from harness.search.delta import DeltaDebugging, DeltaResult
 from harness.search.fewest import FewestChanges, FewestResult
 from harness.search.grid import Grid
+from harness.search.narrowing import Narrowing
 from harness.search.noisy import NoisySearch
 from harness.search.posterior import Counts
 from harness.search.protocol import Search
@@ -23,6 +24,7 @@ __all__ = [
     "FewestResult",
     "Grid",
     "MovedEnd",
+    "Narrowing",
     "NoisySearch",
     "PositionState",
     "Search",
