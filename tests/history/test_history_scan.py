@@ -110,7 +110,7 @@ def test_what_was_always_broken_is_a_window_without_ends(scan):
     history = scan("stale", max_gap=4)
     assert (history.status, picture(history)) == (HistoryStatus.BROKEN, "BbbB")
     assert edges(history) == [(None, "1.0", "1.3", None)]
-    assert "broken in all that could be judged, 1.0 to 1.3" in history.sentence
+    assert "broken in every release that could be judged, 1.0 to 1.3" in history.sentence
 
 
 def test_releases_that_cannot_be_tried_have_their_reasons(scan):

@@ -24,7 +24,7 @@ def history(picture="GBBG", *windows, status=HistoryStatus.BROKEN, unseen=()):
         (BrokenWindow("1.1", "1.1", "1.0", "1.2"), "broken in 1.1 only, good from 1.2"),
         (BrokenWindow("1.1", "1.3", "1.0", None), "broken from 1.1 and still in 1.3"),
         (BrokenWindow("1.0", "1.3", None, "1.4"), "already broken in 1.0, up to 1.3, good from 1.4"),
-        (BrokenWindow("1.0", "1.3", None, None), "broken in all that could be judged, 1.0 to 1.3"),
+        (BrokenWindow("1.0", "1.3", None, None), "broken in every release that could be judged, 1.0 to 1.3"),
     ],
 )
 def test_a_window_says_where_it_begins_and_ends(window, text):

@@ -149,7 +149,7 @@ def test_the_wait_for_memory_ends_at_its_limit_and_says_what_was_missing(pool_of
 def test_what_no_gpu_can_ever_have_is_not_waited_for(pool_of):
     pool, heard, time = pool_of((T4, TWIN))
     with pool.lease(40 * GIB) as nothing:
-        assert nothing == NoGpu("GPU 0 (NVIDIA T4) has 15 GiB of memory in all, 40 GiB are needed")
+        assert nothing == NoGpu("GPU 0 (NVIDIA T4) has 15 GiB of memory, 40 GiB are needed")
     assert (heard.events, time.now) == ([], 0.0)
 
 

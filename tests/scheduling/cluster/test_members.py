@@ -33,7 +33,7 @@ def test_a_worker_that_is_alike_is_not_left_out():
         ({"python": "3.12.1"}, "no Python 3.11.7"),
         ({"python": "3.11.9"}, "no Python 3.11.7"),
         ({"cache_tag": "pypy311"}, "no Python 3.11.7"),
-        ({"tags": ("linux_x86_64",)}, "wheels up to linux_x86_64 only"),
+        ({"tags": ("linux_x86_64",)}, "wheels up to linux_x86_64"),
     ],
 )
 def test_a_worker_that_differs_is_left_out_with_its_reason(other, told):
