@@ -138,16 +138,3 @@ def test_without_a_repository_a_revision_is_no_end(plant: Planted, project: GitP
     ended = plant.harness("bisect", "shop", "--repro", "shop_step", "--good", "1.0", "--bad", "main")
     assert ended.code == 2
     assert "--git" in ended.stderr
-
-
-def test_a_compiled_package_is_told_and_not_run(plant: Planted, project: GitProject) -> None:
-    plant.add(
-        "shop",
-        "1.1",
-        {"shop/__init__.py": "from shop.step import run\n", "shop/step.py": STEP.format(3), "shop/fast.so": "x"},
-    )
-    project.git("tag", "v1.1")
-    project.commit("Talk", {"shop/helper.py": "x = 2\n"})
-    ended = asked(plant, project, "--good", "v1.0", "--bad", "main")
-    assert ended.code == 2
-    assert "compiled" in ended.stderr
