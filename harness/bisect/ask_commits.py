@@ -42,8 +42,6 @@ from harness.request.ends import EndKind
 from harness.request.parsing import as_of, required_name
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from harness.model import Lock, Release
     from harness.model.commit import Commit
     from harness.repository.git import Repository
@@ -99,7 +97,7 @@ def ask_commits(session: Session, question: Question, ends: Ends, told: tuple[st
         good=None,
         bad=None,
         left_out=(),
-        as_of=str(as_of(question.as_of)),
+        as_of=str(as_of(question.as_of or _day_of(span))),
         requirements=merged_requirements(question.repro.dependencies, question.with_, {span.base.project}),
         holds=question.hold,
         choices=(base, *told, why),
@@ -299,15 +297,14 @@ def _combination(plan: Plan, span: Range, commit: Commit) -> Combination:
         requirements=(*plan.requirements, plan.subject if is_era else base, *own),
         # A release that is held may be newer than the day of the commit.
         holds=(*plan.holds, base) if is_era else plan.holds,
-        as_of=_day(plan, day, span.base),
+        as_of=AsOf.read(plan.as_of).of(day),
         device=plan.device,
         # What is built are the commits; the release that they take the place of has a wheel.
         from_source=tuple(name for name in plan.question.from_source if normalized_name(name) != plan.subject),
     )
 
 
-def _day(plan: Plan, commits_own: datetime, base: Release) -> datetime | None:
-    """The commit's own day, or that of the release where it came later; unless the user gave another, or none."""
-    if plan.question.as_of is None:
-        return max(commits_own, base.uploaded + ERA_MARGIN) if base.uploaded is not None else commits_own
-    return AsOf.read(plan.as_of).of(commits_own)
+def _day_of(span: Range) -> str:
+    """The day of the newer commit, or that of the release where it came later."""
+    day = span.repository.dates([span.newer.sha])[span.newer.sha].astimezone(UTC)
+    return str(max(day, span.base.uploaded + ERA_MARGIN) if span.base.uploaded is not None else day)

@@ -55,6 +55,7 @@ def test_from_a_tag_to_main(plant: Planted, project: GitProject) -> None:
     assert (commit["sha"], commit["pull_request"]) == (guilty, 7)
     assert answer["culprit"][-1]["proved"]
     assert answer["probes"] <= 2 + 3
+    assert answer["as_of"].startswith("2024-01-01")  # the release came after the commits
     report = next((plant.harness.folder / "results" / "reports").glob("*.md")).read_text(encoding="utf-8")
     assert guilty[:10] in report
     assert project.git("status", "--porcelain") == ""
