@@ -24,6 +24,7 @@ from harness.model.plain_json import to_json
 from harness.report.answer.keeping import keep_and_report
 from harness.request.chosen_command import ChosenProject, chosen_command
 from harness.request.chosen_repro import required_python, typed_words
+from harness.request.durations import read_duration
 from harness.request.ends import read_ends
 from harness.request.project import Projects
 from harness.request.question import Question
@@ -66,6 +67,7 @@ class _Command(click.Command):
     help="Run both sides of the change this often again [default: as often as it takes to be sure].",
 )
 @click.option("--flaky", is_flag=True, help="One run does not tell good from bad: repeat runs from the start.")
+@click.option("--fork/--no-fork", default=True, help="Fork runs that search for lines; proofs are fresh processes.")
 @click.option("--git", default="", metavar="PATH|URL|auto", help="SUBJECT's repository, to go down to the commit.")
 @click.option(
     "--depth",
@@ -73,6 +75,14 @@ class _Command(click.Command):
     default=Level.REGION.value,
     show_default="region; release where the package is what is looked for",
     help="How deep to go: " + ", ".join(level.value for level in Level) + ".",
+)
+@click.option(
+    "--time",
+    "time_limit",
+    metavar="TIME",
+    default="10m",
+    show_default=True,
+    help="How long to search below the release: 90s, 10m, 1h.",
 )
 @json_option("the answer as JSON")
 @settings_options(Group.LANES, Group.QUESTION, Group.RUNS, Group.LIMITS)
@@ -106,6 +116,7 @@ def bisect(
     worlds = read_ends(good, bad, subject, commits=bool(more["git"]))
     if worlds is not None and worlds.are_commits and subject is None:
         raise UserMistake("a commit of which package?", hint="harness bisect PACKAGE --good TAG --bad main --git CLONE")
+    more["time_s"] = read_duration(more.pop("time_limit"))
     in_project = ChosenProject(*(more.pop(name) for name in ("folder", "extras", "groups", "unpin")))
     required = required_python(repro, run, subject)
     with (

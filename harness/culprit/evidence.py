@@ -13,16 +13,18 @@ from attrs import frozen
 
 from harness.culprit.edits import Edits
 from harness.culprit.likelihood import called_in_message, quoted_in_message
-from harness.culprit.regions import used_names
+from harness.culprit.regions import defined_names, used_names
 from harness.culprit.sides import METADATA, Sides
 from harness.culprit.ties import Unit
 from harness.model import Observation, Returned, StackFrame, Trace
 
 _QUIET = 0.02  # comments, docstrings, layout
 _RAN, _CALLED, _NEVER_CALLED, _AT_IMPORT, _UNKNOWN = 12.0, 3.0, 0.4, 2.0, 3.0
+_LATE = 2.0
 _PARTED, _PARTED_LATER = 40.0, 6.0
 _RAISED_HERE, _IN_TRACEBACK = 20.0, 8.0
 _NAMED = 6.0
+_ASKED_FOR = 2.0  # a file that defines what the repro names
 _APART = "\u241f"
 
 Function = tuple[str, str]  # file and qualified name
@@ -43,7 +45,10 @@ class Evidence:
         frames = _frames(self.sides)
         quiet = edits.quiet()
         parted = {place: rank for rank, place in enumerate(first_parted(self.before, self.after, edits.homes))}
-        scale = _Scale(self, edits, frames, parted)
+        last = _last_rank(self.before), _last_rank(self.after)
+        wanted = used_names(self.source)
+        asked_for = {path for path, found in edits.differences.items() if wanted & defined_names(found.after)}
+        scale = _Scale(self, edits, frames, parted, last, wanted, frozenset(asked_for))
         return {unit: scale.weight(unit) * (_QUIET if unit in quiet else 1.0) for unit in sorted(edits.all)}
 
 
@@ -53,6 +58,9 @@ class _Scale:
     edits: Edits
     frames: tuple[StackFrame, ...]
     parted: Mapping[Function, int]
+    last: tuple[int, int]
+    wanted: frozenset[str]
+    asked_for: frozenset[str]
 
     def weight(self, unit: Unit) -> float:
         if not self.edits.is_region(unit):
@@ -72,8 +80,10 @@ class _Scale:
             weight *= _NAMED
         if not words.isdisjoint(self.evidence.removed):
             weight *= _NAMED
-        if function and function.rpartition(".")[2] in used_names(self.evidence.source):
+        if function and function.rpartition(".")[2] in self.wanted:
             weight *= 1.5
+        if path in self.asked_for:
+            weight *= _ASKED_FOR
         return weight * (1 + 0.2 * math.log2(1 + b - a + d - c))
 
     def _of_whole(self, unit: Unit) -> float:
@@ -92,14 +102,15 @@ class _Scale:
         ran = _any_within(before.lines.get(home, ()) if before else (), old)
         ran = ran or _any_within(after.lines.get(path, ()) if after else (), new)
         called = [
-            (trace.called[file][function], max(trace.called[file].values()))
-            for trace, file in ((before, home), (after, path))
+            trace.called[file][function] / (last or 1)
+            for trace, file, last in ((before, home, self.last[0]), (after, path, self.last[1]))
             if trace is not None and function in trace.called.get(file, {})
         ]
         if not function or not self.edits.differences[path].is_function(function):
             return _AT_IMPORT
-        late = max((rank / last for rank, last in called if last), default=0.0)
-        return (_RAN if ran else _CALLED if called else _NEVER_CALLED) * (1 + late)
+        # What is imported is called first, and what fails is called last.
+        late = max(called, default=0.0)
+        return (_RAN if ran else _CALLED if called else _NEVER_CALLED) * (1 + _LATE * late)
 
     def _by_frames(self, path: str, function: str, old: tuple[int, int], new: tuple[int, int]) -> float:
         newer_failed = self.evidence.sides.after.observation.exception is not None
@@ -141,6 +152,12 @@ def _are_alike(one: str, other: str) -> bool:
     first, second = (dict(part.partition("=")[::2] for part in text.split(_APART) if part) for text in (one, other))
     common = first.keys() & second.keys()
     return (bool(common) or not first or not second) and all(first[name] == second[name] for name in common)
+
+
+def _last_rank(trace: Trace | None) -> int:
+    """The rank of the last call of all."""
+    called = trace.called.values() if trace is not None else ()
+    return max((rank for functions in called for rank in functions.values()), default=0)
 
 
 def _any_within(lines: Iterable[int], ends: tuple[int, int]) -> bool:

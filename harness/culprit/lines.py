@@ -7,8 +7,10 @@ environment with what the ties say it needs. Files that the run did not use coun
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 from attrs import evolve, field, frozen
 
@@ -17,6 +19,7 @@ from harness.culprit.counterfactual import Ground, exchanged_in_words, places, v
 from harness.culprit.edits import Edits
 from harness.culprit.evidence import Evidence, used_units
 from harness.culprit.exchange import Exchange
+from harness.culprit.forked_search import FRESH_FIRST, give_up, open_forks
 from harness.culprit.pursuit import Pursuit
 from harness.culprit.reduction import Candidate, Reduced
 from harness.culprit.refining import Refined, refined
@@ -26,10 +29,12 @@ from harness.model import Observation, Trace, Verdict
 from harness.model.culprit import Finding, Level, Proof
 from harness.model.words import listed
 from harness.probe import Probe
+from harness.request.durations import told_duration
 
 REST = "files that the run did not use"
 COMPILED = "compiled files"
 _MOST = 40
+_MOST_SKIPS = 3  # where Python and compiled files can't be mixed, that shows soon
 _MOST_LESSONS = 12
 _TRIES_FORTH = 4
 _MOST_NEEDED = 8
@@ -88,6 +93,7 @@ class _Search:
             label_of=lambda units: f"reverted: {self.names(units)}",
             learn=lambda moved, observation: self.learn(moved, observation, reverting=True),
             most=most,
+            most_skips=_MOST_SKIPS if COMPILED in self.edits.wholes else most,
             until=self.ground.until,
         ).run()
 
@@ -111,14 +117,48 @@ def find_lines(ground: Ground, sides: Sides, package: Finding, until: Level) -> 
     exchange = Exchange.of(ground, sides, package)
     if exchange is None or not exchange.units:
         return ()
+    seconds = ground.plan.question.time_s
+    ground = evolve(ground, until=time.monotonic() + seconds)
+    exchange = evolve(exchange, ground=ground)
     used = used_units(exchange.units, sides)
     names = listed(change.name for change in package.packages)
     ground.begin(
         Level.REGION if until.depth >= Level.REGION.depth else Level.FILE,
-        f"{len(exchange.units)} files of {names} differ, {len(used)} of them ran: which lines make the difference?",
+        f"{len(exchange.units)} files of {names} differ, {len(used)} of them ran: which lines make the difference? "
+        f"(at most {_MOST} runs and {told_duration(seconds)})",
     )
     search, traced = _prepared(ground, sides, exchange, used)
-    reduced = search.pursue(search.weights, most=_MOST)
+    with ExitStack() as stack:
+        search, reduced = _pursued(search, used, stack)
+        return _findings(search, reduced, package, until, traced)
+
+
+def _pursued(search: _Search, used: frozenset[Unit], stack: ExitStack) -> tuple[_Search, Reduced]:
+    """The smallest set that undoes the difference: fresh processes first, then forks; what it ends with is fresh."""
+    ground = search.ground
+    few = search.pursue(search.weights, most=FRESH_FIRST)
+    if not few.gave_up or ground.is_late:
+        return search, few
+    files = [path for unit in used for path in search.exchange.units[unit] if path.endswith(".py")]
+    whole = search.reverted(frozenset(unit for unit in search.all if search.edits.path_of(unit) in used))
+    forks = open_forks(ground, search.sides, files, whole, stack)
+    if forks is None:
+        return search, search.pursue(search.weights, most=_MOST)
+    forked = evolve(search, ground=evolve(ground, forks=forks))
+    found = forked.pursue(search.weights, most=_MOST)
+    if found.shown is None or not found.shown.machine.get("forked"):
+        return forked, found
+    flipped = search.sides.before.verdict
+    proof = ground.proof(_sentence(search, found.units), search.reverted(found.units), flipped)
+    if proof.holds:
+        return forked, evolve(found, shown=proof.observation)
+    give_up(ground, forks)
+    return search, search.pursue(search.weights, most=_MOST)
+
+
+def _findings(search: _Search, reduced: Reduced, package: Finding, until: Level, traced: int) -> tuple[Finding, ...]:
+    """What a search came to, narrowed further and shown the other way."""
+    ground, sides, exchange = search.ground, search.sides, search.exchange
     spent = [reduced]
     if REST in reduced.units:
         search, reduced = _into_the_rest(search, reduced)
@@ -127,16 +167,16 @@ def find_lines(ground: Ground, sides: Sides, package: Finding, until: Level) -> 
         # All of it is no more than a few files: nothing smaller was enough.
         reduced = evolve(reduced, shown=_run_whole(search, reduced.units))
     if reduced.shown is None:
-        open_ = f"no part of its {len(exchange.units)} files was shown to make the difference in {reduced.runs} runs"
-        return (evolve(package, notes=(*package.notes, open_)),)
+        return (evolve(package, notes=(*package.notes, _open(search, reduced))),)
     core = _core(search, reduced.units)
     forth = _forth(search, core, reduced.units)
     runs = sum(one.runs for one in spent) + forth.runs + traced
     unresolved = sum(one.unresolved for one in spent)
     along = reduced.units - core
-    back = ground.shown(_sentence(search, reduced.units), reduced, sides.before.verdict)
+    alone = search.reverted(reduced.units)
+    back = ground.shown(_sentence(search, reduced.units), reduced, sides.before.verdict, lambda: alone)
     files = _files(search, core | (forth.needs if _belongs(search, core, forth) else frozenset()))
-    notes = (*ground.notes(reduced), *forth.notes)
+    notes = (*_notes(search, reduced), *forth.notes)
     needed_files = tuple(name for name in _files(search, forth.needs) if name not in files)
     found = Finding(
         Level.FILE,
@@ -177,7 +217,7 @@ def _prepared(ground: Ground, sides: Sides, exchange: Exchange, used: frozenset[
     with ThreadPoolExecutor(1, thread_name_prefix="ties") as desk:
         reading = desk.submit(_read, exchange, units, used)
         traces: list[Trace | None] = []
-        if len(exchange.units) > 1 or _is_worth_a_trace(exchange):
+        if COMPILED not in units and (len(exchange.units) > 1 or _is_worth_a_trace(exchange)):
             traces = [ground.traced(side, wanted) for side in (sides.before, sides.after)]
         edits, consistency = reading.result()
     before, after = traces or (None, None)
@@ -231,6 +271,33 @@ def _into_the_rest(search: _Search, reduced: Reduced) -> tuple[_Search, Reduced]
     return split, found
 
 
+def _open(search: _Search, reduced: Reduced) -> str:
+    """Why nothing smaller than the package was shown."""
+    count = len(search.exchange.units)
+    names = listed(change.name for change in search.exchange.package.packages)
+    if COMPILED in search.edits.wholes and reduced.gave_up and reduced.unresolved >= reduced.runs:
+        return (
+            f"its files were not told apart: {names} has compiled files, and in {reduced.runs} runs no mixture of them "
+            "with Python files of the other release could be judged"
+        )
+    return f"none of its {count} files was shown to make the difference in {reduced.runs} runs{_out_of_time(search)}"
+
+
+def _out_of_time(search: _Search) -> str:
+    """What to do where the time was up, "" where it was not."""
+    until, seconds = search.ground.until, search.ground.plan.question.time_s
+    if until is None or time.monotonic() < until:
+        return ""
+    more = f"{seconds * 3 / 60:.0f}m"
+    return f"; the {told_duration(seconds)} were up, and the same command with --time {more} goes on where it stopped"
+
+
+def _notes(search: _Search, reduced: Reduced) -> tuple[str, ...]:
+    """What the search could not show."""
+    told = search.ground.notes(reduced)
+    return (f"{told[0]}{_out_of_time(search)}", *told[1:]) if reduced.gave_up else told
+
+
 def _core(search: _Search, units: Candidate) -> Candidate:
     """Those of a set that are there for themselves, and not because another one needs them."""
     needs = {unit: search.consistency.reverted({unit}) for unit in units}
@@ -278,7 +345,8 @@ def _forth(search: _Search, core: Candidate, units: Candidate) -> _Forth:
     if needed.shown is not None:
         besides = needed.units
         sentence = _sentence_forth(search, core, besides)
-        return _Forth(ground.shown(sentence, needed, sides.after.verdict), besides, runs, ran_alone)
+        along = search.advanced(besides | core)
+        return _Forth(ground.shown(sentence, needed, sides.after.verdict, lambda: along), besides, runs, ran_alone)
     if proof is None:
         proof = Proof("", sides.after.verdict, Verdict.SKIP, "not tried")
     note = f"{search.names(core)} alone does not make the difference; what else it needs was not found"

@@ -21,8 +21,8 @@ class Pursuit:
     """Which of some units make the verdict `flipped` when they alone are applied; all of them do, none does not.
 
     `weights` say how likely each unit is, `closed` completes a set by what it can't stand without, and `learn` is told
-    of each skip: True where `closed` has learned from it. `most` caps the runs; `until` is the moment, on the
-    monotonic clock, at which it stops.
+    of each skip: True where `closed` has learned from it. `most` caps the runs, and `most_skips` those at the
+    start of which none could be judged; `until` is the moment, on the monotonic clock, at which it stops.
     """
 
     ground: Ground
@@ -33,29 +33,33 @@ class Pursuit:
     label_of: Callable[[Candidate], str]
     learn: Callable[[Candidate, Observation], bool]
     most: int
+    most_skips: int = 1000
     until: float | None = None
 
     def run(self) -> Reduced:
         """Search."""
         search: Narrowing[Unit] = Narrowing(tuple(self.weights), weights=self.weights, closed=self.closed)
         observations: dict[Candidate, Observation] = {}
-        ran = ran_now = 0
+        ran = ran_now = judged_well = 0
 
         def judged(candidate: Candidate, observation: Observation, cached: bool) -> Judgement:
-            nonlocal ran, ran_now
+            nonlocal ran, ran_now, judged_well
             judgement = self.ground.judge(observation)
             observations[candidate] = observation
             ran += observation.outcome.ran
             ran_now += not cached and observation.outcome.ran
+            judged_well += judgement.verdict is not Verdict.SKIP
             if judgement.verdict is Verdict.SKIP and self.learn(candidate, observation):
                 search.refresh()
             return judgement
 
         def is_enough() -> bool:
+            if not judged_well and len(observations) >= self.most_skips:
+                return True
             return ran >= self.most or (self.until is not None and time.monotonic() >= self.until)
 
         Engine(
-            self.ground.prober,
+            self.ground.searcher,
             self.ground.lanes,
             self.probe_of,
             self.label_of,

@@ -88,7 +88,8 @@ def refined(
     ).run()
     regions = _regions(texts, reduced.units)
     if reduced.shown is not None:
-        proof = ground.shown(_sentence(packages, regions), reduced, expected)
+        alone = ground.mixed(base, mixture(reduced.units))
+        proof = ground.shown(_sentence(packages, regions), reduced, expected, lambda: alone)
     return Refined(regions, proof, 1 + reduced.runs)
 
 

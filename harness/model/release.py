@@ -33,7 +33,7 @@ def version_order(release: str) -> tuple[int, Version | str]:
 class Release:
     """One version of a project.
 
-    `uploaded` is the time of its first file in UTC, or None where the index gives none; `size` is the
+    `uploaded` is the time of its first file in UTC, or None if the index gives none; `size` is the
     bytes of its largest wheel, or None.
     """
 

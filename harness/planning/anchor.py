@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @frozen
 class Anchor:
-    """`lock` is None where each release gets the other packages of its own day; `position` is the lock's own release."""
+    """`lock` is None where each release gets the packages of its own day; `position` is the lock's own release."""
 
     lock: Lock | None = None
     position: int | None = None

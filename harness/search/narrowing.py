@@ -21,7 +21,7 @@ H = TypeVar("H", bound=Hashable)
 
 _FEW = 3  # so many changes are left out one by one at once; more are bisected before
 _SIDESTEPS = 4  # so many neighbours of a skipped middle are tried
-_EXPECTED_SKIPS = 0.3  # before anything has run: this many skips in sets of altogether
+_EXPECTED_SKIPS = 1.0  # before anything has run: this many skips in sets of altogether
 _EXPECTED_SIZE = 30.0  # so many changes
 
 

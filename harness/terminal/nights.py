@@ -8,7 +8,7 @@ from rich.text import Text
 
 from harness.events import Event, Judged, LevelBegan, Note, Progress, SearchBegan, Started, Warned
 from harness.model.words import counted
-from harness.nightly.telling import news_of, one_line
+from harness.nightly.news import news_of, one_line
 from harness.terminal.clock import duration
 from harness.terminal.console import print_line
 from harness.terminal.picture import probe_line
