@@ -67,6 +67,7 @@ class _Command(click.Command):
     help="Run both sides of the change this often again [default: as often as it takes to be sure].",
 )
 @click.option("--flaky", is_flag=True, help="One run does not tell good from bad: repeat runs from the start.")
+@click.option("--fork/--no-fork", default=True, help="Fork runs that search for lines; proofs are fresh processes.")
 @click.option("--git", default="", metavar="PATH|URL|auto", help="SUBJECT's repository, to go down to the commit.")
 @click.option(
     "--depth",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
@@ -29,6 +30,7 @@ from harness.model.culprit import Level, Proof, Region
 from harness.model.words import listed
 from harness.planning.plan import Plan
 from harness.probe import Judge, Probe, next_attempt
+from harness.probe.forking import ForkingProber
 from harness.scheduling.lanes import Lanes
 from harness.scheduling.probers import Probing
 
@@ -49,7 +51,8 @@ class Tally:
 class Ground:
     """The plan, the means to run, and the judge of the bisection before.
 
-    `most` caps a level's runs; `until` is the moment, on the monotonic clock, at which searches below the release stop.
+    `most` caps a level's runs; `until` is the moment, on the monotonic clock, at which searches below the release stop;
+    `forks` take the mixtures of one side, where that was shown to come to the same.
     """
 
     plan: Plan
@@ -60,7 +63,18 @@ class Ground:
     reporter: Reporter
     most: int = 48
     until: float | None = None
+    forks: ForkingProber | None = None
     tally: Tally = field(factory=Tally)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the time for searches is over."""
+        return self.until is not None and time.monotonic() >= self.until
+
+    @property
+    def searcher(self) -> Probing:
+        """Who runs what searches: forks where there are some. What proves is run by `prober`."""
+        return self.forks or self.prober
 
     def moved(self, sides: Sides, changes: Iterable[Change]) -> Probe:
         """A probe near the older lock with some distributions at their newer versions; what they need moves along.
@@ -162,10 +176,12 @@ class Ground:
         self.reporter.report(Judged(sentence, judgement, observation, cached=prepared.cached, is_proof=True))
         return Proof(sentence, expected, judgement.verdict, judgement.reason, observation)
 
-    def shown(self, sentence: str, reduced: Reduced, expected: Verdict) -> Proof:
-        """The counterfactual that the search itself ended with."""
+    def shown(self, sentence: str, reduced: Reduced, expected: Verdict, probe: Callable[[], Probe]) -> Proof:
+        """The counterfactual that the search itself ended with; what a fork showed is run again in a fresh process."""
         if reduced.shown is None:
             return Proof(sentence, expected, Verdict.SKIP, "nothing smaller than all of it was enough")
+        if reduced.shown.machine.get("forked"):
+            return self.proof(sentence, probe(), expected)
         judgement = self.judge(reduced.shown)
         return Proof(sentence, expected, judgement.verdict, judgement.reason, reduced.shown)
 

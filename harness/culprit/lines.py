@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 from attrs import evolve, field, frozen
 
@@ -18,6 +19,7 @@ from harness.culprit.counterfactual import Ground, places, versions
 from harness.culprit.edits import Edits
 from harness.culprit.evidence import Evidence, used_units
 from harness.culprit.exchange import Exchange
+from harness.culprit.forked_search import FRESH_FIRST, give_up, open_forks
 from harness.culprit.pursuit import Pursuit
 from harness.culprit.reduction import Candidate, Reduced
 from harness.culprit.refining import Refined, refined
@@ -126,7 +128,37 @@ def find_lines(ground: Ground, sides: Sides, package: Finding, until: Level) -> 
         f"(at most {_MOST} runs and {told_duration(seconds)})",
     )
     search, traced = _prepared(ground, sides, exchange, used)
-    reduced = search.pursue(search.weights, most=_MOST)
+    with ExitStack() as stack:
+        search, reduced = _pursued(search, used, stack)
+        return _findings(search, reduced, package, until, traced)
+
+
+def _pursued(search: _Search, used: frozenset[Unit], stack: ExitStack) -> tuple[_Search, Reduced]:
+    """The smallest set that undoes the difference: fresh processes first, then forks; what it ends with is fresh."""
+    ground = search.ground
+    few = search.pursue(search.weights, most=FRESH_FIRST)
+    if not few.gave_up or ground.is_late:
+        return search, few
+    files = [path for unit in used for path in search.exchange.units[unit] if path.endswith(".py")]
+    whole = search.reverted(frozenset(unit for unit in search.all if search.edits.path_of(unit) in used))
+    forks = open_forks(ground, search.sides, files, whole, stack)
+    if forks is None:
+        return search, search.pursue(search.weights, most=_MOST)
+    forked = evolve(search, ground=evolve(ground, forks=forks))
+    found = forked.pursue(search.weights, most=_MOST)
+    if found.shown is None or not found.shown.machine.get("forked"):
+        return forked, found
+    flipped = search.sides.before.verdict
+    proof = ground.proof(_sentence(search, found.units), search.reverted(found.units), flipped)
+    if proof.holds:
+        return forked, evolve(found, shown=proof.observation)
+    give_up(ground, forks)
+    return search, search.pursue(search.weights, most=_MOST)
+
+
+def _findings(search: _Search, reduced: Reduced, package: Finding, until: Level, traced: int) -> tuple[Finding, ...]:
+    """What a search came to, narrowed further and shown the other way."""
+    ground, sides, exchange = search.ground, search.sides, search.exchange
     spent = [reduced]
     if REST in reduced.units:
         search, reduced = _into_the_rest(search, reduced)
@@ -141,7 +173,8 @@ def find_lines(ground: Ground, sides: Sides, package: Finding, until: Level) -> 
     runs = sum(one.runs for one in spent) + forth.runs + traced
     unresolved = sum(one.unresolved for one in spent)
     along = reduced.units - core
-    back = ground.shown(_sentence(search, reduced.units), reduced, sides.before.verdict)
+    alone = search.reverted(reduced.units)
+    back = ground.shown(_sentence(search, reduced.units), reduced, sides.before.verdict, lambda: alone)
     files = _files(search, core | (forth.needs if _belongs(search, core, forth) else frozenset()))
     notes = (*_notes(search, reduced), *forth.notes)
     needed_files = tuple(name for name in _files(search, forth.needs) if name not in files)
@@ -312,7 +345,8 @@ def _forth(search: _Search, core: Candidate, units: Candidate) -> _Forth:
             f"the {sides.before.verdict.value} environment with only {search.names(core)} advanced, "
             f"along with {search.names(besides)}"
         )
-        return _Forth(ground.shown(sentence, needed, sides.after.verdict), besides, runs, ran_alone)
+        along = search.advanced(besides | core)
+        return _Forth(ground.shown(sentence, needed, sides.after.verdict, lambda: along), besides, runs, ran_alone)
     if proof is None:
         proof = Proof("", sides.after.verdict, Verdict.SKIP, "not tried")
     note = f"{search.names(core)} alone does not bring it; what else it needs was not found"

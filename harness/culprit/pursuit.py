@@ -59,7 +59,7 @@ class Pursuit:
             return ran >= self.most or (self.until is not None and time.monotonic() >= self.until)
 
         Engine(
-            self.ground.prober,
+            self.ground.searcher,
             self.ground.lanes,
             self.probe_of,
             self.label_of,

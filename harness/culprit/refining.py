@@ -82,7 +82,8 @@ def refined(
     ).run()
     regions = _regions(texts, reduced.units)
     if reduced.shown is not None:
-        proof = ground.shown(sentence.format(places(regions)), reduced, expected)
+        alone = ground.mixed(base, mixture(reduced.units))
+        proof = ground.shown(sentence.format(places(regions)), reduced, expected, lambda: alone)
     return Refined(regions, proof, 1 + reduced.runs)
 
 
