@@ -94,10 +94,10 @@ def compare(before: float, after: float, releases: int, repetitions: int, seed: 
     for name, search in searches.items():
         right = wrong = runs = 0
         for number in range(repetitions):
-            change = Random(f"{seed} {number}").randrange(1, releases) if before != after else releases  # noqa: S311
+            change = Random(f"{seed} {number}").randrange(1, releases) if before != after else releases
 
             def fails(release: int, attempt: int, number: int = number, change: int = change) -> bool:
-                dice = Random(f"{seed} {number} {release} {attempt}")  # noqa: S311
+                dice = Random(f"{seed} {number} {release} {attempt}")
                 return dice.random() < (after if release >= change else before)
 
             said = search(releases, fails)

@@ -177,6 +177,8 @@ def _culprit(culprit: Culprit | None) -> list[dict[str, Any]] | None:
             "packages": [str(change) for change in finding.packages],
             "files": list(finding.files),
             "regions": [cattrs.unstructure(region) for region in finding.regions],
+            "needs": [cattrs.unstructure(region) for region in finding.needs],
+            "needed_files": list(finding.needed_files),
             "proofs": [
                 {
                     "sentence": proof.sentence,

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 from packaging.requirements import Requirement
 
+from harness.bisect.deeper import answers_of, deepened
 from harness.bisect.evidence import with_evidence
 from harness.bisect.held_back import Means
 from harness.bisect.upgrade import Upgrade
 from harness.errors import UserMistake
 from harness.events import SearchBegan
 from harness.model import Repro, normalized_name
+from harness.model.culprit import Level
 from harness.planning.plan import merged_requirements
 from harness.planning.world import Asked, World, day_world, pinned_world, release_world
 from harness.request.ends import End, EndKind, Ends
@@ -55,7 +57,7 @@ class Worlds:
     def of(self, end: End) -> World:
         """The world of a day, a file or a Python. Raises `UserMistake`."""
         if end.kind is EndKind.DAY:
-            return day_world(end, self.asked, self.prober)
+            return day_world(end, self.asked, self.prober, self.index)
         if end.path is None:
             raise UserMistake(f"{end.text} is no world by itself")
         is_python = end.kind is EndKind.PYTHON
@@ -79,8 +81,10 @@ class Worlds:
         return (self.of(good) if good is not None else None), world
 
 
-def ask_upgrade(session: Session, question: UpgradeQuestion) -> UpgradeAnswer:
-    """Answer a question between worlds. Raises `UserMistake`, `NoWorkers`, `Interrupted`, `NoNetwork`, `NoSpace`."""
+def ask_upgrade(session: Session, question: UpgradeQuestion, until: Level = Level.RELEASE) -> UpgradeAnswer:
+    """Answer a question between worlds, each culprit down to `until`.
+
+    Raises `UserMistake`, `NoWorkers`, `Interrupted`, `NoNetwork`, `NoSpace`."""
     device, why = session.device_for(question.repro)
     requirements = merged_requirements(question.repro.dependencies, question.requirements)
     if question.subject and question.subject not in {normalized_name(Requirement(text).name) for text in requirements}:
@@ -100,7 +104,13 @@ def ask_upgrade(session: Session, question: UpgradeQuestion) -> UpgradeAnswer:
     with session.lanes(device) as lanes:
         means = Means(session.prober, lanes, session.index, interpreter, session.reporter)
         upgrade = Upgrade(means, question.repro, bad_world, good_world, worlds.of, only_tests, question.subject)
-        return with_evidence(upgrade.run(), session.local.builder, session.store.log)
+        answer = upgrade.run()
+        tests = tuple(test for group in answer.groups for test in group.tests)
+        repro = only_tests(question.repro, tests)
+        if until is not Level.RELEASE and answer.groups:
+            answer = deepened(answer, means, bad_world, repro, until)
+        answer = with_evidence(answer, session.local.builder, session.store.log)
+        return evolve(answer, answers=tuple(answers_of(answer, means, bad_world, repro)), probes=means.count.ran_now)
 
 
 def only_tests(repro: Repro, tests: tuple[str, ...]) -> Repro:

@@ -96,8 +96,8 @@ class Upgrade:
                 f"--unpin lifts the exact pins of the project ({', '.join(pins[:3])}{', ...' if len(pins) > 3 else ''})"
             )
         raise UserMistake(
-            f"both ends are the same world: {good.end.text} and {self.bad.end.text} come to the same "
-            f"{len(good.lock.pins)} packages",
+            f"both ends are the same world: {good.end.text} and {self.bad.end.text} come to the same releases "
+            f"({len(good.lock.pins)} packages)",
             hint=hint,
         )
 
@@ -105,6 +105,7 @@ class Upgrade:
         """The answer where the bad end does not fail, or can't be judged."""
         if run.outcome is Outcome.COMPLETED:
             return self._plain(Status.NO_FAILURE, (run,))
+        _refuse_mistake(run)
         if not run.outcome.ran or run.outcome in (Outcome.OUT_OF_MEMORY, Outcome.DECLINED):
             raise UserMistake(f"the bad end ({self.bad.end.text}) can't be run: {run.detail}")
         return None
@@ -115,6 +116,7 @@ class Upgrade:
             run = self.means.observe(f"the good end, {self.good.end.text}", self.good.itself())
             if not run.outcome.ran:
                 raise UserMistake(f"the good end ({self.good.end.text}) can't be run: {run.detail}")
+            _refuse_mistake(run)
             return run
         if self.bad.as_of is None:
             raise UserMistake("say where it worked", hint="--good DAY, FILE or PYTHON")
@@ -241,6 +243,14 @@ class Upgrade:
         wanted = set(asking.tests)
         found = next((one for one in left.askings if not wanted or wanted & set(one.tests)), None)
         return (found, found.exceptions) if found is not None else None
+
+
+def _refuse_mistake(run: Observation) -> None:
+    """Raise `UserMistake` where a run failed by how the command was written, before hours are spent on it."""
+    if run.mistake and not run.tests:
+        raise UserMistake(
+            f"this is no bug to look for: {run.mistake}", hint=f"the run: harness probe --again {run.key}"
+        )
 
 
 def _constraints(culprits: list[PackageCulprit]) -> list[str]:

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import asdict, frozen
 
-from harness.bisect.answer import Status
+from harness.bisect.answer import Answer, Status
 from harness.bisect.boundary import Boundary
 from harness.model import Change, Observation, Signature
 from harness.model.culprit import Culprit
 from harness.model.evidence import Evidence
 from harness.model.signature import given_parts
+from harness.planning.plan import Plan
 
 if TYPE_CHECKING:
     from harness.request.ends import End
@@ -89,6 +90,7 @@ class UpgradeAnswer:
     """The whole answer. `sides` are the runs of the two ends; `changes` the difference of their locks.
 
     `constraints` make the newest world pass, `constraints_verified` says that a run has shown it, `verified_by` which.
+    `answers` are plan and answer of each culprit, as reports are made of.
     """
 
     command: str
@@ -110,6 +112,7 @@ class UpgradeAnswer:
     python: str = ""
     probes: int = 0
     wall_s: float = 0.0
+    answers: tuple[tuple[Plan, Answer], ...] = ()
 
     @property
     def culprits(self) -> tuple[PackageCulprit, ...]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from packaging.requirements import Requirement
 from packaging.version import InvalidVersion, Version
 
@@ -21,6 +22,7 @@ from harness.model import (
     Lock,
     Mixture,
     Observation,
+    Trace,
     Verdict,
     normalized_name,
 )
@@ -28,6 +30,7 @@ from harness.model.culprit import Level, Proof, Region
 from harness.model.words import listed
 from harness.planning.plan import Plan
 from harness.probe import Judge, Probe, next_attempt
+from harness.probe.forking import ForkingProber
 from harness.scheduling.lanes import Lanes
 from harness.scheduling.probers import Probing
 
@@ -46,7 +49,11 @@ class Tally:
 
 @frozen
 class Ground:
-    """The plan, the means to run, and the judge of the bisection before. `most` caps a level's runs."""
+    """The plan, the means to run, and the judge of the bisection before.
+
+    `most` caps a level's runs; `until` is the moment, on the monotonic clock, at which searches below the release stop;
+    `forks` take the mixtures of one side, where that was shown to come to the same.
+    """
 
     plan: Plan
     prober: Probing
@@ -55,7 +62,19 @@ class Ground:
     judge: Judge
     reporter: Reporter
     most: int = 48
+    until: float | None = None
+    forks: ForkingProber | None = None
     tally: Tally = field(factory=Tally)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the time for searches is over."""
+        return self.until is not None and time.monotonic() >= self.until
+
+    @property
+    def searcher(self) -> Probing:
+        """Who runs what searches: forks where there are some. What proves is run by `prober`."""
+        return self.forks or self.prober
 
     def moved(self, sides: Sides, changes: Iterable[Change]) -> Probe:
         """A probe near the older lock with some distributions at their newer versions; what they need moves along.
@@ -84,20 +103,20 @@ class Ground:
 
     def installed(self, side: Side, lock: Lock) -> Probe:
         """A probe of a lock made from that of a side; the resolver is not asked."""
-        return self._known(side, lock, None, trace=False)
+        return self._known(side, lock, None)
 
-    def mixed(self, side: Side, mixture: Mixture | None, *, trace: bool = False) -> Probe:
+    def mixed(self, side: Side, mixture: Mixture | None) -> Probe:
         """A probe in the environment of one side, some of its files exchanged."""
-        return self._known(side, side.lock, mixture, trace=trace)
+        return self._known(side, side.lock, mixture)
 
-    def _known(self, side: Side, lock: Lock, mixture: Mixture | None, *, trace: bool) -> Probe:
+    def _known(self, side: Side, lock: Lock, mixture: Mixture | None) -> Probe:
         combination = Combination(
             python=self.plan.interpreter.version,
             requirements=side.observation.requirements,
             as_of=datetime.fromisoformat(side.observation.as_of) if side.observation.as_of else None,
             device=self.plan.device,
         )
-        return Probe(self.plan.repro, combination, mixture=mixture, trace=trace, lock=lock)
+        return Probe(self.plan.repro, combination, mixture=mixture, lock=lock)
 
     def reduce(
         self,
@@ -157,10 +176,12 @@ class Ground:
         self.reporter.report(Judged(sentence, judgement, observation, cached=prepared.cached, is_proof=True))
         return Proof(sentence, expected, judgement.verdict, judgement.reason, observation)
 
-    def shown(self, sentence: str, reduced: Reduced, expected: Verdict) -> Proof:
-        """The counterfactual that the search itself ended with."""
+    def shown(self, sentence: str, reduced: Reduced, expected: Verdict, probe: Callable[[], Probe]) -> Proof:
+        """The counterfactual that the search itself ended with; what a fork showed is run again in a fresh process."""
         if reduced.shown is None:
             return Proof(sentence, expected, Verdict.SKIP, "nothing smaller than all of it was enough")
+        if reduced.shown.machine.get("forked"):
+            return self.proof(sentence, probe(), expected)
         judgement = self.judge(reduced.shown)
         return Proof(sentence, expected, judgement.verdict, judgement.reason, reduced.shown)
 
@@ -169,12 +190,13 @@ class Ground:
         built = self.prober.builder.build(side.lock)
         return built if isinstance(built, Environment) else None
 
-    def traced(self, side: Side) -> dict[str, dict[str, int]]:
-        """File -> function -> rank of its last call in one run of a side; empty where that could not be run."""
-        self.reporter.report(Started("tracing which functions are called"))
-        prepared = self.prober.prepare(self.mixed(side, None, trace=True))
+    def traced(self, side: Side, files: Iterable[str]) -> Trace | None:
+        """What one run of a side does in these installed files; None where it could not be run."""
+        self.reporter.report(Started(f"the {side.verdict.value} side once more, to see what runs"))
+        probe = evolve(self.mixed(side, None), trace=frozenset(files))
+        prepared = self.prober.prepare(probe)
         self.tally.ran_now += not prepared.cached
-        return self.prober.execute(prepared).called
+        return self.prober.execute(prepared).trace
 
     def notes(self, reduced: Reduced) -> tuple[str, ...]:
         """What a search could not show."""

@@ -6,31 +6,29 @@ from attrs import evolve
 
 from harness.culprit.commit import find_commit
 from harness.culprit.counterfactual import Ground
-from harness.culprit.file import find_files
+from harness.culprit.lines import find_lines
 from harness.culprit.package import find_package
-from harness.culprit.region import find_regions
 from harness.culprit.release import narrow_release
 from harness.culprit.sides import Sides
 from harness.model.culprit import Culprit, Level
 
 
-def find_culprit(ground: Ground, sides: Sides, until: Level) -> Culprit | None:
-    """The culprit between two sides, as closely as `until`; None for the release alone."""
+def find_culprit(ground: Ground, sides: Sides, until: Level, *, are_neighbours: bool = False) -> Culprit | None:
+    """The culprit between two sides, as closely as `until`; None for the release alone.
+
+    With `are_neighbours` the sides are known to be neighbouring releases of one package.
+    """
     if until is Level.RELEASE:
         return None
     package, narrowed = find_package(ground, sides)
     if narrowed is sides and not all(proof.holds for proof in package.proofs):
         return Culprit((package,))  # a side came out otherwise when it was run again: nothing stands on it
-    if package.is_shown_one_way:
+    if package.is_shown_one_way and not are_neighbours:
         package, narrowed = narrow_release(ground, narrowed, package)
     findings = [package]
     if until.depth >= Level.FILE.depth and package.is_shown_one_way:
-        files = find_files(ground, narrowed, package)
-        if files is not None:
-            findings.append(files)
-            if until.depth >= Level.REGION.depth and files.is_shown_one_way:
-                regions = find_regions(ground, narrowed, files)
-                findings += [regions] if regions is not None else []
+        below = find_lines(ground, narrowed, package, until)
+        findings = [*below] if below and below[0].level is Level.PACKAGE else [*findings, *below]
     if until is Level.COMMIT and findings[-1].is_shown_one_way:
         cache = ground.prober.builder.workspace.clones
         commit = find_commit(ground, narrowed, findings[-1], ground.plan.question.git, cache)

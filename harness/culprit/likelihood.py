@@ -6,16 +6,14 @@ The order decides only how soon the culprit is found, never what it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from packaging.requirements import Requirement
 
-from harness.culprit.regions import defined_names, used_names
-from harness.culprit.sides import METADATA, PackageFiles, Sides
+from harness.culprit.sides import Sides
 from harness.model import Change, Observation, StackFrame, normalized_name
 from harness.planning.plan import Plan
 
-Called = Mapping[str, Mapping[str, int]]
 _NEVER = 10**9
 
 # In messages of Python's own errors: "Trainer.__init__() got ...", "'Tensor' object has no attribute 'x'".
@@ -34,59 +32,6 @@ def ranked_packages(changes: Mapping[str, Change], sides: Sides, plan: Plan) -> 
         return (changes[name].step, order.index(name) if name in order else _NEVER, 0 if loaded else 1, name)
 
     return tuple(sorted(changes, key=rank))
-
-
-def ranked_files(
-    units: Mapping[str, tuple[str, ...]], sides: Sides, plan: Plan, after: PackageFiles, called: Called
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Files that a side used, the likeliest first, and the others.
-
-    Likely is what the traceback names, what defines names of the error's message, then names that the repro uses, and
-    what was called last.
-    """
-    used = {
-        path for side in (sides.before, sides.after) for files in side.observation.loaded.values() for path in files
-    }
-    frames = _files_of_frames(sides)
-    wanted = used_names(plan.repro.source)
-    told = {name.partition(".")[0] for name in called_in_message(sides)}
-
-    def is_used(unit: str) -> bool:
-        return unit.startswith(METADATA) or not used.isdisjoint(units[unit])
-
-    def rank(unit: str) -> tuple[int, int, int, int, str]:
-        content = after.read(unit) if unit.endswith(".py") else None
-        defined = defined_names(content.decode(errors="replace")) if content is not None else frozenset()
-        last = max(called.get(unit, {}).values(), default=-1)
-        frame = frames.index(unit) if unit in frames else _NEVER
-        return (frame, 0 if defined & told else 1, 0 if defined & wanted else 1, -last, unit)
-
-    ranked = sorted((unit for unit in units if is_used(unit)), key=rank)
-    return tuple(ranked), tuple(sorted(unit for unit in units if not is_used(unit)))
-
-
-def ranked_groups(groups: Iterable[str], sides: Sides, plan: Plan, called: Called, *, last: str) -> tuple[str, ...]:
-    """Definitions ("path::name"): by traceback, the error's message, their last call before the end, then others."""
-    told = called_in_message(sides)
-    frames = [(frame.file, frame.function) for frame in _frames(sides)]
-    wanted = used_names(plan.repro.source)
-
-    def rank(group: str) -> tuple[int, int, int, int, int, str]:
-        path, _, name = group.partition("::")
-        method = name.rpartition(".")[2]
-        in_frame = next((i for i, (file, function) in enumerate(frames) if file == path and function == method), _NEVER)
-        ran = called.get(path, {}).get(name, -1)
-        elsewhere = any(name in functions for file, functions in called.items() if file != path)
-        return (
-            1 if group == last else 0,
-            in_frame,
-            0 if name in told else 1,
-            -ran if ran >= 0 else 0 if elsewhere else 1,
-            0 if name.partition(".")[0] in wanted else 1,
-            group,
-        )
-
-    return tuple(sorted(groups, key=rank))
 
 
 def called_in_message(sides: Sides) -> frozenset[str]:
@@ -119,7 +64,3 @@ def _frames(sides: Sides) -> list[StackFrame]:
 
 def _packages_of_frames(sides: Sides) -> list[str]:
     return list(dict.fromkeys(normalized_name(frame.package) for frame in _frames(sides) if frame.package))
-
-
-def _files_of_frames(sides: Sides) -> list[str]:
-    return list(dict.fromkeys(frame.file for frame in _frames(sides)))

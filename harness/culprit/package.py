@@ -44,6 +44,7 @@ def find_package(ground: Ground, sides: Sides) -> tuple[Finding, Sides]:
     known = _Known(sides)
     changes = known.changes
     if len(changes) == 1:
+        ground.begin(Level.PACKAGE, f"only {listed(changes)} differs")
         return _only_one(ground, sides, tuple(changes.values())), sides
     ground.begin(Level.PACKAGE, f"{len(changes)} packages differ: which of them makes the difference?")
     known = _moved_by_resolver(ground, known)

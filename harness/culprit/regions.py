@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import difflib
 import functools
 import re
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 from attrs import field, frozen
 from pyflakes import checker, messages
 
+from harness.culprit.line_diff import changed_blocks
 from harness.model.culprit import Region
 
 if TYPE_CHECKING:
@@ -33,9 +33,7 @@ class FileDifference:
     @classmethod
     def between(cls, path: str, before: str, after: str) -> FileDifference:
         """Compare by lines, with their ends."""
-        matcher = difflib.SequenceMatcher(None, lines_of(before), lines_of(after), autojunk=False)
-        blocks = tuple((a, b, c, d) for tag, a, b, c, d in matcher.get_opcodes() if tag != "equal")
-        return cls(path, before, after, blocks)
+        return cls(path, before, after, changed_blocks(lines_of(before), lines_of(after)))
 
     def mixed(self, old: Iterable[int]) -> str:
         """The newer text with these regions (by number) as they were in the older one."""
@@ -47,7 +45,7 @@ class FileDifference:
             lines += after[reached:c]
             lines += before[a:b] if number in reverted else after[c:d]
             reached = d
-        return "".join(lines + after[reached:])
+        return "".join((*lines, *after[reached:]))
 
     @functools.lru_cache(maxsize=4096)  # noqa: B019 - differences are few and live as long as the search
     def region(self, number: int) -> Region:
@@ -89,6 +87,11 @@ class FileDifference:
     def requires(self) -> Mapping[int, frozenset[int]]:
         """Which regions each region can't be reverted without, as far as names tell."""
         return {number: needed for number in range(len(self.blocks)) if (needed := self.lacking({number}) - {number})}
+
+    def flipped(self) -> FileDifference:
+        """The same difference with the sides exchanged; its regions have the same numbers."""
+        blocks = tuple((c, d, a, b) for a, b, c, d in self.blocks)
+        return FileDifference(self.path, self.after, self.before, blocks)
 
     def flaws(self, old: Iterable[int]) -> frozenset[str]:
         """Names that are used and nowhere defined once these regions are reverted, though both texts define them."""
@@ -181,9 +184,10 @@ def undefined_names(source: str) -> frozenset[str]:
     return frozenset(str(message.message_args[0]) for message in found if isinstance(message, messages.UndefinedName))
 
 
-def lines_of(source: str) -> list[str]:
+@functools.lru_cache(maxsize=512)
+def lines_of(source: str) -> tuple[str, ...]:
     """The lines of a text with their ends, cut as Python's own parser cuts them: form feeds are no ends."""
-    return _LINE.findall(source)
+    return tuple(_LINE.findall(source))
 
 
 def _enclosing(source: str, first: int, last: int) -> str:

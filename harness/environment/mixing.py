@@ -1,11 +1,13 @@
 """Builds mixtures: a copy of a finished environment with some files exchanged, cheap enough to be made for each run.
 
-Whatever has no exchanged file is linked as a whole, by a symbolic link; a top-level package that has one is copied. The
-finished environment is never touched.
+A folder that has no exchanged file below it is linked as a whole, by a symbolic link; of one that has, its own files
+are copied. The finished environment is never touched.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
 import shutil
 import sys
 from pathlib import PurePosixPath
@@ -14,9 +16,13 @@ from typing import TYPE_CHECKING
 from harness.environment.build import site_packages
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from harness.model import Mixture
+
+
+_MOST_KEPT = 20_000
 
 
 def flaw_of(mixture: Mixture, python: str) -> str:
@@ -31,21 +37,28 @@ def build_mixture(base: Path, mixture: Mixture, folder: Path) -> None:
     shutil.copy2(base / "pyvenv.cfg", folder / "pyvenv.cfg")
     packages = site_packages(base)
     inside = folder / packages.relative_to(base)
-    _copy(packages, inside, {PurePosixPath(path).parts[0] for path in mixture.files})
+    _copy(packages, inside, [PurePosixPath(path).parts for path in mixture.files])
     for path, content in mixture.files.items():
         exchange(inside, path, content)
 
 
-def _copy(source: Path, target: Path, exchanged: set[str]) -> None:
-    """Symbolic links for all entries but those that will be altered, which are copied with their time stamps."""
+def _copy(source: Path, target: Path, exchanged: Sequence[tuple[str, ...]], *, is_top: bool = True) -> None:
+    """Links for folders that have no exchanged file, given by its parts; files beside one are copied with their times.
+
+    At the top, where many packages have their files, these are linked too.
+    """
     target.mkdir(parents=True)
-    for entry in source.iterdir():
-        if entry.name in exchanged and entry.is_dir():
-            shutil.copytree(entry, target / entry.name, symlinks=True)
-        elif entry.name not in exchanged:
-            (target / entry.name).symlink_to(entry, target_is_directory=entry.is_dir())
-        else:
-            shutil.copy2(entry, target / entry.name)
+    below: dict[str, list[tuple[str, ...]]] = {}
+    for parts in exchanged:
+        below.setdefault(parts[0], []).append(parts[1:])
+    for entry in os.scandir(source):
+        inside = [parts for parts in below.get(entry.name, ()) if parts]
+        if inside and entry.is_dir():
+            _copy(source / entry.name, target / entry.name, inside, is_top=False)
+        elif entry.is_dir() or (is_top and entry.name not in below):
+            (target / entry.name).symlink_to(source / entry.name, target_is_directory=entry.is_dir())
+        elif entry.name not in below:
+            shutil.copy2(entry.path, target / entry.name)
 
 
 def exchange(inside: Path, path: str, content: bytes | None) -> None:
@@ -68,9 +81,24 @@ def _not_python(mixture: Mixture, python: str) -> str:
     if tuple(int(part) for part in python.split(".")[:2]) > sys.version_info[:2]:
         return ""
     for path, content in mixture.files.items():
-        if content is not None and path.endswith(".py"):
-            try:
-                compile(content, path, "exec", dont_inherit=True)
-            except (SyntaxError, ValueError) as error:
-                return f"the mixture is not valid Python: {path}: {error}"
+        if content is not None and path.endswith(".py") and (problem := _problem(content)):
+            return f"the mixture is not valid Python: {path}: {problem}"
     return ""
+
+
+_problems: dict[bytes, str] = {}
+
+
+def _problem(content: bytes) -> str:
+    """The first syntax error of a text, "" if there is none; one content is looked at once."""
+    key = hashlib.blake2b(content, digest_size=16).digest()
+    if key not in _problems:
+        if len(_problems) >= _MOST_KEPT:
+            _problems.clear()
+        try:
+            compile(content, "<mixed>", "exec", dont_inherit=True)
+        except (SyntaxError, ValueError) as error:
+            _problems[key] = str(error)
+        else:
+            _problems[key] = ""
+    return _problems[key]

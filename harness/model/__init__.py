@@ -9,6 +9,7 @@ from harness.model.release import Release, normalized_name
 from harness.model.repro import Bounds, Repro
 from harness.model.signature import Signature, capture_signature
 from harness.model.tests import TestOutcome, TestResult
+from harness.model.trace import Returned, Trace
 from harness.model.verdict import Judgement, Verdict, judge
 
 __all__ = [
@@ -25,10 +26,12 @@ __all__ = [
     "RaisedException",
     "Release",
     "Repro",
+    "Returned",
     "Signature",
     "StackFrame",
     "TestOutcome",
     "TestResult",
+    "Trace",
     "Verdict",
     "capture_signature",
     "judge",

@@ -11,6 +11,7 @@ from harness.model.combination import Device
 from harness.model.lock import Lock
 from harness.model.raised import RaisedException
 from harness.model.tests import TestResult
+from harness.model.trace import Trace
 
 
 class Outcome(enum.StrEnum):
@@ -68,11 +69,10 @@ class Observation:
     ISO 8601 time in UTC; `loaded` maps each distribution to the files of it that were used; `machine`
     holds what is known of the device (name, driver, memory, ...); `drift` tells in what the lock departs
     from what was asked to be held; `log` is a path relative to the results folder; `mixture` says which files
-    of the environment are not those of its lock, if any. `called`, where calls were traced, maps installed files to
-    their functions and each of these to the rank of its last call. `tests` has the result of each test of a run of
-    pytest or unittest, and is empty for a script. `mistake` says why a failure is one of how a command was written,
-    and not of what it was meant to try. `altered` names the files that the run changed, added or removed,
-    relative to its environment; that was thrown away.
+    of the environment are not those of its lock, if any; `trace` what was recorded of a run that was traced. `tests`
+    has the result of each test of a run of pytest or unittest, and is empty for a script. `mistake` says why a failure
+    is one of how a command was written, and not of what it was meant to try. `altered` names the files that the run
+    changed, added or removed, relative to its environment; that was thrown away.
     """
 
     key: str
@@ -98,7 +98,7 @@ class Observation:
     attempt: int = 0
     log: str = ""
     mixture: str = ""
-    called: dict[str, dict[str, int]] = field(factory=dict)
+    trace: Trace | None = None
     tests: tuple[TestResult, ...] = ()
     mistake: str = ""
     altered: tuple[str, ...] = ()

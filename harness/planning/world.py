@@ -113,7 +113,7 @@ class World:
         return evolve(probe, combination=evolve(probe.combination, requirements=requirements))
 
 
-def day_world(end: End, asked: Asked, prober: Probing) -> World:
+def day_world(end: End, asked: Asked, prober: Probing, index: Index) -> World:
     """What the resolver gave on a day. Raises `UserMistake` where it gave nothing."""
     combination = asked.combination(asked.requirements, end.moment)
     resolution = prober.resolve(Probe(asked.repro, combination))
@@ -127,11 +127,23 @@ def day_world(end: End, asked: Asked, prober: Probing) -> World:
             sources: Versions = {ANY_SOURCE: None, **{pin.name: pin.version for pin in built}}
             return World(end, asked, from_source.lock, asked.requirements, end.moment, told=(told,), sources=sources)
     if resolution.lock is None:
+        _refuse_early_day(end, asked, index)
         raise UserMistake(
             f"nothing can be installed as of {end.text}: {resolution.words}",
             hint="choose a later day, --with REQ for what is asked for, or --build PROJECT for a source release",
         )
     return World(end, asked, resolution.lock, asked.requirements, end.moment)
+
+
+def _refuse_early_day(end: End, asked: Asked, index: Index) -> None:
+    """Raise `UserMistake` where a project that is asked for did not exist yet."""
+    for text in asked.requirements:
+        dates = [release.uploaded for release in index.releases(Requirement(text).name) if release.uploaded is not None]
+        if dates and end.moment is not None and min(dates) > end.moment:
+            raise UserMistake(
+                f"{_name(text)} did not exist as of {end.text}: its first release is of {min(dates):%Y-%m-%d}",
+                hint="choose a later day",
+            )
 
 
 def pinned_world(end: End, pins: Pins, asked: Asked, prober: Probing, index: Index, interpreter: Interpreter) -> World:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Probe:
     """One thing to try: a repro under a combination, near a lock; `attempt` counts repetitions from 0.
 
-    `mixture` exchanges files of the environment; `trace` also records which installed functions were called; `lock`
+    `mixture` exchanges files of the environment; `trace` names installed files of which it records what runs; `lock`
     is given where it is known already, and nothing is resolved then.
     """
 
@@ -24,7 +24,7 @@ class Probe:
     near: Lock | None = None
     attempt: int = 0
     mixture: Mixture | None = None
-    trace: bool = False
+    trace: frozenset[str] | None = None
     lock: Lock | None = None
 
 

@@ -121,7 +121,7 @@ class ForkingProber:
             not self.stopped
             and probe.mixture is not None
             and not probe.attempt
-            and not probe.trace
+            and probe.trace is None
             and lock.id == self.lock_id
             and probe.mixture.files.keys() <= self.originals.keys()
         )

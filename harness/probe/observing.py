@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -25,10 +27,15 @@ def probe_key(probe: Probe, lock: Lock, *, gpus: tuple[Gpu, ...], capability: st
     machine = gpus[0].name if device is Device.CUDA and gpus else ""
     if device is Device.EMULATED:
         machine = f"capability {capability}"
-    mixture = (
-        f"{probe.mixture.id if probe.mixture else ''}{'+trace' if probe.trace else ''}{'+' if rights else ''}{rights}"
-    )
+    mixture = f"{probe.mixture.id if probe.mixture else ''}{_traced(probe.trace)}{'+' if rights else ''}{rights}"
     return observation_key(lock, probe.repro, device, machine=machine, attempt=probe.attempt, mixture=mixture)
+
+
+def _traced(files: frozenset[str] | None) -> str:
+    """What sets a run that recorded these files apart, "" for one that recorded nothing."""
+    if files is None:
+        return ""
+    return f"+trace{hashlib.sha256(json.dumps(sorted(files)).encode()).hexdigest()[:12]}"
 
 
 def unresolvable_key(probe: Probe) -> str:
@@ -72,7 +79,7 @@ def observation_of(
         attempt=probe.attempt,
         log=log,
         mixture=probe.mixture.label if probe.mixture else "",
-        called=dict(ran.called),
+        trace=ran.trace,
         tests=ran.tests,
         mistake=ran.mistake,
     )

@@ -255,7 +255,7 @@ class Prober:
                 capability=self.capability,
                 invoked_from=self.invoked_from,
                 trace=probe.trace,
-                imports=self._imports_file(prepared.key) if probe.trace else None,
+                imports=self._imports_file(probe, place.environment.lock) if probe.trace is not None else None,
                 isolation=self.isolation,
                 readable=(self.workspace.root,),
                 writable=(place.scratch,) if apart else (),
@@ -278,17 +278,17 @@ class Prober:
         self, probe: Probe, lock: Lock, *, cancel: threading.Event | None = None
     ) -> tuple[dict[str, str], dict[str, list[str]]] | None:
         """The modules that a probe loads with their files, and which imported which; traced where that is not kept."""
-        traced = evolve(probe, trace=True)
-        key = self.key(traced, lock)
-        file = self._imports_file(key)
+        traced = evolve(probe, trace=frozenset())
+        file = self._imports_file(probe, lock)
         if not file.is_file():
             built = self.builder.build(lock, look=False, cancel=cancel)
             if isinstance(built, Environment):
-                self._run(Prepared(traced, key, environment=built), built, None, cancel)
+                self._run(Prepared(traced, self.key(traced, lock), environment=built), built, None, cancel)
         return read_imports(file)
 
-    def _imports_file(self, key: str) -> Path:
-        return self.workspace.imports / f"{key}.json"
+    def _imports_file(self, probe: Probe, lock: Lock) -> Path:
+        """Where the imports of a probe are kept, whichever of its files were traced."""
+        return self.workspace.imports / f"{self.key(evolve(probe, trace=None), lock)}.json"
 
     def key(self, probe: Probe, lock: Lock) -> str:
         """The address in the store of what a probe with this lock comes to here."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -165,6 +166,14 @@ class Repository:
     def first_parents(self, older: str, newer: str) -> tuple[str, ...]:
         """The commits after `older` up to `newer`, oldest first, along first parents: no branches."""
         return tuple(self.lines("rev-list", "--first-parent", "--reverse", newer, f"^{older}"))
+
+    def dates(self, shas: Iterable[str]) -> dict[str, datetime]:
+        """When each of these commits came into the repository (the committer's date)."""
+        wanted = tuple(dict.fromkeys(shas))
+        if not wanted:
+            return {}
+        told = (line.split(" ") for line in self.lines("log", "--no-walk=unsorted", "--format=%H %cI", *wanted))
+        return {sha: datetime.fromisoformat(date) for sha, date in told}
 
     def nearest_tag(self, sha: str, tags: Mapping[str, str]) -> str | None:
         """The nearest of these tags in a commit's history, None where none of them is."""

@@ -1,8 +1,9 @@
-"""An end of a question: what a user names where it works, or where it fails - a release, a day, a file, a Python."""
+"""An end of a question, where it works or where it fails: a release, a day, a file, a Python, a commit."""
 
 from __future__ import annotations
 
 import enum
+import re
 from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _TODAY = "today"
+_HASH = re.compile(r"(?=.*[a-f])[0-9a-f]{7,40}|\d{12,40}")  # shorter digits are a version, or a day
 _IN_AN_ENVIRONMENT = ("bin/python", "Scripts/python.exe")
 
 
@@ -26,6 +28,7 @@ class EndKind(enum.StrEnum):
     DAY = "day"
     LOCK = "lock"
     PYTHON = "python"
+    COMMIT = "commit"
 
 
 @frozen
@@ -42,12 +45,15 @@ class End:
         return {"kind": self.kind.value, "text": self.text}
 
 
-def parse_end(text: str, option: str, *, now: datetime) -> End:
+def parse_end(text: str, option: str, *, now: datetime, commits: bool = False) -> End:
     """Read an end: an existing path, else a day, else a release; `option` is the one that it was given to.
 
+    With `commits` what is none of these is a revision of a repository, and so is what looks like a hash.
     A day without a time lasts until its midnight (UTC), as `uv --exclude-newer` has it. Raises `UserMistake`.
     """
     path = Path(text).expanduser()
+    if commits and _HASH.fullmatch(text):
+        return End(EndKind.COMMIT, text)
     if _exists(path):
         return _at_path(text, path, option)
     if (moment := _moment(text, now)) is not None:
@@ -57,11 +63,14 @@ def parse_end(text: str, option: str, *, now: datetime) -> End:
     try:
         Version(text)
     except InvalidVersion as error:
+        if commits:
+            return End(EndKind.COMMIT, text)
         is_path = "/" in text or path.suffix in (".txt", ".toml", ".lock", ".yml", ".yaml")
         what = f"{option} {text}: there is no such file" if is_path else f"{text!r} is not a version, a day or a file"
         raise UserMistake(
             what,
-            hint="it takes a release (1.26.4), a day (2025-06-20, today), a lock or requirements file, or a Python",
+            hint="it takes a release (1.26.4), a day (2025-06-20, today), a lock or requirements file, or a Python; "
+            "with --git also a commit",
         ) from error
     return End(EndKind.RELEASE, text)
 
@@ -79,15 +88,25 @@ class Ends:
     bad: End
 
     @property
+    def are_commits(self) -> bool:
+        """Whether one of them is a commit: then both are read as revisions."""
+        return any(end is not None and end.kind is EndKind.COMMIT for end in (self.good, self.bad))
+
+    @property
     def are_worlds(self) -> bool:
         """Whether one of them is more than a release."""
         return any(end is not None and end.kind is not EndKind.RELEASE for end in (self.good, self.bad))
 
 
-def read_ends(good: str | None, bad: str | None, subject: str | None) -> Ends | None:
-    """The ends of a question between worlds, None where it is one between releases. Raises `UserMistake`."""
+def read_ends(good: str | None, bad: str | None, subject: str | None, *, commits: bool = False) -> Ends | None:
+    """The ends of a question between worlds, None where it is one between releases; `commits`: there is a repository.
+
+    Raises `UserMistake`.
+    """
     now = datetime.now(UTC)
-    given = [parse_end(text, option, now=now) for text, option in ((good, "--good"), (bad, "--bad")) if text]
+    given = [
+        parse_end(text, option, now=now, commits=commits) for text, option in ((good, "--good"), (bad, "--bad")) if text
+    ]
     if subject is not None and all(end.kind is EndKind.RELEASE for end in given):
         return None
     if subject is None and (release := next((end for end in given if end.kind is EndKind.RELEASE), None)):

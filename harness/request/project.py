@@ -5,6 +5,7 @@ from __future__ import annotations
 import email.parser
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -35,6 +36,7 @@ _NOT_COPIED = {
 }
 # Extras and groups with what a project's tests need, by the names that they commonly have.
 _FOR_TESTS = ("test", "tests", "testing", "dev", "develop", "development")
+_RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Exit)\b.*")
 _NO_GIT = {  # a copy has no history to take a version from
     "SETUPTOOLS_SCM_PRETEND_VERSION": "0+copy",
     "PDM_BUILD_SCM_VERSION": "0+copy",
@@ -136,7 +138,7 @@ class Projects:
                 shutil.copytree(home / "tree", source, symlinks=True)
                 newest = ("--exclude-newer", date) if date else ()
                 answer = evolve(self.uv, extra_environment={**self.uv.extra_environment, **_NO_GIT}).call(
-                    "--quiet", "build", "--wheel", *newest, "--python", self.interpreter.path,
+                    "build", "--wheel", *newest, "--python", self.interpreter.path,
                     "--out-dir", Path(folder, "out"), source, cwd=Path(folder),
                 )  # fmt: skip
                 wheel = next(Path(folder, "out").glob("*.whl"), None) if answer.returncode == 0 else None
@@ -258,7 +260,8 @@ def _unpack(wheel: Path, site: Path) -> None:
 
 def _last_words(words: str) -> str:
     lines = [line.strip() for line in words.splitlines() if line.strip() and not line.strip().startswith("hint")]
-    return lines[-1] if lines else "it said nothing"
+    raised = [line for line in lines if _RAISED.match(line)]
+    return (raised or lines or ["it said nothing"])[-1]
 
 
 def _with_requirements(

@@ -19,7 +19,9 @@ class Question:
     `python` a version or a path; `confirm` is how often both sides of the change are run again, None as often
     as it takes to be sure; `flaky` says that one run does not tell good from bad;
     `device` "auto", "cpu", "cuda" or "emulated"; `from_source` names projects that
-    may be built from source; `git` names the subject's repository, for the commit level;
+    may be built from source; `git` names the subject's repository, for the commit level; `fork` lets runs that
+    search for lines be forked;
+    `time_s` is how many seconds the search below the release may take;
     `typed` are the words that name the repro, quoted for a shell.
     """
 
@@ -39,6 +41,8 @@ class Question:
     from_source: tuple[str, ...] = ()
     typed: tuple[str, ...] = ()
     git: str = ""
+    fork: bool = True
+    time_s: float = 600.0
 
     @classmethod
     def under(cls, settings: Settings, subject: str, repro: Repro, **more: Any) -> Question:

@@ -13,9 +13,9 @@ import os
 import stat
 from typing import TYPE_CHECKING, Any
 
-from attrs import frozen
+from attrs import fields, frozen
 
-from harness.model import RaisedException, StackFrame
+from harness.model import RaisedException, Returned, StackFrame, Trace
 from harness.model.text import plain
 from harness.model.words import listed
 from harness.run.launch import METRICS_LIMIT
@@ -53,7 +53,7 @@ class ChildReport:
     installed: tuple[tuple[str, str], ...] = ()
     machine: dict[str, Any] | None = None
     python: str = ""
-    called: dict[str, dict[str, int]] | None = None
+    trace: Trace | None = None
 
 
 _ENDS = frozenset({"completed", "exit", "raised", "forked"})
@@ -83,10 +83,7 @@ def read_report(path: Path) -> ChildReport | None:
         installed=tuple(_pairs(told.get("installed"))),
         machine=machine,
         python=_text(told.get("python")),
-        called={
-            file: {name: rank for name, rank in _items(functions) if type(rank) is int}
-            for file, functions in _items(told.get("called"))
-        },
+        trace=_trace(told["trace"]) if isinstance(told.get("trace"), dict) else None,
     )
 
 
@@ -192,6 +189,26 @@ def _pairs(value: Any) -> Iterator[tuple[str, str]]:
         match pair:
             case [str(first), str(second)]:
                 yield _text(first), _text(second)
+
+
+def _trace(told: dict[str, Any]) -> Trace:
+    returned = told.get("returned")
+    return Trace(
+        called={
+            file: {name: rank for name, rank in _items(functions) if type(rank) is int}
+            for file, functions in _items(told.get("called"))
+        },
+        lines={
+            file: tuple(line for line in lines if type(line) is int)
+            for file, lines in _items(told.get("lines"))
+            if isinstance(lines, list)
+        },
+        returned=tuple(
+            Returned(*map(_text, row))
+            for row in (returned if isinstance(returned, list) else ())
+            if isinstance(row, list) and len(row) == len(fields(Returned)) and all(isinstance(one, str) for one in row)
+        ),
+    )
 
 
 def _simple(value: Any) -> str | int | float | bool | None:

@@ -26,7 +26,14 @@ _SHARE_OF_MEMORY = 0.9
 
 
 def script_command(
-    place: Sandbox, *, python: Path, inside: Path, name: str, source: str, capability: str | None, trace: bool = False
+    place: Sandbox,
+    *,
+    python: Path,
+    inside: Path,
+    name: str,
+    source: str,
+    capability: str | None,
+    trace: frozenset[str] | None = None,
 ) -> list[str]:
     """Lay out a script and the child driver's job; the command that starts it.
 
@@ -40,8 +47,8 @@ def script_command(
         "script": str(script),
         "report": str(place.report),
         "emulation": emulation if capability is not None else None,
-        "trace": trace,
-        "imports": str(place.imports) if trace else None,
+        "trace": sorted(trace) if trace is not None else None,
+        "imports": str(place.imports) if trace is not None else None,
     }
     place.job.write_text(json.dumps(job), encoding="utf-8")
     return [str(python), str(inside / "child.py"), str(place.job)]

@@ -17,7 +17,7 @@ from harness.run.process import EndReason
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness.model import Device, Outcome, RaisedException, TestResult
+    from harness.model import Device, Outcome, RaisedException, TestResult, Trace
     from harness.run.process import Ended, Limits
 
 
@@ -28,8 +28,8 @@ class Ran:
     `installed` has name and version of each distribution, `loaded` the files of each that were used,
     `machine` what is known of the device; `python` is the interpreter's full version. All four are empty
     for a command, and for a script that never came back to the child driver. `duration_s` is in seconds
-    from the start of the interpreter to its end; `peak_memory` in bytes; `tail` the end of the log; `called` maps
-    installed files to functions and the rank of their last call, where that was traced; `tests` has the results
+    from the start of the interpreter to its end; `peak_memory` in bytes; `tail` the end of the log; `trace` what
+    was recorded, where that was asked for; `tests` has the results
     of a command that runs pytest or unittest. `mistake` says why a failure is one of how the command was written, and
     not of what it was meant to try.
     """
@@ -46,7 +46,7 @@ class Ran:
     machine: dict[str, Any] = field(factory=dict)
     python: str = ""
     tail: str = ""
-    called: dict[str, dict[str, int]] = field(factory=dict)
+    trace: Trace | None = None
     tests: tuple[TestResult, ...] = ()
     mistake: str = ""
 
@@ -98,5 +98,5 @@ def result_of(left: LeftBehind, *, device: Device, limits: Limits) -> Ran:
         machine=told.machine or {},
         python=told.python,
         tail=left.tail,
-        called=told.called or {},
+        trace=told.trace,
     )

@@ -54,7 +54,7 @@ class Job:
     the repro's own; `log_path` gets the whole log, compressed by gzip; `scratch_root` is a folder for what
     the run writes; `pass_env` names variables of the harness's environment that are let through;
     `capability` is the compute capability to emulate; `invoked_from` is the folder that the paths of a
-    command are relative to; `trace` records which installed functions are called, at some cost in speed; in the
+    command are relative to; `trace` names installed files of which it records what runs, at some cost in speed; in the
     sandbox of `isolation` (None: in none) it can also read what is `readable` and write what is `writable`; with
     `zygote` the run is forked from that process, in its sandbox; `imports` gets what imported what.
     """
@@ -71,7 +71,7 @@ class Job:
     extra_env: dict[str, str] = field(factory=dict)
     capability: str = DEFAULT_CAPABILITY
     invoked_from: Path = field(factory=Path.cwd)
-    trace: bool = False
+    trace: frozenset[str] | None = None
     isolation: Isolation | None = None
     readable: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()

@@ -7,6 +7,7 @@ from harness.search.effect import Effect
 from harness.search.fewest import FewestChanges, FewestResult
 from harness.search.grid import Grid
 from harness.search.measured import Gauges
+from harness.search.narrowing import Narrowing
 from harness.search.noisy import NoisySearch
 from harness.search.posterior import Counts
 from harness.search.protocol import Search
@@ -27,6 +28,7 @@ __all__ = [
     "Gauges",
     "Grid",
     "MovedEnd",
+    "Narrowing",
     "NoisySearch",
     "PositionState",
     "Search",

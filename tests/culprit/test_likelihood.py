@@ -7,11 +7,9 @@ from attrs import evolve
 from harness.culprit.likelihood import (
     called_in_message,
     quoted_in_message,
-    ranked_files,
-    ranked_groups,
     ranked_packages,
 )
-from harness.culprit.sides import PackageFiles, Side, Sides
+from harness.culprit.sides import Side, Sides
 from harness.model import Change, Device, Lock, Observation, Outcome, RaisedException, Repro, StackFrame, Verdict
 from harness.planning.plan import Plan
 from harness.request.question import Question
@@ -68,67 +66,10 @@ def test_among_equal_steps_the_innermost_of_the_traceback_then_what_is_asked_for
     )
 
 
-def files_of(tmp_path, **texts):
-    paths = {f"shop/{name}.py": text for name, text in texts.items()}
-    (tmp_path / "shop").mkdir()
-    for path, text in paths.items():
-        (tmp_path / path).write_text(text)
-    return PackageFiles(tmp_path, dict.fromkeys(paths, "digest"))
-
-
-def test_files_of_the_traceback_come_first_then_those_that_define_what_the_repro_names_then_the_last_called(tmp_path):
-    after = files_of(tmp_path, framed="", named="def sell(): pass", late="", early="", unused="")
-    units = {path: (path,) for path in after.digests}
-    used = tuple(path for path in units if "unused" not in path)
-    sides = sides_of(("shop/framed.py", "f", "shop"), loaded={"shop": used})
-    called = {"shop/early.py": {"f": 3}, "shop/late.py": {"f": 9, "g": 1}}
-    ranked, rest = ranked_files(units, sides, plan_of("import shop\nshop.sell()"), after, called)
-    assert [path.removeprefix("shop/") for path in ranked] == ["framed.py", "named.py", "late.py", "early.py"]
-    assert rest == ("shop/unused.py",)
-
-
-def test_metadata_and_a_file_under_its_older_name_count_as_used(tmp_path):
-    units = {"metadata of shop": ("shop-1.dist-info/METADATA",), "new.py": ("old.py", "new.py"), "z.py": ("z.py",)}
-    sides = sides_of(loaded={"shop": ("old.py",)})
-    ranked, rest = ranked_files(units, sides, plan_of(""), PackageFiles(tmp_path, {}), {})
-    assert set(ranked) == {"metadata of shop", "new.py"}
-    assert rest == ("z.py",)
-
-
-def test_definitions_of_the_traceback_come_first_then_the_last_called_and_what_means_nothing_last():
-    groups = ["layout", "a.py::Other.idle", "a.py::Shop.early", "a.py::Shop.late", "a.py::Shop.framed", "a.py::sell"]
-    called = {"a.py": {"Shop.early": 1, "Shop.late": 5}}
-    ranked = ranked_groups(groups, sides_of(("a.py", "framed", "shop")), plan_of("sell()"), called, last="layout")
-    assert ranked == (
-        "a.py::Shop.framed",
-        "a.py::Shop.late",
-        "a.py::Shop.early",
-        "a.py::sell",
-        "a.py::Other.idle",
-        "layout",
-    )
-
-
-def test_for_a_fix_the_traceback_of_the_older_side_counts():
-    sides = sides_of(("a.py", "framed", "shop"))
-    fixed = Sides(sides.after, sides.before)
-    assert ranked_groups(["a.py::f", "a.py::framed"], fixed, plan_of(""), {}, last="")[0] == "a.py::framed"
-
-
-def test_names_of_the_message_lead_to_files_and_definitions(tmp_path):
+def test_a_message_names_what_was_called_and_what_it_quotes():
     sides = sides_of(message="Trainer.__init__() got an unexpected keyword argument 'tokenizer'")
     assert called_in_message(sides) == {"Trainer.__init__"}
     assert quoted_in_message(sides) == {"tokenizer"}
-    (tmp_path / "model.py").write_text("class Model: pass\n", encoding="utf-8")
-    (tmp_path / "zz_trainer.py").write_text("class Trainer: pass\n", encoding="utf-8")
-    units = {name: (name,) for name in ("model.py", "zz_trainer.py")}
-    sides = evolve(
-        sides, after=evolve(sides.after, observation=evolve(sides.after.observation, loaded={"s": tuple(units)}))
-    )
-    plan, files = plan_of("Model()\nTrainer()"), PackageFiles(tmp_path, dict.fromkeys(units, ""))
-    assert ranked_files(units, sides, plan, files, {})[0] == ("zz_trainer.py", "model.py")
-    groups = ["t.py::Model.run", "t.py::Trainer.__init__"]
-    assert ranked_groups(groups, sides, plan, {"t.py": {"Model.run": 9}}, last="")[0] == "t.py::Trainer.__init__"
 
 
 def test_advice_in_a_message_names_nothing():

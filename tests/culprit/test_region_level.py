@@ -109,14 +109,17 @@ def test_two_regions_that_must_both_be_put_back(plant):
     assert proved(found)
 
 
-def test_of_two_regions_that_break_it_only_together_the_last_called_is_named_and_the_other_told(plant):
+def test_of_two_regions_that_break_it_only_together_the_first_that_gave_something_else_is_named_and_the_other_told(
+    plant,
+):
     condition = "left() and right()"
     plant.shops(_sample(condition, new=False), _sample(condition, new=True))
     answer = plant.answer()
     found = levels(answer)["region"]
-    assert [region["function"] for region in found["regions"]] == ["right"]
+    assert [region["function"] for region in found["regions"]] == ["left"]
+    assert [region["function"] for region in found["needs"]] == ["right"]
     assert proved(found)
-    assert answer["sentence"].endswith("adding it brings it together with line 3 of left.")
+    assert answer["sentence"].endswith("together with line 11 of right.")
 
 
 def test_an_import_and_its_use_are_put_back_together(plant):

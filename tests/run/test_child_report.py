@@ -6,6 +6,7 @@ import contextlib
 import json
 import math
 
+import cattrs
 import pytest
 from attrs import evolve
 from hypothesis import given, settings
@@ -33,7 +34,9 @@ EXCEPTION = st.fixed_dictionaries(
 NEARLY = st.fixed_dictionaries(
     {"end": st.sampled_from(["completed", "exit", "raised", "forked"]) | ANYTHING},
     optional={
-        **dict.fromkeys(("stage", "message", "python", "problems", "machine", "called", "loaded"), ANYTHING),
+        **dict.fromkeys(("stage", "message", "python", "problems", "machine", "loaded"), ANYTHING),
+        "trace": ANYTHING
+        | st.fixed_dictionaries({}, optional=dict.fromkeys(("called", "lines", "returned"), ANYTHING)),
         "exception": EXCEPTION | ANYTHING,
         "chain": st.lists(st.lists(st.text(), max_size=3)) | ANYTHING,
         "installed": st.lists(st.lists(st.text(), max_size=3)) | ANYTHING,
@@ -61,7 +64,9 @@ def test_any_report_comes_to_something(tmp_path_factory, text):
     ran = result_of(left, device=Device.CPU, limits=Limits(1))
     assert ran.outcome.ran
     assert all(map(is_plain, (ran.detail, ran.python, *texts(ran.exception))))
-    json.dumps([ran.machine, ran.loaded, ran.installed, ran.called], ensure_ascii=False).encode()
+    json.dumps(
+        [ran.machine, ran.loaded, ran.installed, ran.trace and cattrs.unstructure(ran.trace)], ensure_ascii=False
+    ).encode()
 
 
 @settings(deadline=None)

@@ -52,9 +52,14 @@ class KeptAnswer:
     facts: tuple[tuple[str, str], ...] = ()
 
 
-def kept_answer(plan: Plan, answer: Answer, kept: str, pass_env: tuple[str, ...] = ()) -> KeptAnswer:
-    """An answer and its plan as one value to keep; `kept` is the time (ISO 8601, UTC)."""
-    versions = [str(release.version) for release in plan.releases]
+def kept_answer(
+    plan: Plan, answer: Answer, kept: str, pass_env: tuple[str, ...] = (), commits: tuple[str, ...] = ()
+) -> KeptAnswer:
+    """An answer and its plan as one value to keep; `kept` is the time (ISO 8601, UTC).
+
+    `commits` stand in the place of releases where these are what was searched.
+    """
+    versions = list(commits) or [str(release.version) for release in plan.releases]
     what = [
         plan.subject,
         plan.repro.digest,
@@ -73,7 +78,8 @@ def kept_answer(plan: Plan, answer: Answer, kept: str, pass_env: tuple[str, ...]
         answer=_lean(answer),
         repro=plan.repro,
         kept=kept,
-        releases=tuple(
+        releases=tuple(map(KeptRelease, commits))
+        or tuple(
             KeptRelease(str(release.version), release.uploaded.date().isoformat() if release.uploaded else "")
             for release in plan.releases
         ),
@@ -140,4 +146,4 @@ def _lean(answer: Answer) -> Answer:
 
 
 def _lean_run(observation: Observation) -> Observation:
-    return evolve(observation, loaded={}, called={})
+    return evolve(observation, loaded={}, trace=None)

@@ -27,9 +27,14 @@ if TYPE_CHECKING:
 _AT_THE_END = {"markdown": "md", "html": "html"}
 
 
-def keep_and_report(store: Store, plan: Plan, answer: Answer, pass_env: tuple[str, ...] = ()) -> tuple[Path, ...]:
-    """Keep an answer and write its reports below the results folder; their paths. Raises `NoSpace`."""
-    return write_reports(store, kept_answer(plan, answer, datetime.now(UTC).isoformat(), pass_env))
+def keep_and_report(
+    store: Store, plan: Plan, answer: Answer, pass_env: tuple[str, ...] = (), commits: tuple[str, ...] = ()
+) -> tuple[Path, ...]:
+    """Keep an answer and write its reports below the results folder; their paths. Raises `NoSpace`.
+
+    `commits` are those of the range of an answer between commits, the oldest first.
+    """
+    return write_reports(store, kept_answer(plan, answer, datetime.now(UTC).isoformat(), pass_env, commits))
 
 
 def write_reports(store: Store, kept: KeptAnswer) -> tuple[Path, ...]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from packaging.version import Version
+from packaging.version import InvalidVersion, Version
 
 from harness.report.answer.content import RangeCell
 from harness.search import PositionState
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from harness.report.answer.archive import KeptAnswer
 
 _LEFT_OUT = ("left-out", "x")
@@ -23,9 +25,8 @@ def cells_of(kept: KeptAnswer) -> tuple[RangeCell, ...]:
         return ()
     dates = {release.version: release.uploaded for release in kept.releases}
     names = {*dates, *verdicts, *answer.left_out}
-    first, last = (end(map(Version, verdicts)) for end in (min, max))
     cells = []
-    for name in sorted((name for name in names if first <= Version(name) <= last), key=Version):
+    for name in _between(verdicts, names, [release.version for release in kept.releases]):
         day = f", {dates[name]}" if dates.get(name) else ""
         if step := verdicts.get(name):
             state = PositionState(step.verdict.value)
@@ -39,3 +40,13 @@ def cells_of(kept: KeptAnswer) -> tuple[RangeCell, ...]:
             why = "not run" if state is PositionState.UNTRIED else "not run: its verdict can't matter"
             cells.append(RangeCell(name, state.symbol, state.value, f"{name}{day}: {why}"))
     return tuple(cells)
+
+
+def _between(judged: Iterable[str], names: Iterable[str], listed: list[str]) -> list[str]:
+    """The names between the outermost that were judged: releases by their versions, commits as they are listed."""
+    try:
+        first, last = (end(map(Version, judged)) for end in (min, max))
+        return sorted((name for name in names if first <= Version(name) <= last), key=Version)
+    except InvalidVersion:
+        inside = [position for position, name in enumerate(listed) if name in set(judged)]
+        return listed[min(inside) : max(inside) + 1] if inside else list(judged)

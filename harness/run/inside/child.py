@@ -22,7 +22,6 @@ _ACCESS_MODE = os.O_WRONLY | os.O_RDWR
 _INTERRUPTED = 130
 
 _used_files: set[str] = set()
-_called: dict[types.CodeType, None] = {}
 _forks = [0]
 
 
@@ -53,13 +52,6 @@ def _graph() -> Any:
     graph = module.ImportGraph()
     graph.install()
     return graph
-
-
-def _note_call(frame: types.FrameType, event: str, _: Any) -> None:
-    """Profile function: remember the order in which functions were last called."""
-    if event == "call":
-        _called.pop(frame.f_code, None)
-        _called[frame.f_code] = None
 
 
 def _note_fork() -> None:
@@ -120,7 +112,7 @@ def _run_script(path: str) -> None:
     exec(compile(source, path, "exec", dont_inherit=True), main.__dict__)  # noqa: S102 - the very task
 
 
-def _attempt(job: dict[str, Any]) -> tuple[dict[str, Any], BaseException | None, int]:
+def _attempt(job: dict[str, Any], trace: Any) -> tuple[dict[str, Any], BaseException | None, int]:
     """What came of the run, the exception that ended it, and the exit code to end with."""
     stage = "emulation"
     try:
@@ -128,11 +120,8 @@ def _attempt(job: dict[str, Any]) -> tuple[dict[str, Any], BaseException | None,
             package = _load_package("_harness_emulation", job["emulation"]["package"])
             package.install(capability=job["emulation"]["capability"])
         stage = "script"
-        if job.get("trace"):
-            import threading
-
-            threading.setprofile(_note_call)
-            sys.setprofile(_note_call)
+        if trace is not None:
+            trace.start()
         _run_script(job["script"])
     except SystemExit as stop:
         code = stop.code
@@ -146,7 +135,8 @@ def _attempt(job: dict[str, Any]) -> tuple[dict[str, Any], BaseException | None,
         code = _INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
         return {"stage": stage, "end": "raised"}, error, code
     finally:
-        sys.setprofile(None)
+        if trace is not None:
+            trace.stop()
     return {"stage": stage, "end": "completed"}, None, 0
 
 
@@ -185,7 +175,23 @@ def _write_whole(path: str, report: dict[str, Any]) -> None:
     os.replace(part, path)
 
 
-def _report(job: dict[str, Any], report: dict[str, Any], error: BaseException | None, start_path: list[str]) -> None:
+def _new_trace(job: dict[str, Any], start_path: list[str]) -> Any:
+    """A recording of what runs in the files that the job names, None where it names none."""
+    if job.get("trace") is None:
+        return None
+    _load_package("_harness_inside", os.path.dirname(os.path.abspath(__file__)))
+    from _harness_inside import trace  # type: ignore[import-not-found]
+
+    return trace.Trace(job["trace"], _packages(start_path))
+
+
+def _packages(path: list[str]) -> list[str]:
+    return [folder for folder in path if os.path.basename(folder) in ("site-packages", "dist-packages")]
+
+
+def _report(
+    job: dict[str, Any], report: dict[str, Any], error: BaseException | None, start_path: list[str], trace: Any
+) -> None:
     """Fill the report piece by piece; a piece that fails says so and takes no other with it."""
     report["python"] = "%d.%d.%d" % sys.version_info[:3]  # noqa: UP031 - a tuple
 
@@ -196,12 +202,12 @@ def _report(job: dict[str, Any], report: dict[str, Any], error: BaseException | 
             report.setdefault("problems", []).append(f"{key}: {type(problem).__name__}: {problem}")
 
     noted, script_path = list(_used_files), sys.path[:]
-    roots = [path for path in start_path if os.path.basename(path) in ("site-packages", "dist-packages")]
+    roots = _packages(start_path)
     try:
         # The script may have emptied its path, or put something of its own before the standard library.
         sys.path[:] = start_path
         _load_package("_harness_inside", os.path.dirname(os.path.abspath(__file__)))
-        from _harness_inside import device, raised, usage  # type: ignore[import-not-found]
+        from _harness_inside import device, raised, usage
     except BaseException as problem:  # noqa: BLE001 - report at least the outcome
         report["problems"] = [f"{type(problem).__name__}: {problem}"]
         _write_whole(job["report"], report)
@@ -219,8 +225,8 @@ def _report(job: dict[str, Any], report: dict[str, Any], error: BaseException | 
     report["installed"] = [[found.name, found.version] for found in distributions]
     fill("owners", lambda: usage.owners(used, distributions, roots))
     owners = report.pop("owners", {})
-    if job.get("trace"):
-        fill("called", lambda: usage.called_functions(list(_called), roots))
+    if trace is not None:
+        fill("trace", trace.report)
     report["loaded"] = usage.by_distribution(owners)
     raised.name_packages(report.get("exception"), owners)
     fill("machine", lambda: device.of_process())
@@ -243,7 +249,8 @@ def main(job_path: str) -> int:
     sys.addaudithook(_note_use)
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_parent=_note_fork)
-    report, error, code = _attempt(job)
+    trace = _new_trace(job, start_path)
+    report, error, code = _attempt(job, trace)
     if graph is not None and os.getpid() == pid:
         graph.remove()
         _write_whole(job["imports"], graph.described())
@@ -252,7 +259,7 @@ def main(job_path: str) -> int:
     # A process that the script forked and that came back here is not the one to report.
     if os.getpid() == pid:
         try:
-            _report(job, report, error, start_path)
+            _report(job, report, error, start_path, trace)
         except BaseException as problem:  # noqa: BLE001 - no report is told from the exit code
             _write_to_stderr(f"harness: no report: {type(problem).__name__}: {problem}\n")
     return code

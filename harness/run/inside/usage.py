@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from types import CodeType
 
 _FIELD = re.compile(r"^(Name|Version):[ \t]*(\S+)", re.MULTILINE)
 _HEAD = 4096  # both fields stand at the top of the file
@@ -47,19 +46,6 @@ def used_files(noted: Iterable[str], roots: list[str]) -> list[str]:
         if root is not None and not _is_metadata(path[len(root) :]) and os.path.isfile(path):
             used.add(path[len(root) :].replace(os.sep, "/"))
     return sorted(used)
-
-
-def called_functions(codes: Iterable[CodeType], roots: list[str]) -> dict[str, dict[str, int]]:
-    """File below site-packages -> function -> rank of its last call, from functions in that order."""
-    below = tuple({root + os.sep for root in (*roots, *map(os.path.realpath, roots))})
-    called: dict[str, dict[str, int]] = {}
-    for rank, code in enumerate(codes):
-        root = next((root for root in below if code.co_filename.startswith(root)), None)
-        if root is not None:
-            file = code.co_filename[len(root) :].replace(os.sep, "/")
-            name = getattr(code, "co_qualname", code.co_name).replace(".<locals>", "")
-            called.setdefault(file, {})[name] = rank
-    return called
 
 
 def distributions(path: Iterable[str]) -> list[Distribution]:

@@ -32,7 +32,7 @@ class Order:
     cache_tag: str
     attempt: int = 0
     mixture: Mixture | None = None
-    trace: bool = False
+    trace: frozenset[str] | None = None
     capability: str = DEFAULT_CAPABILITY
     pass_env: tuple[str, ...] = ()
     from_source: tuple[str, ...] = ()

@@ -1,0 +1,311 @@
+"""A question between two commits of the subject's repository, such as a tag and `main`: which commit changed it.
+
+The environment is that of the newest tagged release up to the newer commit, with what that commit says it needs; each
+commit is that environment with the package's files as in the commit. So nothing is built, and only the code moves.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC
+from typing import TYPE_CHECKING
+
+from attrs import evolve, frozen
+from packaging.requirements import Requirement
+
+from harness.bisect.answer import Answer, Status
+from harness.bisect.commit_wording import sentence_of, what_next
+from harness.culprit.commit import open_repository, repository_of
+from harness.culprit.commit_runs import (
+    CommitSource,
+    bisected,
+    blobs_of,
+    finding_of,
+    is_compiled,
+    mixture_of_commit,
+)
+from harness.culprit.counterfactual import Ground
+from harness.culprit.sides import PackageFiles, Side, Sides
+from harness.environment import Environment
+from harness.environment.resolve import ERA_MARGIN
+from harness.errors import BadRepository, UserMistake
+from harness.model import Change, Combination, Judgement, Verdict, normalized_name
+from harness.model.as_of import AsOf
+from harness.model.culprit import Culprit, Finding, Level
+from harness.model.step import Step
+from harness.planning.plan import Plan, merged_requirements, why_left_out
+from harness.probe import Judge, Probe
+from harness.repository.declared import FILES, declared_requirements
+from harness.repository.layout import Layout
+from harness.repository.release_source import ReleaseSource, find_source
+from harness.repository.tags import tagged_version, tags_of
+from harness.request.ends import EndKind
+from harness.request.parsing import as_of, required_name
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from harness.model import Lock, Release
+    from harness.model.commit import Commit
+    from harness.repository.git import Repository
+    from harness.request.ends import End, Ends
+    from harness.request.question import Question
+    from harness.session import Session
+
+
+@frozen
+class Range:
+    """The two commits in the order of history, and the release whose environment stands for all commits between."""
+
+    repository: Repository
+    older: Commit
+    newer: Commit
+    base: Release
+
+    @property
+    def chain(self) -> tuple[str, ...]:
+        """The commits after the older one (after where they part, if it is on a branch), along first parents."""
+        return self.repository.first_parents(self.start, self.newer.sha)
+
+    @property
+    def start(self) -> str:
+        """The newest commit that both come from."""
+        return self.repository.merge_base(self.older.sha, self.newer.sha)
+
+
+@frozen
+class CommitAnswer:
+    """The answer, its plan, and the commits of the range by their short hashes, the oldest first."""
+
+    plan: Plan
+    answer: Answer
+    commits: tuple[str, ...]
+
+
+def ask_commits(session: Session, question: Question, ends: Ends, told: tuple[str, ...] = ()) -> CommitAnswer:
+    """Bisect the commits between two ends; `told` is what was chosen for the user before.
+
+    Raises `BadRepository`, `UserMistake`, `UnknownProject`, `NoWorkers`, `Interrupted`, `NoNetwork` and `NoSpace`.
+    """
+    begun = time.monotonic()
+    device, why = session.device_for(question.repro)
+    span = _range(session, question, ends)
+    base = f"environment: {span.base.project} {span.base.version}, with what {span.newer.short} asks for"
+    plan = Plan(
+        question=question,
+        repro=question.repro,
+        interpreter=session.interpreter,
+        device=device,
+        releases=(span.base,),
+        good=None,
+        bad=None,
+        left_out=(),
+        as_of=str(as_of(question.as_of)),
+        requirements=merged_requirements(question.repro.dependencies, question.with_, {span.base.project}),
+        holds=question.hold,
+        choices=(base, *told, why),
+    )
+    with session.lanes(device) as lanes:
+        judge = Judge(question.repro.signature, session.store)
+        ground = Ground(plan, session.prober, lanes, session.index, judge, session.reporter)
+        answer = _answer(session, ground, span)
+    answer = evolve(answer, wall_s=time.monotonic() - begun)
+    return CommitAnswer(plan, answer, tuple(sha[:10] for sha in (span.start, *span.chain)))
+
+
+def _range(session: Session, question: Question, ends: Ends) -> Range:
+    if question.git == "auto":
+        raise UserMistake("commits as ends need a clone", hint="give --git PATH, or the URL of the repository")
+    repository = open_repository(question.git, "", session.workspace.clones)
+    tags = repository.tags()
+    subject = normalized_name(question.subject)
+    bad = _commit(repository, tags, ends.bad, subject)
+    good = _commit(repository, tags, ends.good, subject) if ends.good is not None else None
+    newer = good if question.find_fix and good is not None else bad
+    if question.find_fix and good is None:
+        newer = repository.commit("HEAD")
+    base, tagged = _base(session, question, repository, tags, newer)
+    older = bad if question.find_fix else good or repository.describe(tagged)
+    if older.sha == newer.sha:
+        raise UserMistake(f"both ends are commit {older.short}; there is nothing between them")
+    if repository.is_ancestor(newer.sha, older.sha):
+        names = ("--bad", "--good") if question.find_fix else ("--good", "--bad")
+        raise UserMistake(
+            f"{names[0]} {older.short} is newer than {names[1]} {newer.short}",
+            hint="swap them, or say --find-fix to find the commit that fixed it",
+        )
+    return Range(repository, older, newer, base)
+
+
+def _commit(repository: Repository, tags: dict[str, str], end: End, subject: str) -> Commit:
+    """The commit of an end: a release's tag, or a revision."""
+    if end.kind is EndKind.COMMIT:
+        return repository.commit(end.text)
+    if end.kind is not EndKind.RELEASE:
+        raise UserMistake(f"{end.text} is a {end.kind.value}, the other end is a commit", hint="give two commits")
+    if named := tags_of(end.text, tags, subject):
+        return repository.describe(tags[named[0]])
+    return repository.commit(end.text)
+
+
+def _base(
+    session: Session, question: Question, repository: Repository, tags: dict[str, str], newer: Commit
+) -> tuple[Release, str]:
+    """The newest release that can be installed, tagged not after a commit; and the hash of its tag's commit."""
+    subject = normalized_name(question.subject)
+    versions = {version: sha for tag, sha in tags.items() if (version := tagged_version(tag, subject)) is not None}
+    wheel_tags = frozenset(session.interpreter.wheel_tags())
+    usable = {
+        release: versions[release.version]
+        for release in session.index.releases(subject)
+        if release.version in versions and why_left_out(release, question, session.interpreter, wheel_tags) is None
+    }
+    dates = repository.dates([newer.sha, *usable.values()])
+    before = [release for release, sha in usable.items() if dates[sha] <= dates[newer.sha]]
+    if not before:
+        raise BadRepository(
+            f"no release of {subject} that can be installed has a tag up to commit {newer.short}",
+            hint="git fetch --tags brings tags; --python takes another interpreter",
+        )
+    newest = max(before, key=lambda release: release.version)
+    return newest, usable[newest]
+
+
+def _answer(session: Session, ground: Ground, span: Range) -> Answer:
+    plan = ground.plan
+    source = _source(session, ground, span)
+    older, newer = span.start, span.newer.sha
+    expected = (source.sides.before.verdict, source.sides.after.verdict)
+    answer = Answer(
+        subject=plan.subject,
+        repro=plan.repro.name,
+        status=Status.INCONCLUSIVE,
+        sentence="",
+        signature=source.ground.judge.signature,
+        steps=(),
+        device=plan.device.value,
+        python=plan.interpreter.version,
+        as_of=plan.as_of,
+    )
+    reached = source.runs.verdict(newer) is expected[1] and source.run(older) is expected[0]
+    pair = bisected(source, span.chain) if reached else ""
+    runs = source.runs.judged
+    answer = evolve(
+        answer,
+        steps=tuple(
+            Step(sha[:10], judged.verdict, judged.reason, seen.key, cached=False, seconds=seen.duration_s)
+            for sha, (judged, seen) in runs.items()
+        ),
+        probes=len(runs),
+    )
+    if isinstance(pair, str):
+        status = _why_not_found(source, older, newer) if not reached else Status.INCONCLUSIVE
+        answer = evolve(answer, status=status)
+        return evolve(answer, sentence=sentence_of(answer, span.repository, pair))
+    is_fix = plan.question.find_fix
+    before, after = (sha[:10] for sha in pair)
+    moved = Finding(Level.COMMIT, (Change(plan.subject, before, after),))
+    answer = evolve(
+        answer,
+        status=Status.FIXED if is_fix else Status.FOUND,
+        culprit=Culprit((finding_of(source, pair, moved, len(span.chain)),)),
+        suspects=(after,),
+        last_good=None if is_fix else before,
+        first_bad=None if is_fix else after,
+        last_bad=before if is_fix else None,
+        first_good=after if is_fix else None,
+    )
+    advice = what_next(plan, span.repository, after)
+    return evolve(answer, sentence=sentence_of(answer, span.repository, ""), advice=advice)
+
+
+def _why_not_found(source: CommitSource, older: str, newer: str) -> Status:
+    """What the ends say where they do not differ as they should."""
+    verdict = source.runs.verdict(newer)
+    is_fix = source.sides.before.verdict is Verdict.BAD
+    if Verdict.SKIP in (verdict, source.runs.verdict(older)):
+        return Status.INCONCLUSIVE
+    if is_fix:
+        return Status.NOT_FIXED if verdict is Verdict.BAD else Status.NO_FAILURE
+    return Status.NO_FAILURE if verdict is Verdict.GOOD else Status.NOT_A_REGRESSION
+
+
+def _source(session: Session, ground: Ground, span: Range) -> CommitSource:
+    """What runs the commits of a range, with the newer one already run: it tells how the bug is recognised."""
+    plan, repository = ground.plan, span.repository
+    combination = _combination(plan, span, span.newer)
+    lock = _lock(session, plan, combination)
+    built = session.local.builder.build(lock)
+    if not isinstance(built, Environment):
+        raise UserMistake(f"the environment of {plan.subject} can't be installed: {built.words}")
+    files = PackageFiles.of(built, [plan.subject])
+    if is_compiled(files):
+        raise UserMistake(
+            f"{plan.subject} has compiled parts, and its commits would have to be built",
+            hint="git bisect run harness probe REPRO --with 'NAME @ .' --git-bisect builds each of them",
+        )
+    release = blobs_of(files)
+    found = find_source(repository, plan.subject, str(span.base.version), release)
+    mixture = mixture_of_commit(repository, found.layout, release, span.newer.sha)
+    prepared = ground.prober.prepare(Probe(plan.repro, combination, mixture=mixture, lock=lock))
+    seen = ground.prober.execute(prepared)
+    bad = seen
+    if plan.question.find_fix:
+        older = mixture_of_commit(repository, found.layout, release, span.start)
+        bad = ground.prober.execute(ground.prober.prepare(Probe(plan.repro, combination, mixture=older, lock=lock)))
+    ground = evolve(ground, judge=ground.judge.or_captured(bad))
+    verdicts = (Verdict.BAD, Verdict.GOOD) if plan.question.find_fix else (Verdict.GOOD, Verdict.BAD)
+    source = CommitSource(
+        ground,
+        Sides(*(Side(lock, verdict, seen) for verdict in verdicts)),
+        repository,
+        ReleaseSource(found.version, found.tag, span.newer.sha, found.layout),
+        ReleaseSource("", span.older.short, span.older.sha, Layout({})),
+        release,
+        repository_of(files),
+        lock_of=lambda sha: (
+            _lock(session, plan, _combination(plan, span, repository.describe(sha)))
+            if AsOf.read(plan.as_of).is_era
+            else None
+        ),
+    )
+    judged: Judgement = ground.judge(seen)
+    source.runs.judged[span.newer.sha] = (judged, seen)
+    return source
+
+
+def _lock(session: Session, plan: Plan, combination: Combination) -> Lock:
+    resolution = session.local.resolve(Probe(plan.repro, combination))
+    if resolution.lock is None:
+        raise UserMistake(f"no environment for the commits: {resolution.words}")
+    return resolution.lock
+
+
+def _combination(plan: Plan, span: Range, commit: Commit) -> Combination:
+    """The base release with what a commit itself says it needs, as of the newer commit's day or its own."""
+    tree = span.repository.tree(commit.sha)
+    texts = span.repository.contents(tree[name].blob for name in FILES if name in tree)
+    declared = declared_requirements(
+        {name: texts[tree[name].blob].decode("utf-8", "replace") for name in FILES if name in tree}
+    )
+    said = {required_name(text) for text in plan.question.with_} | {plan.subject}
+    own = tuple(text for text in declared or () if normalized_name(Requirement(text).name) not in said)
+    day = span.repository.dates([commit.sha])[commit.sha].astimezone(UTC)
+    is_era = AsOf.read(plan.as_of).is_era
+    base = f"{plan.subject}=={span.base.version}"
+    return Combination(
+        python=plan.interpreter.version,
+        requirements=(*plan.requirements, plan.subject if is_era else base, *own),
+        # A release that is held may be newer than the day of the commit.
+        holds=(*plan.holds, base) if is_era else plan.holds,
+        as_of=_day(plan, day, span.base),
+        device=plan.device,
+        from_source=plan.question.from_source,
+    )
+
+
+def _day(plan: Plan, commits_own: datetime, base: Release) -> datetime | None:
+    """The commit's own day, or that of the release where it came later; unless the user gave another, or none."""
+    if plan.question.as_of is None:
+        return max(commits_own, base.uploaded + ERA_MARGIN) if base.uploaded is not None else commits_own
+    return AsOf.read(plan.as_of).of(commits_own)

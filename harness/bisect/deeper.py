@@ -1,0 +1,129 @@
+"""Each culprit of an answer between worlds as an answer of its own: for its report, and for the levels below."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import evolve, field, frozen
+
+from harness.bisect.answer import Answer, Status
+from harness.bisect.constraints import constraint_of
+from harness.bisect.groups import Group, judge_group, seen_by
+from harness.bisect.wording import culprit_sentence
+from harness.culprit.counterfactual import Ground
+from harness.culprit.descent import find_culprit
+from harness.culprit.sides import Side, Sides
+from harness.model import Judgement, Observation, Repro, Verdict
+from harness.model.culprit import Level
+from harness.planning.plan import Plan
+from harness.probe import Judge
+from harness.request.question import Question
+
+if TYPE_CHECKING:
+    from harness.bisect.held_back import Means
+    from harness.bisect.upgrade_answer import GroupAnswer, PackageCulprit, UpgradeAnswer
+    from harness.planning.world import World
+
+
+@frozen
+class _GroupJudge(Judge):
+    """Judges a run by what it says to one group of tests."""
+
+    group: Group = field(kw_only=True)
+
+    def __call__(self, observation: Observation) -> Judgement:
+        """The verdict on one observation, with its reason."""
+        return judge_group(observation, self.group) if self.group.tests else super().__call__(observation)
+
+
+def deepened(answer: UpgradeAnswer, means: Means, world: World, repro: Repro, until: Level) -> UpgradeAnswer:
+    """The answer with each culprit looked into, down to `until`, where its first bad release fails as the bad end."""
+    groups = tuple(
+        evolve(group, culprits=tuple(_deeper(culprit, group, means, world, repro, until) for culprit in group.culprits))
+        for group in answer.groups
+    )
+    return evolve(answer, groups=groups)
+
+
+def answers_of(answer: UpgradeAnswer, means: Means, world: World, repro: Repro) -> list[tuple[Plan, Answer]]:
+    """A plan and an answer for each culprit whose two releases were run, as reports are made of."""
+    found: dict[tuple[str, str | None], tuple[Plan, Answer]] = {}
+    for group in answer.groups:
+        for culprit in group.culprits:
+            key = (culprit.package, culprit.boundary.first_bad)
+            if culprit.is_proved and key not in found:
+                # Where a copy of the project lies on this machine is nobody's business.
+                plan = _plan(culprit, means, world, evolve(repro, project="", inside="", search_path=()))
+                found[key] = plan, _answer(culprit, group, plan)
+    return list(found.values())
+
+
+def _deeper(
+    culprit: PackageCulprit, group: GroupAnswer, means: Means, world: World, repro: Repro, until: Level
+) -> PackageCulprit:
+    sides = _sides(culprit)
+    tests = Group(group.tests, group.signature)
+    judge = _GroupJudge(group.signature, means.prober.store, group=tests)
+    if sides is None or judge(sides.after.observation).verdict is not Verdict.BAD:
+        return culprit
+    if group.tests:  # traceback and exception are those of the group's own tests
+        sides = evolve(sides, after=evolve(sides.after, observation=seen_by(sides.after.observation, tests)))
+    plan = _plan(culprit, means, world, repro)
+    ground = Ground(plan, means.prober, means.lanes, means.index, judge, means.reporter)
+    found = find_culprit(ground, sides, until, are_neighbours=True)
+    means.count.ran_now += ground.tally.ran_now
+    return evolve(culprit, deeper=found)
+
+
+def _sides(culprit: PackageCulprit) -> Sides | None:
+    if len(culprit.boundary.sides) != 2:
+        return None
+    before, after = culprit.boundary.sides
+    if before.lock is None or after.lock is None:
+        return None
+    return Sides(Side(before.lock, Verdict.GOOD, before), Side(after.lock, Verdict.BAD, after))
+
+
+def _plan(culprit: PackageCulprit, means: Means, world: World, repro: Repro) -> Plan:
+    releases = culprit.boundary.releases
+    return Plan(
+        question=Question(culprit.package, repro, from_source=world.asked.from_source),
+        repro=repro,
+        interpreter=means.interpreter,
+        device=world.asked.device,
+        releases=releases,
+        good=0,
+        bad=len(releases) - 1,
+        left_out=(),
+        as_of=world.as_of.isoformat() if world.as_of is not None else "none",
+        requirements=tuple(text for text in world.requirements if text != culprit.package),
+        holds=world.asked.holds,
+    )
+
+
+def _answer(culprit: PackageCulprit, group: GroupAnswer, plan: Plan) -> Answer:
+    boundary = culprit.boundary
+    answer = Answer(
+        subject=culprit.package,
+        repro=plan.repro.name,
+        status=Status.FOUND,
+        sentence=f"{culprit.package} {boundary.first_bad} broke it: {boundary.last_good} is good, "
+        f"{boundary.first_bad} is bad.",
+        signature=group.signature,
+        steps=boundary.steps,
+        last_good=boundary.last_good,
+        first_bad=boundary.first_bad,
+        suspects=boundary.suspects,
+        device=plan.device.value,
+        python=plan.interpreter.version,
+        as_of=plan.as_of,
+        left_out=boundary.left_out,
+        lock_changes=culprit.moved,
+        sides=boundary.sides,
+        culprit=culprit.deeper,
+        constraint=constraint_of(boundary),
+        evidence=culprit.evidence,
+    )
+    if culprit.deeper is None:
+        return answer
+    return evolve(answer, sentence=f"{answer.sentence} {culprit_sentence(answer, culprit.deeper)}")

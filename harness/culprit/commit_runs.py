@@ -1,0 +1,197 @@
+"""Running commits: a side's environment with the package's files as in a commit, and the bisection over commits.
+
+A commit of a pure Python package needs no build: only files that differ from the installed ones are exchanged.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import define, evolve, field, frozen
+
+from harness.culprit.counterfactual import Ground
+from harness.culprit.sides import PackageFiles, Sides
+from harness.events import Progress
+from harness.model import Judgement, Lock, Mixture, Observation, Verdict
+from harness.model.culprit import Finding, Level, Proof
+from harness.repository.git import Repository
+from harness.repository.layout import Layout, blob_id
+from harness.repository.project_urls import commit_url, pull_request_url
+from harness.repository.release_source import ReleaseSource, tree_of
+from harness.repository.replay import bisect_log
+from harness.scheduling.loop import Engine
+from harness.search import Bisection, BisectionStatus, Trial
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from harness.model.commit import Commit
+    from harness.probe import Probe
+
+_COMPILED = (".so", ".pyd", ".dylib")
+
+
+@define
+class _Runs:
+    """The commits that were run, each once, in the order in which they were."""
+
+    judged: dict[str, tuple[Judgement, Observation]] = field(factory=dict)
+
+    def verdict(self, sha: str) -> Verdict | None:
+        """What a commit came to, None where it was not run."""
+        return self.judged[sha][0].verdict if sha in self.judged else None
+
+
+@frozen
+class CommitSource:
+    """The repository of the culprit, and what of it takes the place of the newer release's files.
+
+    `release` maps the newer release's installed files to git's hashes; `lock_of` gives the lock of a commit's own day,
+    None for that of the newer side.
+    """
+
+    ground: Ground
+    sides: Sides
+    repository: Repository
+    newer: ReleaseSource
+    older: ReleaseSource
+    release: dict[str, str]
+    url: str
+    runs: _Runs = field(factory=_Runs)
+    lock_of: Callable[[str], Lock | None] = lambda _sha: None
+
+    @property
+    def base(self) -> str:
+        """The commit that both releases come from: the older one's own, unless that was made on a branch."""
+        return self.repository.merge_base(self.older.sha, self.newer.sha)
+
+    def probe(self, sha: str) -> Probe:
+        """The newer side with the package's files as in a commit."""
+        mixture = mixture_of_commit(self.repository, self.newer.layout, self.release, sha)
+        lock = self.lock_of(sha)
+        side = self.sides.after if lock is None else evolve(self.sides.after, lock=lock)
+        return self.ground.mixed(side, mixture)
+
+    def label(self, sha: str) -> str:
+        """A commit as it is shown while it runs."""
+        return f"commit {self.repository.describe(sha)}"
+
+    def run(self, sha: str) -> Verdict:
+        """Run one commit, unless it was run before."""
+        known = self.runs.verdict(sha)
+        if known is not None:
+            return known
+        proof = self.ground.proof(self.label(sha), self.probe(sha), self.sides.after.verdict)
+        if proof.observation is not None:
+            self.runs.judged[sha] = (Judgement(proof.verdict, proof.reason), proof.observation)
+        return proof.verdict
+
+    def proof(self, sha: str, expected: Verdict) -> Proof:
+        """The run of a commit as a proof."""
+        judgement, observation = self.runs.judged[sha]
+        return Proof(f"commit {sha[:10]}", expected, judgement.verdict, judgement.reason, observation)
+
+
+def mixture_of_commit(repository: Repository, layout: Layout, release: Mapping[str, str], sha: str) -> Mixture | None:
+    """What to exchange in a release's environment to have a commit's files; None where they are the same.
+
+    `release` maps the release's installed files to git's hashes. Raises `BadRepository`.
+    """
+    changes = layout.changes(release, tree_of(repository, sha))
+    contents = repository.contents(blob for blob in changes.values() if blob is not None)
+    files = {path: contents[blob] if blob is not None else None for path, blob in sorted(changes.items())}
+    return Mixture(files=files, label=f"commit {sha[:10]}") if files else None
+
+
+def finding_of(source: CommitSource, pair: tuple[str, str], found: Finding, candidates: int) -> Finding:
+    """The finding that the second commit of a pair is it, its parent or neighbour the first; both were run."""
+    older, sha = pair
+    judged = source.runs.judged
+    return Finding(
+        Level.COMMIT,
+        found.packages,
+        files=found.files,
+        regions=found.regions,
+        proofs=(source.proof(older, source.sides.before.verdict), source.proof(sha, source.sides.after.verdict)),
+        candidates=candidates,
+        runs=len(judged),
+        unresolved=sum(judgement.verdict is Verdict.SKIP for judgement, _ in judged.values()),
+        commits=(linked(source.repository.describe(sha), source.url),),
+        replay=bisect_log(
+            ((source.repository.describe(one), run[0].verdict) for one, run in judged.items()),
+            find_fix=source.sides.before.verdict is Verdict.BAD,
+        ),
+        notes=tuple(dict.fromkeys((*source.newer.notes, *source.older.notes))),
+    )
+
+
+def linked(commit: Commit, url: str) -> Commit:
+    """A commit with its pages at the host of its repository, where that is known."""
+    pull_request = pull_request_url(url, commit.pull_request)
+    return evolve(commit, link=commit_url(url, commit.sha), pull_request_link=pull_request)
+
+
+def bisected(source: CommitSource, chain: tuple[str, ...]) -> tuple[str, str] | str:
+    """The commit of the chain with its parent, by bisection; a merge is opened. Or why it can't be told."""
+    found = search_among(source, (source.base, *chain))
+    if isinstance(found, str):
+        return found
+    parent, sha = found
+    parents = source.repository.describe(sha).parents
+    for other in parents[1:]:
+        fork = source.repository.merge_base(parents[0], other)
+        inside = source.repository.first_parents(fork, other)
+        if inside and source.run(inside[-1]) is source.sides.after.verdict:
+            opened = search_among(source, (fork, *inside))
+            return opened if not isinstance(opened, str) else found
+    return parent, sha
+
+
+def search_among(source: CommitSource, commits: tuple[str, ...]) -> tuple[str, str] | str:
+    """The neighbours among these commits, oldest first, between which the verdict changes."""
+    find_fix = source.sides.before.verdict is Verdict.BAD
+    ends = {"good": len(commits) - 1, "bad": 0} if find_fix else {"good": 0, "bad": len(commits) - 1}
+    known = {i: verdict for i, sha in enumerate(commits) if (verdict := source.runs.verdict(sha)) is not None}
+    search = Bisection(len(commits), find_fix=find_fix, tried=known, **ends)
+
+    def judged(trial: Trial, observation: Observation, _cached: bool) -> Judgement:
+        judgement = source.ground.judge(observation)
+        source.runs.judged[commits[trial.position]] = (judgement, observation)
+        return judgement
+
+    engine = Engine(
+        source.ground.prober,
+        source.ground.lanes,
+        lambda trial: source.probe(commits[trial.position]),
+        lambda trial: source.label(commits[trial.position]),
+        judged,
+        source.ground.reporter,
+        lambda: Progress(search.states, search.remaining(), unit="commit"),
+    )
+    engine.drive(search)
+    result = search.result
+    if result.status in (BisectionStatus.FOUND, BisectionStatus.FIXED) and result.boundary is not None:
+        older, newer = sorted(result.boundary)
+        return commits[older], commits[newer]
+    return _why_not(source, [commits[position] for position in result.suspects], result.status)
+
+
+def _why_not(source: CommitSource, suspects: Iterable[str], status: BisectionStatus) -> str:
+    named = [str(source.repository.describe(sha)) for sha in suspects]
+    if status is BisectionStatus.INCONCLUSIVE and named:
+        shown = ", ".join(named[:3]) + (f" and {len(named) - 3} more" if len(named) > 3 else "")
+        return f"one of {len(named)} commits, of which those between could not be judged: {shown}"
+    return (
+        f"the commits from {source.older.tag} to {source.newer.tag} do not show the change by themselves: it came "
+        "with the release's other files, or was made on a branch of the older release"
+    )
+
+
+def blobs_of(files: PackageFiles) -> dict[str, str]:
+    """git's hash of every installed file of the culprit."""
+    return {path: blob_id(content) for path in files.digests if (content := files.read(path)) is not None}
+
+
+def is_compiled(files: PackageFiles) -> bool:
+    """Whether a package has parts that only a build makes."""
+    return any(path.endswith(_COMPILED) for path in files.digests)

@@ -1,0 +1,163 @@
+"""Consistent mixtures: what must move along with some edits, by ties, by syntax, and by what skips have taught."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Collection, Iterable
+
+from attrs import define, field
+
+from harness.culprit.edits import Edits
+from harness.culprit.ties import Ties, Unit
+from harness.model import Mixture, Observation
+
+_MOST_REPAIRS = 12
+_MOST_CHECKED = 6  # files of a mixture that are read for names that nothing defines
+_MOST_TAUGHT = 4
+
+_QUOTED = re.compile(r"['\"`]([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)['\"`]")
+_CALLED = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\(\)")
+_ASKED_OF = re.compile(r"\b([A-Za-z_]\w*)\s*\(")
+_UNPACK = "values to unpack"
+
+
+@define
+class Consistency:
+    """The edits between two sides and the ties between them, which grow with each skip that names one."""
+
+    edits: Edits
+    ties: Ties
+    lessons: int = 0
+    _known: dict[tuple[bool, frozenset[Unit]], frozenset[Unit]] = field(factory=dict)
+
+    def reverted(self, units: Collection[Unit]) -> frozenset[Unit]:
+        """Units to be as before, with all that must be as before where they are."""
+        return self._complete(frozenset(units), reverting=True)
+
+    def advanced(self, units: Collection[Unit]) -> frozenset[Unit]:
+        """Units to be as after, with all that must be as after where they are."""
+        return self._complete(frozenset(units), reverting=False)
+
+    def learn(self, pairs: Iterable[tuple[Unit, Unit]]) -> bool:
+        """Ties "the first can't be as before unless the second is"; whether any of them is new."""
+        fresh = [(one, other) for one, other in pairs if one != other and other not in self.ties.needs.get(one, ())]
+        if fresh:
+            self.ties = self.ties.and_also(fresh)
+            self.lessons += 1
+            self._known.clear()
+        return bool(fresh)
+
+    def mixture(self, old: Collection[Unit], label: str, *, newer_base: bool) -> Mixture:
+        """The units in `old` as before and the others as after, on one side's environment."""
+        return Mixture(self.edits.files(old, newer_base=newer_base), label, self._flaw(frozenset(old)))
+
+    def taught(self, moved: frozenset[Unit], observation: Observation, *, reverting: bool) -> list[tuple[Unit, Unit]]:
+        """The ties that a skip names: some of what was moved needs what its message and its last frame point to."""
+        raised = observation.exception
+        if raised is None:
+            return []
+        words = {
+            part
+            for name in (*_QUOTED.findall(raised.message), *_CALLED.findall(raised.message))
+            for part in name.split(".")
+        }
+        frames = list(reversed(raised.frames))
+        if _UNPACK in raised.message and frames:
+            words |= set(_ASKED_OF.findall(frames[0].text))
+        words -= {"self", "forward", "__init__", "object", "module"}
+        at_fault = self._at(frames[0].file, frames[0].line, moved, reverting=reverting) if frames else None
+        files = {frame.file for frame in frames}
+        ranked: list[tuple[int, Unit]] = []
+        for unit in self.edits.all - moved:
+            mentions = bool(words & self._mentioned(unit))
+            if unit == at_fault:
+                ranked.append((0 if mentions else 3, unit))
+            elif mentions:
+                ranked.append((1 if self.edits.path_of(unit) in files else 2, unit))
+        if not ranked:
+            return []
+        best = min(rank for rank, _ in ranked)
+        missing = [unit for rank, unit in sorted(ranked) if rank == best][:_MOST_TAUGHT]
+        owners = [unit for unit in sorted(moved) if words & self._mentioned(unit)] or sorted(moved)
+        owners = owners[:_MOST_TAUGHT]
+        return [(own, other) if reverting else (other, own) for own in owners for other in missing]
+
+    def _mentioned(self, unit: Unit) -> frozenset[str]:
+        return self.edits.words(unit) | frozenset(self.edits.function(unit).split("."))
+
+    def _at(self, file: str, line: int, moved: frozenset[Unit], *, reverting: bool) -> Unit | None:
+        """The edit at a line of a mixed file, if one is there."""
+        path = next((path for path, home in self.edits.homes.items() if home == file), file)
+        if path not in self.edits.differences:
+            return path if path in self.edits.wholes else None
+        old = moved if reverting else self.edits.all - moved
+        for first, last, number in self._positions(path, self.edits.numbers(old, path)):
+            if first <= line <= last:
+                return f"{path}#{number}"
+        return None
+
+    def _positions(self, path: str, old: frozenset[int]) -> list[tuple[int, int, int]]:
+        """First and last line of each region in the mixed text, and its number."""
+        found, shift = [], 0
+        for number, (a, b, c, d) in enumerate(self.edits.differences[path].blocks):
+            length = b - a if number in old else d - c
+            found.append((c + 1 + shift, c + length + shift, number))
+            shift += length - (d - c)
+        return found
+
+    def _complete(self, units: frozenset[Unit], *, reverting: bool) -> frozenset[Unit]:
+        key = (reverting, units)
+        if key not in self._known:
+            ties = self.ties if reverting else self.ties.reversed()
+            moved = ties.closed(units)
+            for _ in range(_MOST_REPAIRS):
+                missing = self._missing(moved, reverting=reverting)
+                if missing <= moved:
+                    break
+                moved = ties.closed(moved | missing)
+            self._known[key] = moved
+        return self._known[key]
+
+    def _missing(self, moved: frozenset[Unit], *, reverting: bool) -> frozenset[Unit]:
+        """Units without which a mixed file is no Python, or leaves names undefined."""
+        old = moved if reverting else self.edits.all - moved
+        by_file = self.edits.by_file(moved)
+        partly = [path for path, found in by_file.items() if len(found) < len(self.edits.differences[path].blocks)]
+        missing: set[Unit] = set()
+        for path in partly:
+            if not path.endswith(".py"):
+                continue
+            difference = self.edits.differences[path]
+            numbers = self.edits.numbers(old, path)
+            broken = _broken_at(difference.mixed(numbers))
+            if broken is not None:
+                others = [
+                    (min(abs(broken - first), abs(broken - last)), number)
+                    for first, last, number in self._positions(path, numbers)
+                    if f"{path}#{number}" not in moved
+                ]
+                missing |= {f"{path}#{number}" for _, number in sorted(others)[:1]}
+            elif len(partly) <= _MOST_CHECKED and difference.flaws(numbers):
+                lacking = difference.lacking(numbers) if reverting else difference.flipped().lacking(by_file[path])
+                missing |= {f"{path}#{number}" for number in lacking}
+        return frozenset(missing)
+
+    def _flaw(self, old: frozenset[Unit]) -> str:
+        by_file = self.edits.by_file(old)
+        partly = [path for path, found in by_file.items() if len(found) < len(self.edits.differences[path].blocks)]
+        if len(partly) > _MOST_CHECKED:
+            return ""
+        undefined = sorted({name for path in partly for name in self.edits.differences[path].flaws(by_file[path])})
+        return f"the mixture leaves names undefined: {', '.join(undefined)}" if undefined else ""
+
+
+def _broken_at(source: str) -> int | None:
+    """The line of the first syntax error, None in sound Python."""
+    try:
+        ast.parse(source)
+    except SyntaxError as error:
+        return error.lineno or 1
+    except (ValueError, RecursionError):
+        return 1
+    return None

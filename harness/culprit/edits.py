@@ -1,0 +1,265 @@
+"""Edits: the smallest things that a mixture moves between two releases. Pure but for reading the files.
+
+A changed run of lines ("path#number") is one edit; so is a file that has no lines to compare: new, gone, compiled or
+data. Of a renamed file its place is an edit, and so are the lines that changed in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from itertools import pairwise
+
+from attrs import define, field, frozen
+
+from harness.culprit.facts import Facts, Symbol, module_of, read_facts
+from harness.culprit.regions import FileDifference, lines_of
+from harness.culprit.sides import PackageFiles
+from harness.culprit.ties import Ranges, SideFacts, Ties, Unit, tied
+from harness.model.culprit import Region
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+@frozen
+class Edits:
+    """`differences` are files cut into regions, `homes` their older paths where they moved, `wholes` the other units.
+
+    Paths are relative to site-packages; a renamed file has its newer one.
+    """
+
+    before: PackageFiles
+    after: PackageFiles
+    differences: dict[str, FileDifference]
+    homes: dict[str, str]
+    wholes: dict[Unit, tuple[str, ...]]
+
+    @classmethod
+    def of(
+        cls, units: Mapping[Unit, tuple[str, ...]], before: PackageFiles, after: PackageFiles, cut: Collection[Unit]
+    ) -> Edits:
+        """Units of difference (`sides.differing`), of which `cut` are cut into regions where they are text."""
+        differences: dict[str, FileDifference] = {}
+        homes: dict[str, str] = {}
+        wholes: dict[Unit, tuple[str, ...]] = {}
+        for unit, paths in units.items():
+            found = _compared(unit, paths[0], before, after) if unit in cut and paths[-1] == unit else None
+            if found is None:
+                wholes[unit] = paths
+                continue
+            if found.blocks:
+                differences[unit] = found
+            if paths[0] != unit:
+                homes[unit] = paths[0]
+                wholes[unit] = paths
+        return cls(before, after, differences, homes, wholes)
+
+    @property
+    def all(self) -> frozenset[Unit]:
+        """Every unit."""
+        regions = (f"{path}#{i}" for path, found in self.differences.items() for i in range(len(found.blocks)))
+        return frozenset(self.wholes).union(regions)
+
+    def is_region(self, unit: Unit) -> bool:
+        """Whether a unit is a run of lines, and no whole file."""
+        return unit not in self.wholes
+
+    def path_of(self, unit: Unit) -> str:
+        """The file of a unit."""
+        return unit if unit in self.wholes else unit.rpartition("#")[0]
+
+    def numbers(self, units: Iterable[Unit], path: str) -> frozenset[int]:
+        """The numbers of those units that are regions of one file."""
+        split = (unit.rpartition("#") for unit in units if unit not in self.wholes)
+        return frozenset(int(number) for name, _, number in split if name == path)
+
+    def block(self, unit: Unit) -> tuple[int, int, int, int]:
+        """The lines of a region: from a to b before, from c to d after, counted from 0, the ends left out."""
+        path, _, number = unit.rpartition("#")
+        return self.differences[path].blocks[int(number)]
+
+    def lines(self, unit: Unit) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The lines of a region before and after; of a whole file none."""
+        if unit in self.wholes:
+            return (), ()
+        difference = self.differences[self.path_of(unit)]
+        a, b, c, d = self.block(unit)
+        return lines_of(difference.before)[a:b], lines_of(difference.after)[c:d]
+
+    def words(self, unit: Unit) -> frozenset[str]:
+        """Names in the lines of a region."""
+        before, after = self.lines(unit)
+        return frozenset(_WORD.findall("".join((*before, *after))))
+
+    def function(self, unit: Unit) -> str:
+        """The qualified name of the definition around a region, "" for a module's own lines or a whole file."""
+        if unit in self.wholes:
+            return ""
+        path, _, number = unit.rpartition("#")
+        return self.differences[path].function_of(int(number))
+
+    def regions(self, units: Iterable[Unit]) -> tuple[Region, ...]:
+        """The regions among some units, in the order of the files."""
+        split = sorted((self.path_of(unit), int(unit.rpartition("#")[2])) for unit in units if self.is_region(unit))
+        return tuple(self.differences[path].region(number) for path, number in split)
+
+    def files(self, old: Collection[Unit], *, newer_base: bool) -> dict[str, bytes | None]:
+        """What to exchange so that these units are as before and the others as after, on one side's environment."""
+        exchanged: dict[str, bytes | None] = {}
+        by_file = self.by_file(old)
+        for path in self.differences.keys() | self.homes.keys():
+            difference = self.differences.get(path)
+            numbers = by_file.get(path, frozenset())
+            count = len(difference.blocks) if difference is not None else 0
+            home = self.homes.get(path, path)
+            at_home = path in old or home == path
+            untouched = (not numbers and (home == path or path not in old)) if newer_base else (
+                len(numbers) == count and at_home)  # fmt: skip
+            if untouched:
+                continue
+            text = difference.mixed(numbers).encode() if difference is not None else self.after.read(path)
+            exchanged[home if at_home else path] = text
+            if home != path:
+                exchanged[path if at_home else home] = None
+        source = self.before if newer_base else self.after
+        for unit, paths in self.wholes.items():
+            if unit not in self.homes and (unit in old) is newer_base:
+                exchanged |= {path: source.read(path) for path in paths}
+        return exchanged
+
+    def by_file(self, units: Collection[Unit]) -> dict[str, frozenset[int]]:
+        """The numbers of regions by their file."""
+        found: dict[str, set[int]] = {}
+        for unit in units:
+            if unit not in self.wholes:
+                path, _, number = unit.rpartition("#")
+                found.setdefault(path, set()).add(int(number))
+        return {path: frozenset(numbers) for path, numbers in found.items()}
+
+    def quiet(self) -> frozenset[Unit]:
+        """Regions of Python files that change comments, docstrings or layout alone."""
+        found: set[Unit] = set()
+        for path, difference in self.differences.items():
+            if not path.endswith(".py"):
+                continue
+            older = read_facts(path, difference.before, _never)
+            newer = read_facts(path, difference.after, _never)
+            if older is None or newer is None:
+                continue
+            for number, (a, b, c, d) in enumerate(difference.blocks):
+                silent = all(n + 1 in older.quiet for n in range(a, b)) and all(
+                    n + 1 in newer.quiet for n in range(c, d)
+                )
+                if silent or _is_rewrapped(lines_of(difference.before)[a:b], lines_of(difference.after)[c:d]):
+                    found.add(f"{path}#{number}")
+        return frozenset(found)
+
+    def ties(self) -> Ties:
+        """What the texts of both sides tell of which edits hang together."""
+        before, after = SideFacts(), SideFacts()
+        pairs: list[tuple[Unit, Unit]] = []
+        for is_newer, facts in ((False, before), (True, after)):
+            reader = _SideReader(self, is_newer, facts)
+            pairs += reader.read()
+        return Ties.of((*pairs, *tied(before, after)))
+
+
+@define
+class _SideReader:
+    """Reads the facts of one side into `facts`."""
+
+    edits: Edits
+    is_newer: bool
+    facts: SideFacts
+    _keys: dict[str, str] = field(factory=dict)  # module -> the path that names it in symbols
+
+    def read(self) -> list[tuple[Unit, Unit]]:
+        """Pairs of units that share one statement, which can't be cut."""
+        texts = self._texts()
+        self._keys = {module_of(path): key for key, (path, _, _) in texts.items()}
+        pairs: list[tuple[Unit, Unit]] = []
+        for key, (path, text, ranges) in texts.items():
+            rows = ranges.rows
+            found = read_facts(path, text, lambda first, last, r=ranges: bool(r.within(first, last)))  # type: ignore[misc]
+            if found is None or not rows:
+                continue
+            self._translate(found, path, key)
+            self.facts.add(key, found, ranges)
+            for first, last in found.statements:
+                sharing = sorted(ranges.within(first, last))
+                pairs += [pair for one, other in pairwise(sharing) for pair in ((one, other), (other, one))]
+        for unit in self.edits.wholes:
+            for path in self._paths(unit):
+                if path.endswith(".py"):
+                    self.facts.defines.setdefault(("module", module_of(path)), set()).add(unit)
+        return pairs
+
+    def _paths(self, unit: Unit) -> tuple[str, ...]:
+        """Where a whole file is on this side."""
+        if unit in self.edits.homes:
+            return (unit,) if self.is_newer else (self.edits.homes[unit],)
+        if unit not in self.edits.wholes[unit]:  # many files that are one unit, since nothing is known of them
+            return ()
+        here = self.edits.after if self.is_newer else self.edits.before
+        return tuple(path for path in self.edits.wholes[unit] if path in here.digests)
+
+    def _texts(self) -> dict[str, tuple[str, str, Ranges]]:
+        """Key -> path on this side, text, and whose its lines are."""
+        found: dict[str, tuple[str, str, Ranges]] = {}
+        for path, difference in self.edits.differences.items():
+            if path.endswith(".py"):
+                rows = [
+                    (c + 1, d, n) if self.is_newer else (a + 1, b, n)
+                    for n, (a, b, c, d) in enumerate(difference.blocks)
+                ]
+                ranges = Ranges(tuple((first, last, f"{path}#{n}") for first, last, n in rows if last >= first))
+                here = path if self.is_newer else self.edits.homes.get(path, path)
+                found[path] = (here, difference.after if self.is_newer else difference.before, ranges)
+        files = self.edits.after if self.is_newer else self.edits.before
+        for unit in self.edits.wholes:
+            for path in self._paths(unit):
+                if path.endswith(".py") and path not in found and unit not in self.edits.differences:
+                    text = (files.read(path) or b"").decode(errors="replace")
+                    found[path] = (path, text, Ranges(((1, len(text) + 1, unit),)))
+        return found
+
+    def _translate(self, facts: Facts, path: str, key: str) -> None:
+        """Name symbols alike on both sides; what is taken from a module is a name in it, or a module below it."""
+
+        def named(symbol: Symbol) -> Symbol:
+            if symbol[0] == "taken":
+                _, module, name = symbol
+                below = f"{module}.{name}"
+                if below in self._keys or module not in self._keys:
+                    return ("module", below)
+                return ("name", self._keys[module], name)
+            return (symbol[0], key, *symbol[2:]) if len(symbol) > 2 and symbol[1] == path else symbol
+
+        facts.defines = [(named(symbol), line) for symbol, line in facts.defines]
+        facts.uses = [(named(symbol), line) for symbol, line in facts.uses]
+
+
+def _compared(unit: Unit, older: str, before: PackageFiles, after: PackageFiles) -> FileDifference | None:
+    old, new = before.read(older), after.read(unit)
+    if old is None or new is None:
+        return None
+    try:
+        return FileDifference.between(unit, old.decode(), new.decode())
+    except UnicodeDecodeError:
+        return None
+
+
+def _is_rewrapped(before: tuple[str, ...], after: tuple[str, ...]) -> bool:
+    """Whether the same text stands on other lines."""
+    if not before or not after or "#" in "".join((*before, *after)):
+        return False
+    one, other = ("".join("".join(lines).split()).replace(",)", ")").replace(",]", "]") for lines in (before, after))
+    return one == other and _indent(before[0]) == _indent(after[0]) and (one[-1:] in ")]}" or len(before) == len(after))
+
+
+def _indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _never(first: int, last: int) -> bool:  # noqa: ARG001 - the shape of `read_facts`
+    return False

@@ -1,0 +1,186 @@
+"""Evidence: how likely each edit is the culprit, from what ran, what was raised, what came back, and names. Pure.
+
+The weights decide only how soon the culprit is found, never what it is: nothing is left out for them. They are
+products of factors, each worth a few halvings of what is suspected.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+from attrs import frozen
+
+from harness.culprit.edits import Edits
+from harness.culprit.likelihood import called_in_message, quoted_in_message
+from harness.culprit.regions import defined_names, used_names
+from harness.culprit.sides import METADATA, Sides
+from harness.culprit.ties import Unit
+from harness.model import Observation, Returned, StackFrame, Trace
+
+_QUIET = 0.02  # comments, docstrings, layout
+_RAN, _CALLED, _NEVER_CALLED, _AT_IMPORT, _UNKNOWN = 12.0, 3.0, 0.4, 2.0, 3.0
+_LATE = 2.0
+_PARTED, _PARTED_LATER = 40.0, 6.0
+_RAISED_HERE, _IN_TRACEBACK = 20.0, 8.0
+_NAMED = 6.0
+_ASKED_FOR = 2.0  # a file that defines what the repro names
+_APART = "\u241f"
+
+Function = tuple[str, str]  # file and qualified name
+
+
+@frozen
+class Evidence:
+    """What is known of two sides before anything is tried: their runs, and a trace of each where there is one."""
+
+    sides: Sides
+    source: str
+    before: Trace | None = None
+    after: Trace | None = None
+    removed: frozenset[str] = frozenset()  # names that the repro uses and the newer side lacks
+
+    def weights(self, edits: Edits) -> dict[Unit, float]:
+        """How likely each edit is, in units of a changed line of which nothing is known."""
+        frames = _frames(self.sides)
+        quiet = edits.quiet()
+        parted = {place: rank for rank, place in enumerate(first_parted(self.before, self.after, edits.homes))}
+        last = _last_rank(self.before), _last_rank(self.after)
+        wanted = used_names(self.source)
+        asked_for = {path for path, found in edits.differences.items() if wanted & defined_names(found.after)}
+        scale = _Scale(self, edits, frames, parted, last, wanted, frozenset(asked_for))
+        return {unit: scale.weight(unit) * (_QUIET if unit in quiet else 1.0) for unit in sorted(edits.all)}
+
+
+@frozen
+class _Scale:
+    evidence: Evidence
+    edits: Edits
+    frames: tuple[StackFrame, ...]
+    parted: Mapping[Function, int]
+    last: tuple[int, int]
+    wanted: frozenset[str]
+    asked_for: frozenset[str]
+
+    def weight(self, unit: Unit) -> float:
+        if not self.edits.is_region(unit):
+            return self._of_whole(unit)
+        path, function = self.edits.path_of(unit), self.edits.function(unit)
+        a, b, c, d = self.edits.block(unit)
+        words = self.edits.words(unit)
+        weight = self._by_run(path, function, (a + 1, b), (c + 1, d))
+        rank = self.parted.get((path, function))
+        if rank is not None:
+            weight *= _PARTED if rank == 0 else max(_PARTED_LATER / rank, 1.5)
+        weight *= self._by_frames(path, function, (a + 1, b), (c + 1, d))
+        sides = self.evidence.sides
+        if not words.isdisjoint(quoted_in_message(sides)):
+            weight *= _NAMED
+        if function and function in called_in_message(sides):
+            weight *= _NAMED
+        if not words.isdisjoint(self.evidence.removed):
+            weight *= _NAMED
+        if function and function.rpartition(".")[2] in self.wanted:
+            weight *= 1.5
+        if path in self.asked_for:
+            weight *= _ASKED_FOR
+        return weight * (1 + 0.2 * math.log2(1 + b - a + d - c))
+
+    def _of_whole(self, unit: Unit) -> float:
+        if unit.startswith(METADATA) or unit not in self.edits.wholes[unit]:
+            return 0.3
+        if unit in self.edits.homes:
+            return 0.5
+        in_traceback = any(frame.file in self.edits.wholes[unit] for frame in self.frames)
+        return _UNKNOWN * (_IN_TRACEBACK if in_traceback else 1.0)
+
+    def _by_run(self, path: str, function: str, old: tuple[int, int], new: tuple[int, int]) -> float:
+        before, after = self.evidence.before, self.evidence.after
+        if before is None and after is None:
+            return _UNKNOWN
+        home = self.edits.homes.get(path, path)
+        ran = _any_within(before.lines.get(home, ()) if before else (), old)
+        ran = ran or _any_within(after.lines.get(path, ()) if after else (), new)
+        called = [
+            trace.called[file][function] / (last or 1)
+            for trace, file, last in ((before, home, self.last[0]), (after, path, self.last[1]))
+            if trace is not None and function in trace.called.get(file, {})
+        ]
+        if not function or not self.edits.differences[path].is_function(function):
+            return _AT_IMPORT
+        # What is imported is called first, and what fails is called last.
+        late = max(called, default=0.0)
+        return (_RAN if ran else _CALLED if called else _NEVER_CALLED) * (1 + _LATE * late)
+
+    def _by_frames(self, path: str, function: str, old: tuple[int, int], new: tuple[int, int]) -> float:
+        newer_failed = self.evidence.sides.after.observation.exception is not None
+        lines = new if newer_failed else old
+        name = function.rpartition(".")[2]
+        best = 1.0
+        for depth, frame in enumerate(self.frames):
+            if frame.file == path or frame.file == self.edits.homes.get(path):
+                if lines[0] <= frame.line <= lines[1]:
+                    best = max(best, _RAISED_HERE / (1 + 0.2 * depth))
+                elif frame.function == name:
+                    best = max(best, _IN_TRACEBACK / (1 + 0.2 * depth))
+        return best
+
+
+def first_parted(before: Trace | None, after: Trace | None, homes: Mapping[str, str]) -> tuple[Function, ...]:
+    """Functions that got equal arguments on both sides and gave back something else, in the order of the newer run.
+
+    A function comes back before its caller does, so the first of them is the innermost.
+    """
+    if before is None or after is None:
+        return ()
+    known: dict[Function, list[Returned]] = {}
+    by_name: dict[str, list[Returned]] = {}
+    for one in before.returned:
+        known.setdefault((one.file, one.function), []).append(one)
+        by_name.setdefault(one.function, []).append(one)
+    found: dict[Function, None] = {}
+    for one in after.returned:
+        others = known.get((homes.get(one.file, one.file), one.function)) or by_name.get(one.function, [])
+        alike = [other for other in others if _are_alike(one.given, other.given)]
+        if alike and one.result and all(other.result and other.result != one.result for other in alike):
+            found.setdefault((one.file, one.function))
+    return tuple(found)
+
+
+def _are_alike(one: str, other: str) -> bool:
+    """Whether all arguments that both calls have are equal."""
+    first, second = (dict(part.partition("=")[::2] for part in text.split(_APART) if part) for text in (one, other))
+    common = first.keys() & second.keys()
+    return (bool(common) or not first or not second) and all(first[name] == second[name] for name in common)
+
+
+def _last_rank(trace: Trace | None) -> int:
+    """The rank of the last call of all."""
+    called = trace.called.values() if trace is not None else ()
+    return max((rank for functions in called for rank in functions.values()), default=0)
+
+
+def _any_within(lines: Iterable[int], ends: tuple[int, int]) -> bool:
+    return any(ends[0] <= line <= ends[1] for line in lines)
+
+
+def _frames(sides: Sides) -> tuple[StackFrame, ...]:
+    """Frames of the failing side, the innermost first, those of what it was raised from before them."""
+    failing: Observation = next(
+        (side.observation for side in (sides.after, sides.before) if side.observation.exception is not None),
+        sides.after.observation,
+    )
+    found: list[StackFrame] = []
+    raised = failing.exception
+    while raised is not None:
+        found[:0] = reversed(raised.frames)
+        raised = raised.cause
+    return tuple(found)
+
+
+def used_units(units: Mapping[Unit, tuple[str, ...]], sides: Sides) -> frozenset[Unit]:
+    """Units of which a side used a file, and metadata, which every start of an interpreter may read."""
+    used = {
+        path for side in (sides.before, sides.after) for files in side.observation.loaded.values() for path in files
+    }
+    return frozenset(unit for unit, paths in units.items() if unit.startswith(METADATA) or not used.isdisjoint(paths))

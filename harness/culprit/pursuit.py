@@ -1,0 +1,88 @@
+"""Pursuit: one narrowing over probes, to its end or as far as runs and time allow; each skip may teach it a tie."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+from attrs import frozen
+
+from harness.culprit.counterfactual import Ground
+from harness.culprit.reduction import Candidate, Reduced, Unit
+from harness.events import Progress
+from harness.model import Judgement, Observation, Verdict
+from harness.probe import Probe
+from harness.scheduling.loop import Engine
+from harness.search import Narrowing
+
+
+@frozen
+class Pursuit:
+    """Which of some units make the verdict `flipped` when they alone are applied; all of them do, none does not.
+
+    `weights` say how likely each unit is, `closed` completes a set by what it can't stand without, and `learn` is told
+    of each skip: True where `closed` has learned from it. `most` caps the runs, and `most_skips` those at the
+    start of which none could be judged; `until` is the moment, on the monotonic clock, at which it stops.
+    """
+
+    ground: Ground
+    flipped: Verdict
+    weights: Mapping[Unit, float]
+    closed: Callable[[Candidate], Candidate]
+    probe_of: Callable[[Candidate], Probe]
+    label_of: Callable[[Candidate], str]
+    learn: Callable[[Candidate, Observation], bool]
+    most: int
+    most_skips: int = 1000
+    until: float | None = None
+
+    def run(self) -> Reduced:
+        """Search."""
+        search: Narrowing[Unit] = Narrowing(tuple(self.weights), weights=self.weights, closed=self.closed)
+        observations: dict[Candidate, Observation] = {}
+        ran = ran_now = judged_well = 0
+
+        def judged(candidate: Candidate, observation: Observation, cached: bool) -> Judgement:
+            nonlocal ran, ran_now, judged_well
+            judgement = self.ground.judge(observation)
+            observations[candidate] = observation
+            ran += observation.outcome.ran
+            ran_now += not cached and observation.outcome.ran
+            judged_well += judgement.verdict is not Verdict.SKIP
+            if judgement.verdict is Verdict.SKIP and self.learn(candidate, observation):
+                search.refresh()
+            return judgement
+
+        def is_enough() -> bool:
+            if not judged_well and len(observations) >= self.most_skips:
+                return True
+            return ran >= self.most or (self.until is not None and time.monotonic() >= self.until)
+
+        Engine(
+            self.ground.searcher,
+            self.ground.lanes,
+            self.probe_of,
+            self.label_of,
+            judged,
+            self.ground.reporter,
+            lambda: Progress(candidates=len(self.weights), tried=ran),
+            self._as_told,
+        ).drive(search, until=is_enough)
+        self.ground.tally.ran_now += ran_now
+        result = search.result
+        return Reduced(
+            units=result.minimal,
+            is_minimal=search.done,
+            unproven=result.unproven,
+            runs=ran,
+            ran_now=ran_now,
+            unresolved=result.unresolved,
+            shown=observations.get(result.minimal),
+            gave_up=not search.done,
+        )
+
+    def _as_told(self, verdict: Verdict) -> Verdict:
+        """A search calls "bad" what shows the difference."""
+        if verdict is Verdict.SKIP:
+            return verdict
+        return Verdict.BAD if verdict is self.flipped else Verdict.GOOD

@@ -1,0 +1,187 @@
+"""Refining: which lines inside a changed region make the difference, apart from what was only renamed or moved.
+
+A region is often more than what matters: a function that moved, a block in which names changed. Its older lines are
+laid over the newer ones, names as they are today; what is left of the difference is put back alone and run.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import re
+import textwrap
+from collections.abc import Collection
+
+from attrs import evolve, frozen
+
+from harness.culprit.counterfactual import Ground, places
+from harness.culprit.edits import Edits
+from harness.culprit.pursuit import Pursuit
+from harness.culprit.reduction import Candidate
+from harness.culprit.regions import FileDifference, lines_of
+from harness.culprit.sides import Side
+from harness.culprit.ties import Unit
+from harness.model import Mixture, Verdict
+from harness.model.culprit import Proof, Region
+
+_MOST = 10
+_ALIKE = 0.4
+_TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\"[^\"\n]*\"|'[^'\n]*'|[^\s\w]")
+_NAME = re.compile(r"[A-Za-z_]\w*\Z")
+
+
+@frozen
+class Refined:
+    """The lines that make the difference, the run that shows it, and the runs that it took."""
+
+    regions: tuple[Region, ...]
+    proof: Proof
+    runs: int
+
+
+def refined(
+    ground: Ground, edits: Edits, core: Candidate, along: Candidate, *, base: Side, expected: Verdict, older: str
+) -> Refined | None:
+    """The lines inside the regions of `core` that alone undo the difference; None where there is nothing smaller."""
+    texts = {path: found for path in _paths(edits, core) if (found := _laid_over(edits, core | along, path))}
+    units = {f"{path}#{number}": 1.0 for path, found in texts.items() for number in range(len(found.blocks))}
+    lines = sum(d - c for found in texts.values() for _, _, c, d in found.blocks)
+    whole = sum(d - c for unit in core for _, _, c, d in (edits.block(unit),))
+    is_elsewhere = not set(texts) <= {edits.path_of(unit) for unit in core}
+    if not units or (lines >= whole and not is_elsewhere and len(units) <= len(core)):
+        return None
+
+    def mixture(chosen: Collection[Unit]) -> Mixture:
+        regions = _regions(texts, chosen)
+        files: dict[str, bytes | None] = {
+            path: found.mixed(numbers).encode()
+            for path, found in texts.items()
+            if (numbers := {int(unit.rpartition("#")[2]) for unit in chosen if unit.rpartition("#")[0] == path})
+        }
+        return Mixture(files, f"{places(regions)} as in {older}, with the names of today")
+
+    everything = frozenset(units)
+    sentence = f"the {base.verdict.value} environment with only {{}} reverted"
+    proof = ground.proof(
+        sentence.format(places(_regions(texts, everything))), ground.mixed(base, mixture(everything)), expected
+    )
+    if not proof.holds:
+        return None
+    if len(units) == 1:
+        return Refined(_regions(texts, everything), proof, 1)
+    reduced = Pursuit(
+        ground=ground,
+        flipped=expected,
+        weights=units,
+        closed=lambda chosen: chosen,
+        probe_of=lambda chosen: ground.mixed(base, mixture(chosen)),
+        label_of=lambda chosen: f"reverted: {places(_regions(texts, chosen))}",
+        learn=lambda _, __: False,
+        most=_MOST,
+        until=ground.until,
+    ).run()
+    regions = _regions(texts, reduced.units)
+    if reduced.shown is not None:
+        alone = ground.mixed(base, mixture(reduced.units))
+        proof = ground.shown(sentence.format(places(regions)), reduced, expected, lambda: alone)
+    return Refined(regions, proof, 1 + reduced.runs)
+
+
+def _paths(edits: Edits, core: Candidate) -> list[str]:
+    """Newer files that some of the regions are in, or that a definition of theirs went to."""
+    names = {edits.path_of(unit) for unit in core if edits.is_region(unit)}
+    moved = {name for unit in core for name in _definitions("".join(edits.lines(unit)[0]))}
+    for path in (*edits.differences, *edits.wholes):
+        if moved and path.endswith(".py") and moved & _definitions(_newer(edits, path)).keys():
+            names.add(path)
+    return sorted(names)
+
+
+def _newer(edits: Edits, path: str) -> str:
+    if path in edits.differences:
+        return edits.differences[path].after
+    return (edits.after.read(path) or b"").decode(errors="replace")
+
+
+def _regions(texts: dict[str, FileDifference], units: Collection[Unit]) -> tuple[Region, ...]:
+    split = sorted((unit.rpartition("#")[0], int(unit.rpartition("#")[2])) for unit in units)
+    return tuple(texts[path].region(number) for path, number in split)
+
+
+def _laid_over(edits: Edits, units: Candidate, path: str) -> FileDifference | None:
+    """The newer text of a file against itself with older lines in place of some: those of regions and of what moved."""
+    newer = _newer(edits, path)
+    lines = list(lines_of(newer))
+    replaced: list[tuple[int, int, list[str]]] = []
+    gone = {
+        name: text
+        for unit in units
+        if edits.is_region(unit)
+        for name, (_, _, text) in _definitions("".join(edits.lines(unit)[0])).items()
+    }
+    for name, (first, last, text) in _definitions(newer).items():
+        if name in gone and gone[name] != text and _likeness(gone[name], text) >= _ALIKE:
+            indent = lines[first][: len(lines[first]) - len(lines[first].lstrip())]
+            older = textwrap.indent(gone[name], indent)
+            replaced.append((first, last, _as_today(list(lines_of(older)), lines[first:last])))
+    for unit in sorted(units):
+        if not edits.is_region(unit) or edits.path_of(unit) != path:
+            continue
+        a, b, c, d = edits.block(unit)
+        inside = any(first < d and c < last for first, last, _ in replaced)
+        if not inside and a < b and c < d:
+            old = list(lines_of(edits.differences[path].before)[a:b])
+            replaced.append((c, d, _as_today(old, lines[c:d])))
+    if not replaced:
+        return None
+    older_lines = list(lines)
+    for first, last, old in sorted(replaced, reverse=True, key=lambda row: row[0]):
+        older_lines[first:last] = old
+    return _cut_by_line(FileDifference.between(path, "".join(older_lines), newer))
+
+
+def _cut_by_line(found: FileDifference) -> FileDifference:
+    """Regions of as many lines before as after cut into single lines, where each is like its own."""
+    before, after = lines_of(found.before), lines_of(found.after)
+    blocks: list[tuple[int, int, int, int]] = []
+    for a, b, c, d in found.blocks:
+        pairs = list(zip(before[a:b], after[c:d], strict=False))
+        if b - a == d - c > 1 and all(_likeness(old, new) >= _ALIKE for old, new in pairs):
+            blocks += [(a + i, a + i + 1, c + i, c + i + 1) for i, (old, new) in enumerate(pairs) if old != new]
+        else:
+            blocks.append((a, b, c, d))
+    return evolve(found, blocks=tuple(blocks))
+
+
+def _as_today(old: list[str], new: list[str]) -> list[str]:
+    """Older lines with the names that newer ones have in their places."""
+    one, other = _TOKEN.findall("".join(old)), _TOKEN.findall("".join(new))
+    renamed: dict[str, str] = {}
+    for tag, i, j, k, m in difflib.SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
+        if tag == "replace" and j - i == m - k:
+            for was, now in zip(one[i:j], other[k:m], strict=True):
+                if _NAME.match(was) and _NAME.match(now) and was not in other and now not in one:
+                    renamed.setdefault(was, now)
+    return [_TOKEN.sub(lambda found: renamed.get(found[0], found[0]), line) for line in old]
+
+
+def _definitions(source: str) -> dict[str, tuple[int, int, str]]:
+    """Functions of a text by name: first line and the one after the last, counted from 0, and their own text, dedented.
+
+    A region's text need not be a whole module; what can't be parsed has none.
+    """
+    try:
+        tree = ast.parse(textwrap.dedent(source))
+    except (SyntaxError, ValueError, RecursionError):
+        return {}
+    lines = lines_of(textwrap.dedent(source))
+    found: dict[str, tuple[int, int, str]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            first, last = node.lineno - 1, node.end_lineno or node.lineno
+            found.setdefault(node.name, (first, last, textwrap.dedent("".join(lines[first:last]))))
+    return found
+
+
+def _likeness(one: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, one.split(), other.split(), autojunk=False).ratio()

@@ -1,0 +1,206 @@
+"""Ties between edits: which of them can't be as before unless others are, too. Pure.
+
+Each tie is one implication, "if this one is as before, so is that one", which read the other way round says what an
+edit needs to stand in the older release. So one graph serves both directions, and what hangs together in it is a
+change-set: mostly what one pull request did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from attrs import define, evolve, field, frozen
+
+from harness.culprit.facts import Arity, Call, Facts, Signature, Symbol
+
+Unit = str
+UNCHANGED: Unit = ""  # stands for all text that is equal on both sides
+
+_MOST_PROVIDERS = 4
+_INSTANCE_CALLS = ("forward", "__call__")
+
+
+@frozen
+class Ties:
+    """`needs` maps a unit to those that must be as before where it is."""
+
+    needs: Mapping[Unit, frozenset[Unit]] = field(factory=dict)
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[Unit, Unit]]) -> Ties:
+        """From pairs "the first needs the second"."""
+        needs: dict[Unit, set[Unit]] = {}
+        for one, other in pairs:
+            if one != other:
+                needs.setdefault(one, set()).add(other)
+        return cls({one: frozenset(others) for one, others in needs.items()})
+
+    def and_also(self, pairs: Iterable[tuple[Unit, Unit]]) -> Ties:
+        """With further pairs."""
+        more = Ties.of(pairs).needs
+        joined = {one: self.needs.get(one, frozenset()) | more.get(one, frozenset()) for one in {*self.needs, *more}}
+        return evolve(self, needs=joined)
+
+    def reversed(self) -> Ties:
+        """The same for what is as after: "if that one is as after, so is this one"."""
+        return Ties.of((other, one) for one, others in self.needs.items() for other in others)
+
+    def closed(self, units: Iterable[Unit]) -> frozenset[Unit]:
+        """Units with all that they need, to the end."""
+        found = set(units)
+        border = list(found)
+        while border:
+            more = self.needs.get(border.pop(), frozenset()) - found
+            found |= more
+            border.extend(more)
+        return frozenset(found)
+
+    def change_sets(self, units: Iterable[Unit]) -> tuple[frozenset[Unit], ...]:
+        """Units that hang together, however far; the order follows that of the units."""
+        ordered = list(dict.fromkeys(units))
+        inside = frozenset(ordered)
+        near: dict[Unit, set[Unit]] = {}
+        for one, others in self.needs.items():
+            for other in others:
+                near.setdefault(one, set()).add(other)
+                near.setdefault(other, set()).add(one)
+        found: list[frozenset[Unit]] = []
+        seen: set[Unit] = set()
+        for unit in ordered:
+            if unit not in seen:
+                group, border = {unit}, [unit]
+                while border:
+                    more = (near.get(border.pop(), set()) & inside) - group
+                    group |= more
+                    border.extend(more)
+                seen |= group
+                found.append(frozenset(group))
+        return tuple(found)
+
+
+@define
+class SideFacts:
+    """What the changed lines of one side define and use, by unit; `UNCHANGED` defines what equal lines define."""
+
+    defines: dict[Symbol, set[Unit]] = field(factory=dict)
+    uses: dict[Symbol, set[Unit]] = field(factory=dict)
+    signatures: dict[tuple[str, str], tuple[Signature, frozenset[Unit]]] = field(factory=dict)
+    calls: list[tuple[Call, frozenset[Unit]]] = field(factory=list)
+    returns: dict[str, list[tuple[Arity, frozenset[Unit]]]] = field(factory=dict)
+    unpackings: dict[str, list[tuple[Arity, frozenset[Unit]]]] = field(factory=dict)
+    called: set[str] = field(factory=set)
+
+    def add(self, path: str, facts: Facts, ranges: Ranges) -> None:
+        """The facts of one text, whose lines belong to units as `ranges` says."""
+        for symbol, line in facts.defines:
+            self.defines.setdefault(symbol, set()).add(ranges.at(line))
+        for symbol, line in facts.uses:
+            if (unit := ranges.at(line)) != UNCHANGED:
+                self.uses.setdefault(symbol, set()).add(unit)
+        for signature in facts.signatures:
+            self.called.add(signature.called)
+            self.signatures[(path, signature.qualname)] = (signature, ranges.within(signature.first, signature.last))
+        self.calls += [(one, units) for one in facts.calls if (units := ranges.within(one.first, one.last))]
+        for kept, found in ((self.returns, facts.returns), (self.unpackings, facts.unpackings)):
+            for one in found:
+                if units := ranges.within(one.first, one.last):
+                    kept.setdefault(one.called, []).append((one, units))
+
+
+@frozen
+class Ranges:
+    """The lines of a text that belong to units: first line, last line and unit, in order."""
+
+    rows: tuple[tuple[int, int, Unit], ...]
+
+    def at(self, line: int) -> Unit:
+        """The unit of a line, `UNCHANGED` where it has none."""
+        return next(iter(self.within(line, line)), UNCHANGED)
+
+    def within(self, first: int, last: int) -> frozenset[Unit]:
+        """The units that have some of these lines."""
+        low, high = 0, len(self.rows)
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (middle + 1, high) if self.rows[middle][1] < first else (low, middle)
+        found = set()
+        while low < len(self.rows) and self.rows[low][0] <= last:
+            found.add(self.rows[low][2])
+            low += 1
+        return frozenset(found)
+
+
+def tied(before: SideFacts, after: SideFacts) -> Iterator[tuple[Unit, Unit]]:
+    """Pairs "the first can't be as before unless the second is", from the facts of both sides."""
+    yield from _by_names(before, after)
+    yield from _by_signatures(before, after)
+    yield from _by_returns(before, after)
+
+
+def _by_names(before: SideFacts, after: SideFacts) -> Iterator[tuple[Unit, Unit]]:
+    for symbol in before.defines.keys() | after.defines.keys():
+        older, newer = before.defines.get(symbol, set()), after.defines.get(symbol, set())
+        if UNCHANGED in older or UNCHANGED in newer or older & newer or len(older) + len(newer) > 2 * _MOST_PROVIDERS:
+            continue
+        users_before, users_after = before.uses.get(symbol, set()), after.uses.get(symbol, set())
+        if newer and not older and not users_before:
+            yield from ((provider, user) for provider in newer for user in users_after)
+        elif older and not newer and not users_after:
+            yield from ((user, provider) for provider in older for user in users_before)
+        elif older and newer and (symbol[0] != "attribute" or len(older) == len(newer) == 1):
+            # It moved: with the newer place taken away the older one must be there.
+            yield from ((arrived, left) for arrived in newer for left in older)
+
+
+def _by_signatures(before: SideFacts, after: SideFacts) -> Iterator[tuple[Unit, Unit]]:
+    changed: dict[str, list[tuple[Signature, Signature, frozenset[Unit]]]] = {}
+    for key in before.signatures.keys() & after.signatures.keys():
+        (older, units_before), (newer, units_after) = before.signatures[key], after.signatures[key]
+        if older.takes != newer.takes and (units := units_before | units_after):
+            for called in _callable_as(newer):
+                changed.setdefault(called, []).append((older, newer, units))
+    known = before.called | after.called
+    for call, users in after.calls:
+        for older, newer, headers in changed.get(_asked(call, known), ()):
+            if newer.takes.accepts(call) and not older.takes.accepts(call) and _is_meant(call, older, newer, known):
+                yield from ((header, user) for header in headers for user in users)
+    for call, users in before.calls:
+        for older, newer, headers in changed.get(_asked(call, known), ()):
+            if older.takes.accepts(call) and not newer.takes.accepts(call) and _is_meant(call, older, newer, known):
+                yield from ((user, header) for header in headers for user in users)
+
+
+def _callable_as(signature: Signature) -> tuple[str, ...]:
+    name = signature.qualname.rpartition(".")[2]
+    if name == "__init__":
+        return signature.called, "super"
+    return (signature.called, "an instance") if name in _INSTANCE_CALLS else (signature.called,)
+
+
+def _asked(call: Call, known: set[str]) -> str:
+    """By which name a call finds its function: what no definition is named may be an instance that is called."""
+    return call.called if call.called in known or call.called == "super" else "an instance"
+
+
+def _is_meant(call: Call, older: Signature, newer: Signature, known: set[str]) -> bool:
+    """Whether a call of an instance, or of a parent, names a parameter that came or went."""
+    if call.called in known and call.called != "super":
+        return True
+    names = {*older.takes.positional, *older.takes.keyword_only} ^ {*newer.takes.positional, *newer.takes.keyword_only}
+    return not call.keywords.isdisjoint(names)
+
+
+def _by_returns(before: SideFacts, after: SideFacts) -> Iterator[tuple[Unit, Unit]]:
+    for called in before.returns.keys() & after.returns.keys():
+        older = {one.size for one, _ in before.returns[called]}
+        newer = {one.size for one, _ in after.returns[called]}
+        if older == newer:
+            continue
+        leaving = {unit for one, units in before.returns[called] if one.size not in newer for unit in units}
+        coming = {unit for one, units in after.returns[called] if one.size not in older for unit in units}
+        for one, users in after.unpackings.get(called, ()):
+            if one.size in newer - older:
+                yield from ((unit, user) for unit in leaving | coming for user in users)
+        for one, users in before.unpackings.get(called, ()):
+            if one.size in older - newer:
+                yield from ((user, unit) for unit in leaving | coming for user in users)

@@ -1,0 +1,85 @@
+"""What a commit says its project needs: in pyproject.toml, setup.cfg or setup.py, none of them run. Pure."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from configparser import ConfigParser
+from configparser import Error as ConfigError
+from typing import TYPE_CHECKING
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FILES = ("pyproject.toml", "setup.cfg", "setup.py")
+
+
+def declared_requirements(texts: Mapping[str, str]) -> tuple[str, ...] | None:
+    """The requirements in the texts of these files (by name), None where none of them says it in so many words."""
+    for read, name in ((_of_pyproject, FILES[0]), (_of_setup_cfg, FILES[1]), (_of_setup_py, FILES[2])):
+        found = read(texts[name]) if name in texts else None
+        if found is not None:
+            return found if all(map(_is_requirement, found)) else None
+    return None
+
+
+def _of_pyproject(text: str) -> tuple[str, ...] | None:
+    try:
+        project = tomllib.loads(text).get("project")
+    except tomllib.TOMLDecodeError:
+        return None
+    if not isinstance(project, dict) or "dependencies" in project.get("dynamic", ()):
+        return None
+    return tuple(map(str, project.get("dependencies", ())))
+
+
+def _of_setup_cfg(text: str) -> tuple[str, ...] | None:
+    settings = ConfigParser(interpolation=None)
+    try:
+        settings.read_string(text)
+    except ConfigError:
+        return None
+    if not settings.has_option("options", "install_requires"):
+        return None
+    lines = settings.get("options", "install_requires").splitlines()
+    return tuple(line.strip() for line in lines if line.strip() and not line.strip().startswith("#"))
+
+
+def _of_setup_py(text: str) -> tuple[str, ...] | None:
+    """The value of `install_requires` where it is a literal, or a name that is given a literal once."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return None
+    literals: dict[str, list[ast.expr]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            literals.setdefault(node.targets[0].id, []).append(node.value)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg == "install_requires":
+            value: ast.expr | None = node.value
+            if isinstance(value, ast.Name):
+                given = literals.get(value.id, [])
+                value = given[0] if len(given) == 1 else None
+            return _literal(value)
+    return None
+
+
+def _literal(node: ast.expr | None) -> tuple[str, ...] | None:
+    try:
+        value = ast.literal_eval(node) if node is not None else None
+    except ValueError:
+        return None
+    if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
+        return tuple(value)
+    return None
+
+
+def _is_requirement(text: str) -> bool:
+    try:
+        Requirement(text)
+    except InvalidRequirement:
+        return False
+    return True

@@ -1,0 +1,247 @@
+"""Records what a run did in some installed files: functions called, lines run, and what went in and out of functions.
+
+It is evidence of where two runs part, never a proof, so it is bounded everywhere: few calls of each function, few
+items of each value, and a time limit for looking at values at all.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import CodeType, FrameType
+
+_MOST_CALLS = 6  # of one function whose values are recorded
+_MOST_QUIET = 40  # calls of one function without a new line, after which its lines are not looked at any more
+_MOST_ITEMS = 60  # of one value
+_MOST_DEPTH = 4
+_MOST_RECORDS = 4000
+_MOST_NUMBERS = 4_000_000  # of one tensor
+_TIME_S = 4.0
+_TEXT = 200
+_APART = "\u241f"  # between the arguments of a call
+
+
+class Trace:
+    """One recording; `files` are the paths below `roots` whose lines and values count."""
+
+    def __init__(self, files: Iterable[str], roots: Iterable[str]) -> None:
+        self._roots = tuple({root + os.sep for root in (*roots, *map(os.path.realpath, roots))})
+        self._files = frozenset(files)
+        self._wanted: dict[CodeType, bool] = {}
+        self._called: dict[CodeType, None] = {}
+        self._lines: dict[CodeType, set[int]] = {}
+        self._calls: dict[CodeType, int] = {}
+        self._quiet: dict[CodeType, int] = {}
+        self._entered: dict[int, str] = {}
+        self._returned: list[tuple[CodeType, str, str]] = []
+        self._spent = 0.0
+        self._busy = threading.local()
+        self._tool: int | None = None
+
+    def start(self) -> None:
+        """Begin, by the cheapest means that this interpreter has."""
+        if sys.version_info >= (3, 12) and self._monitor():
+            return
+        threading.settrace(self._enter)
+        sys.settrace(self._enter)
+
+    def stop(self) -> None:
+        """End; what was recorded stays."""
+        if self._tool is not None and sys.version_info >= (3, 12):
+            sys.monitoring.set_events(self._tool, 0)
+            sys.monitoring.free_tool_id(self._tool)
+            self._tool = None
+            return
+        sys.settrace(None)
+        threading.settrace(None)
+
+    def report(self) -> dict[str, Any]:
+        """`called`: file -> function -> rank of its last call · `lines`: file -> lines · `returned`, in that order."""
+        called: dict[str, dict[str, int]] = {}
+        for rank, code in enumerate(list(self._called)):
+            file = self._file(code)
+            if file:
+                called.setdefault(file, {})[_name(code)] = rank
+        lines: dict[str, set[int]] = {}
+        for code, numbers in list(self._lines.items()):
+            lines.setdefault(self._file(code), set()).update(numbers)
+        returned = [[self._file(code), _name(code), given, result] for code, given, result in self._returned]
+        return {"called": called, "lines": {file: sorted(found) for file, found in lines.items()}, "returned": returned}
+
+    def _file(self, code: CodeType) -> str:
+        path = code.co_filename
+        root = next((root for root in self._roots if path.startswith(root)), "")
+        return path[len(root) :].replace(os.sep, "/") if root else ""
+
+    def _is_wanted(self, code: CodeType) -> bool:
+        wanted = self._wanted.get(code)
+        if wanted is None:
+            wanted = self._wanted[code] = self._file(code) in self._files
+        return wanted
+
+    # Up to Python 3.11: one trace function.
+
+    def _enter(self, frame: FrameType, event: str, _: Any) -> Any:
+        code = frame.f_code
+        self._called.pop(code, None)
+        self._called[code] = None
+        if event != "call" or not self._is_wanted(code) or self._quiet.get(code, 0) > _MOST_QUIET:
+            return None
+        self._quiet[code] = self._quiet.get(code, 0) + 1
+        self._lines.setdefault(code, set())
+        self._note_entry(frame)
+        return self._inside
+
+    def _inside(self, frame: FrameType, event: str, value: Any) -> Any:
+        if event == "line":
+            lines = self._lines[frame.f_code]
+            if frame.f_lineno not in lines:
+                lines.add(frame.f_lineno)
+                self._quiet[frame.f_code] = 0
+        elif event == "return":
+            self._note_exit(frame, value)
+        return self._inside
+
+    # From Python 3.12: events of the interpreter, switched off place by place.
+
+    def _monitor(self) -> bool:
+        monitoring = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
+        free = [tool for tool in (3, 4) if monitoring.get_tool(tool) is None]
+        if not free:
+            return False
+        self._tool = free[0]
+        monitoring.use_tool_id(self._tool, "harness")
+        events = monitoring.events
+        off = monitoring.DISABLE
+
+        def started(code: CodeType, _: int) -> Any:
+            self._called.pop(code, None)
+            self._called[code] = None
+            if not self._is_wanted(code):
+                return off
+            self._lines.setdefault(code, {code.co_firstlineno})
+            if self._calls.get(code, 0) < _MOST_CALLS and not getattr(self._busy, "on", False):
+                self._note_entry(sys._getframe(1))  # noqa: SLF001 - the only way to its arguments
+            return None
+
+        def ran(code: CodeType, line: int) -> Any:
+            if self._is_wanted(code):
+                self._lines.setdefault(code, set()).add(line)
+            return off
+
+        def returned(code: CodeType, _: int, value: Any) -> Any:
+            if not self._is_wanted(code):
+                return off
+            if not getattr(self._busy, "on", False):
+                self._note_exit(sys._getframe(1), value)  # noqa: SLF001
+            return None
+
+        monitoring.register_callback(self._tool, events.PY_START, started)
+        monitoring.register_callback(self._tool, events.LINE, ran)
+        monitoring.register_callback(self._tool, events.PY_RETURN, returned)
+        monitoring.set_events(self._tool, events.PY_START | events.LINE | events.PY_RETURN)
+        return True
+
+    # What went in and out.
+
+    def _note_entry(self, frame: FrameType) -> None:
+        code = frame.f_code
+        count = self._calls.get(code, 0)
+        if count >= _MOST_CALLS or code.co_name == "<module>" or len(self._returned) >= _MOST_RECORDS:
+            return
+        self._calls[code] = count + 1
+        flags = bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)  # *args and **kwargs
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + flags]
+        # A copy: f_locals is filled anew each time it is asked for.
+        values = frame.f_locals
+        self._entered[id(frame)] = _APART.join(f"{name}={self._digest(values.get(name))}" for name in names) or _APART
+
+    def _note_exit(self, frame: FrameType, value: Any) -> None:
+        given = self._entered.pop(id(frame), None)
+        if given:
+            self._returned.append((frame.f_code, given, self._digest(value)))
+
+    def _digest(self, value: Any) -> str:
+        if self._spent > _TIME_S:
+            return ""
+        begun = time.perf_counter()
+        self._busy.on = True
+        try:
+            return _Digest().of(value)
+        finally:
+            self._busy.on = False
+            self._spent += time.perf_counter() - begun
+
+
+class _Digest:
+    """A value in few words, the same in every process where the value is the same."""
+
+    def __init__(self) -> None:
+        self._left = _MOST_ITEMS
+
+    def of(self, value: Any, depth: int = _MOST_DEPTH) -> str:
+        """The words; never raises."""
+        self._left -= 1
+        if self._left < 0 or depth < 0:
+            return "..."
+        try:
+            return self._of(value, depth)
+        except Exception:  # noqa: BLE001 - a value may do whatever it likes when it is looked at
+            return f"<{type(value).__name__}>"
+
+    def _of(self, value: Any, depth: int) -> str:
+        kind = type(value)
+        if value is None or kind in (bool, int):
+            return repr(value)[:_TEXT]
+        if kind is float:
+            return f"{value:.5g}"
+        if kind in (str, bytes):
+            return repr(value[:_TEXT]) + str(len(value))
+        if kind in (list, tuple):
+            return f"{kind.__name__}{len(value)}[{','.join(self.of(one, depth - 1) for one in value[:_MOST_ITEMS])}]"
+        if kind in (set, frozenset):
+            return f"set{len(value)}[{','.join(sorted(self.of(one, depth - 1) for one in value))}]"
+        if isinstance(value, dict):
+            pairs = list(value.items())[:_MOST_ITEMS]
+            told = ",".join(f"{self.of(key, depth - 1)}:{self.of(one, depth - 1)}" for key, one in pairs)
+            return f"dict{len(value)}{{{told}}}"
+        if hasattr(value, "shape") and hasattr(value, "dtype"):
+            return self._numbers(value)
+        if isinstance(value, type) or (callable(value) and hasattr(value, "__qualname__")):
+            return str(value.__qualname__)
+        inside = getattr(value, "__dict__", None)
+        if type(inside) is dict:
+            return f"{kind.__qualname__}{self.of(inside, depth - 1)}"
+        slots = [name for one in kind.__mro__ for name in _names(getattr(one, "__slots__", ()))]
+        told = ",".join(f"{name}={self.of(getattr(value, name, None), depth - 1)}" for name in slots)
+        return f"{kind.__qualname__}({told})"
+
+    def _numbers(self, value: Any) -> str:
+        """Shape, type and two sums of a tensor or array, by what those of all libraries can do."""
+        shape = tuple(int(size) for size in value.shape)
+        told = f"{shape}{value.dtype}"
+        count = 1
+        for size in shape:
+            count *= size
+        if count > _MOST_NUMBERS:
+            return told
+        plain = value.detach() if hasattr(value, "detach") else value
+        if "bool" in str(value.dtype) or "int" in str(value.dtype):
+            return f"{told}{int(plain.sum().item())}"
+        weighted = plain.reshape(-1)
+        sums = (float(part.sum().item()) for part in (plain, abs(weighted), weighted[:1]))
+        return f"{told}{','.join(f'{one:.4g}' for one in sums)}"
+
+
+def _names(slots: Any) -> tuple[str, ...]:
+    return (slots,) if isinstance(slots, str) else tuple(slots)
+
+
+def _name(code: CodeType) -> str:
+    return str(getattr(code, "co_qualname", code.co_name)).replace(".<locals>", "")

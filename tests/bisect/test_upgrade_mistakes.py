@@ -1,0 +1,60 @@
+"""What can't be answered between two worlds is one sentence, before hours are spent."""
+
+from __future__ import annotations
+
+from planted import suite_of, write_project
+
+RUN = ("--run", "python -m unittest -q test_mine")
+
+
+def test_ends_that_are_the_same_world(planted):
+    write_project(planted.folder, suite_of("part07"), requires=["part07==1.0"])
+    ended = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN)
+    assert ended.code == 2
+    assert "--unpin" in ended.stderr
+
+
+def test_unpinned_it_is_a_question(planted):
+    write_project(planted.folder, suite_of("part07"), requires=["part07==1.0"])
+    ended = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN, "--unpin", "--json")
+    assert ended.json["groups"][0]["culprits"][0]["first_bad"] == "2.0"
+
+
+def test_a_day_before_the_package_existed(planted):
+    write_project(planted.folder, suite_of("part07"), requires=["part07"])
+    ended = planted("bisect", "--good", "2023-01-01", "--bad", "2024-06-01", *RUN)
+    assert ended.code == 2
+    assert "2024-01-01" in ended.stderr
+
+
+def test_a_bad_end_that_passes(planted):
+    write_project(planted.folder, suite_of("part01"), requires=["part01"])
+    ended = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN, "--json")
+    assert (ended.code, ended.json["status"]) == (1, "no-failure")
+
+
+def test_what_fails_at_both_ends_is_no_answer(planted):
+    write_project(planted.folder, suite_of("part07"), requires=["part07"])
+    ended = planted("bisect", "--good", "2024-04-15", "--bad", "2024-06-01", *RUN, "--json")
+    assert (ended.code, ended.json["status"]) == (1, "not-a-regression")
+    assert ended.json["failing_at_both"] == ["test_mine.T.test_part07"]
+
+
+def test_a_command_that_finds_no_tests(planted):
+    write_project(planted.folder, "", requires=["part07"])
+    ended = planted(
+        "bisect", "--good", "2024-01-15", "--bad", "2024-06-01", "--run", "python -m unittest -q test_other"
+    )
+    assert ended.code in (1, 2)
+    assert "since part07" not in ended.stdout
+
+
+def test_nothing_that_a_run_writes_comes_back(planted):
+    tests = (
+        suite_of("part07")
+        + "\nimport pathlib\nassert not pathlib.Path('left').exists()\npathlib.Path('left').touch()\n"
+    )
+    folder = write_project(planted.folder, tests, requires=["part07"])
+    ended = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN, "--json")
+    assert ended.json["status"] == "found"
+    assert not (folder / "left").exists()

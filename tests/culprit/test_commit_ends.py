@@ -1,0 +1,153 @@
+"""Ends that are commits: a tag and `main`, hashes, a fix; the environment is that of the newest release before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from git_project import GitProject, new_project
+from planted import Planted
+from support import SIGNED, Ended, repro_text
+
+STEP = 'def run():\n    """Take the step."""\n    return {0}\n'
+BROKEN = "def run():\n    raise RuntimeError('the step is broken')\n"
+USES_TILL = "import till\n\n\ndef run():\n    return till.COINS\n"
+PYPROJECT = '[project]\nname = "shop"\nversion = "{0}"\ndependencies = [{1}]\n'
+
+
+@pytest.fixture
+def project(tmp_path: Path, plant: Planted) -> GitProject:
+    """A project with the release 1.0, and five commits after it, of which the fourth breaks it."""
+    made = new_project(tmp_path / "clone")
+    start = {"pyproject.toml": PYPROJECT.format("1.0", ""), "shop/step.py": STEP.format(0)}
+    made.commit("Begin", {**start, "shop/__init__.py": "from shop.step import run\n"})
+    made.git("tag", "v1.0")
+    plant.add("shop", "1.0", {"shop/__init__.py": "from shop.step import run\n", "shop/step.py": STEP.format(0)})
+    for number in range(1, 4):
+        made.commit(f"Count to {number}", {"shop/step.py": STEP.format(number)})
+    made.commit("Rework the step (#7)", {"shop/step.py": BROKEN})
+    made.commit("Add a helper", {"shop/helper.py": "x = 1\n"})
+    return made
+
+
+def asked(plant: Planted, project: GitProject, *options: str, body: str = "import shop\n\nshop.run()\n") -> Ended:
+    """The command, between commits of the project."""
+    folder = plant.harness.folder / "repros"
+    folder.mkdir(exist_ok=True)
+    tool = SIGNED + "\n[tool.harness.subjects.shop]\n"
+    (folder / "shop_step.py").write_text(repro_text("shop", tool=tool, body=body), encoding="utf-8")
+    return plant.harness("bisect", "shop", "--repro", "shop_step", "--git", str(project.folder), *options, "--json")
+
+
+def answered(*given: Any, **more: Any) -> Any:
+    """What the command says as JSON."""
+    ended = asked(*given, **more)
+    return ended.json
+
+
+def test_from_a_tag_to_main(plant: Planted, project: GitProject) -> None:
+    guilty = project.git("rev-parse", "main~1")
+    answer = answered(plant, project, "--good", "v1.0", "--bad", "main")
+    assert answer["status"] == "found"
+    assert (answer["last_good"], answer["first_bad"]) == (project.git("rev-parse", "main~2")[:10], guilty[:10])
+    commit = answer["culprit"][-1]["commits"][0]
+    assert (commit["sha"], commit["pull_request"]) == (guilty, 7)
+    assert answer["culprit"][-1]["proved"]
+    assert answer["probes"] <= 2 + 3
+    report = next((plant.harness.folder / "results" / "reports").glob("*.md")).read_text(encoding="utf-8")
+    assert guilty[:10] in report
+    assert project.git("status", "--porcelain") == ""
+
+
+def test_hashes_and_no_good_end(plant: Planted, project: GitProject) -> None:
+    """Without --good it is the newest release before the bad commit."""
+    guilty = project.git("rev-parse", "main~1")
+    answer = answered(plant, project, "--bad", guilty[:9])
+    assert (answer["status"], answer["first_bad"]) == ("found", guilty[:10])
+
+
+def test_the_commit_of_a_fix(plant: Planted, project: GitProject) -> None:
+    bad = project.git("rev-parse", "main")
+    project.commit("Talk", {"shop/helper.py": "x = 2\n"})
+    fix = project.commit("Fix the step", {"shop/step.py": STEP.format(9)})
+    project.commit("Talk more", {"shop/helper.py": "x = 3\n"})
+    answer = answered(plant, project, "--find-fix", "--bad", bad, "--good", "main")
+    assert (answer["status"], answer["first_good"]) == ("fixed", fix[:10])
+
+
+@pytest.mark.parametrize(
+    ("ends", "status"),
+    [
+        (("--good", "v1.0", "--bad", "main~2"), "no-failure"),
+        (("--good", "main~1", "--bad", "main"), "not-a-regression"),
+    ],
+)
+def test_ends_that_do_not_differ(plant: Planted, project: GitProject, ends: tuple[str, ...], status: str) -> None:
+    ended = asked(plant, project, *ends)
+    assert (ended.json["status"], ended.code) == (status, 1)
+
+
+def test_what_a_newer_commit_needs_is_installed(plant: Planted, project: GitProject) -> None:
+    """The bad commit asks for a package that no release of the project asked for."""
+    plant.house.add("till", "1.0", files={"till.py": "COINS = 3\n"}, uploaded="2023-06-01T12:00:00Z")
+    needs = {
+        "pyproject.toml": PYPROJECT.format("1.1.dev0", '"till"'),
+        "shop/__init__.py": USES_TILL,
+    }
+    project.commit("Use a till", {**needs, "shop/step.py": STEP.format(0)})
+    good = project.git("rev-parse", "main")
+    guilty = project.commit("Drop it", {"shop/__init__.py": f"import till\n{BROKEN}"})
+    project.commit("Talk", {"shop/helper.py": "x = 2\n"})
+    answer = answered(plant, project, "--good", good, "--bad", "main")
+    assert (answer["status"], answer["first_bad"]) == ("found", guilty[:10])
+
+
+def test_each_commit_with_what_there_was_on_its_own_day(plant: Planted, project: GitProject) -> None:
+    """Only a release of another package changes, between the second and the third of these commits."""
+    broken = "raise RuntimeError('the step is broken')\n"
+    plant.house.add("till", "1.0", files={"till.py": "COINS = 3\n"}, uploaded="2023-06-01T12:00:00Z")
+    needs = {"pyproject.toml": PYPROJECT.format("1.1.dev0", '"till"'), "shop/__init__.py": USES_TILL}
+    good = project.commit("Use a till", needs)
+    shas = [project.commit(f"Talk {number}", {"shop/helper.py": f"x = {number}\n"}) for number in range(2, 7)]
+    day = project.git("show", "--no-patch", "--format=%cs", shas[2])
+    plant.house.add("till", "2.0", files={"till.py": broken}, uploaded=f"{day}T00:00:00Z")
+    answer = answered(plant, project, "--good", good, "--bad", "main", "--as-of", "era")
+    assert (answer["status"], answer["first_bad"]) == ("found", shas[2][:10])
+    assert answered(plant, project, "--good", good, "--bad", "main")["status"] == "not-a-regression"
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
+        (("--good", "v1.0", "--bad", "nowhere"), "nowhere"),
+        (("--good", "main", "--bad", "v1.0"), "newer"),
+        (("--good", "main", "--bad", "main"), "nothing between"),
+        (("--good", "2024-01-01", "--bad", "main"), "day"),
+    ],
+)
+def test_mistakes_are_one_sentence(plant: Planted, project: GitProject, ends: tuple[str, ...], said: str) -> None:
+    ended = asked(plant, project, *ends)
+    assert ended.code == 2
+    assert said in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_without_a_repository_a_revision_is_no_end(plant: Planted, project: GitProject) -> None:
+    asked(plant, project)
+    ended = plant.harness("bisect", "shop", "--repro", "shop_step", "--good", "1.0", "--bad", "main")
+    assert ended.code == 2
+    assert "--git" in ended.stderr
+
+
+def test_a_compiled_package_is_told_and_not_run(plant: Planted, project: GitProject) -> None:
+    plant.add(
+        "shop",
+        "1.1",
+        {"shop/__init__.py": "from shop.step import run\n", "shop/step.py": STEP.format(3), "shop/fast.so": "x"},
+    )
+    project.git("tag", "v1.1")
+    project.commit("Talk", {"shop/helper.py": "x = 2\n"})
+    ended = asked(plant, project, "--good", "v1.0", "--bad", "main")
+    assert ended.code == 2
+    assert "compiled" in ended.stderr

@@ -1,0 +1,57 @@
+"""Evidence: what weighs more, and that nothing weighs nothing."""
+
+from __future__ import annotations
+
+from edited import edits_of, unit
+from test_likelihood import sides_of
+
+from harness.culprit.evidence import Evidence, first_parted
+from harness.model import Returned, Trace
+
+STEP = "def {0}(x):\n    return x + 1\n\n\n"
+BEFORE = {"shop/a.py": STEP.format("ran") + STEP.format("idle") + "def told(x):\n    # one\n    return x\n"}
+AFTER = {"shop/a.py": BEFORE["shop/a.py"].replace("+ 1", "+ 2").replace("# one", "# two")}
+
+
+def test_what_ran_weighs_more_than_what_did_not_and_a_comment_least(tmp_path):
+    edits = edits_of(tmp_path, BEFORE, AFTER)
+    trace = Trace(called={"shop/a.py": {"ran": 3, "told": 4}}, lines={"shop/a.py": (1, 2, 9, 11)})
+    weights = Evidence(sides_of(), "", trace, trace).weights(edits)
+    ran, idle = (next(one for one in edits.all if edits.function(one) == name) for name in ("ran", "idle"))
+    assert weights[ran] > weights[idle] > weights[unit(edits, "# two")] > 0
+
+
+def test_without_a_trace_the_traceback_leads(tmp_path):
+    edits = edits_of(tmp_path, BEFORE, AFTER)
+    weights = Evidence(sides_of(("shop/a.py", "idle", "shop")), "").weights(edits)
+    assert edits.function(max(weights, key=weights.get)) == "idle"
+
+
+def test_the_function_that_gave_something_else_for_the_same_weighs_most(tmp_path):
+    edits = edits_of(tmp_path, BEFORE, AFTER)
+    lines = {"shop/a.py": tuple(range(1, 12))}
+    traces = [Trace(lines=lines, returned=(Returned("shop/a.py", "idle", "x=1", result),)) for result in ("2", "3")]
+    weights = Evidence(sides_of(), "", *traces).weights(edits)
+    assert edits.function(max(weights, key=weights.get)) == "idle"
+
+
+def test_the_first_to_come_back_with_something_else_is_the_innermost():
+    def trace(inner, outer, given):
+        return Trace(
+            returned=(
+                Returned("a.py", "same", "x=1", "1"),
+                Returned("a.py", "other_given", given, inner),
+                Returned("a.py", "inner", "x=1", inner),
+                Returned("a.py", "outer", "x=1", outer),
+            )
+        )
+
+    found = first_parted(trace("1", "2", "x=1"), trace("5", "6", "x=9"), {})
+    assert found == (("a.py", "inner"), ("a.py", "outer"))
+
+
+def test_a_new_parameter_does_not_make_arguments_different():
+    before = Trace(returned=(Returned("a.py", "f", "x=1", "1"),))
+    after = Trace(returned=(Returned("b.py", "f", "x=1\u241fmode=None", "2"),))
+    assert first_parted(before, after, {"b.py": "a.py"}) == (("b.py", "f"),)
+    assert first_parted(None, after, {}) == ()

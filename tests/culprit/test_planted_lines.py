@@ -1,0 +1,155 @@
+"""One wrong line among refactorings that change no answer: that line is named, and nothing that only moved along."""
+
+from __future__ import annotations
+
+import pytest
+from planted import levels, proved
+
+PRICES = '''"""Prices."""
+
+from shop.tools import rounded, total_of
+
+
+def discount(amount, rate):
+    cut = amount * rate
+    return amount - cut
+
+
+def price(items, rate):
+    amount = total_of(items)
+    left = discount(amount, rate)
+    return rounded(left)
+
+
+def label(text):
+    return text.upper()
+'''
+TOOLS = '''"""Tools."""
+
+
+def total_of(items):
+    found = 0
+    for item in items:
+        found = found + item
+    return found
+
+
+def rounded(value):
+    return round(value, 2)
+'''
+CHECK = """import shop
+
+if shop.price([1, 2, 3], 0.5) != 3.0:
+    raise RuntimeError("the step is broken")
+"""
+INIT = "from shop.prices import label, price\n"
+
+
+def _tree(prices=PRICES, tools=TOOLS, **more):
+    return {"shop/__init__.py": INIT, "shop/prices.py": prices, "shop/tools.py": tools, **more}
+
+
+def _renamed_helper():
+    """The helper has another name, and so have the lines that call it."""
+    return _tree(
+        PRICES.replace("total_of", "sum_of").replace("amount - cut", "amount + cut"),
+        TOOLS.replace("total_of", "sum_of"),
+    ), ("shop/prices.py", 8)
+
+
+def _renamed_local():
+    """The wrong line has a local name that changed in the lines around it, too."""
+    return _tree(tools=TOOLS.replace("found = found + item", "found = found - item").replace("found", "current")), (
+        "shop/tools.py",
+        7,
+    )
+
+
+def _added_parameter():
+    """A parameter came, and its caller passes it: the wrong line is neither."""
+    prices = PRICES.replace("rate):\n    cut", "rate, *, mode=None):\n    cut").replace(
+        "discount(amount, rate)", "discount(amount, rate, mode=1)"
+    )
+    return _tree(prices.replace("amount * rate", "amount / rate")), ("shop/prices.py", 7)
+
+
+def _another_arity():
+    """A function gives a pair, which its caller takes apart; the wrong line is in between."""
+    tools = TOOLS.replace("return found", "return found, len(items)").replace("found = 0", "found = 1")
+    return _tree(PRICES.replace("amount = total_of", "amount, _ = total_of"), tools), ("shop/tools.py", 5)
+
+
+def _moved_to_another_file():
+    """The function with the wrong line lives in a file that is new."""
+    first, last = PRICES.index("def discount"), PRICES.index("def price")
+    moved = PRICES[first:last].rstrip().replace("amount - cut", "amount + cut") + "\n"
+    prices = PRICES[:first].rstrip() + "\nfrom shop.cuts import discount\n\n\n" + PRICES[last:]
+    return _tree(prices, **{"shop/cuts.py": f'"""Cuts."""\n\n\n{moved}'}), ("shop/cuts.py", 6)
+
+
+def _moved_in_its_file():
+    """The function with the wrong line stands at another place."""
+    first, last = PRICES.index("def discount"), PRICES.index("def price")
+    moved = PRICES[first:last].rstrip().replace("amount - cut", "amount + cut") + "\n"
+    return _tree(f"{PRICES[:first]}{PRICES[last:]}\n\n{moved}"), ("shop/prices.py", 18)
+
+
+def _renamed_file():
+    """The file has another name, and its importer asks for that."""
+    tree = _tree(PRICES.replace("shop.tools", "shop.toolbox"))
+    del tree["shop/tools.py"]
+    tree["shop/toolbox.py"] = TOOLS.replace("found + item", "found - item")
+    return tree, ("shop/toolbox.py", 7)
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        _renamed_helper,
+        _renamed_local,
+        _added_parameter,
+        _another_arity,
+        _moved_to_another_file,
+        _moved_in_its_file,
+        _renamed_file,
+    ],
+)
+def test_the_wrong_line_is_named_and_nothing_else(plant, planted):
+    after, (path, line) = planted()
+    plant.shops(_tree(), after)
+    answer = plant.answer(body=CHECK)
+    found = levels(answer)["region"]
+    (region,) = found["regions"]
+    assert region["file"] == path
+    assert region["after"][0] <= line <= region["after"][1] <= region["after"][0] + 1
+    assert proved(found)
+    assert answer["culprit_probes"] <= 9
+
+
+def test_where_the_time_is_up_it_says_how_to_go_on(plant):
+    plant.shops(_tree(), _renamed_helper()[0])
+    answer = plant.answer("--good", "1.0", "--bad", "1.1", "--time", "0.001s", body=CHECK)
+    assert answer["culprit"][-1]["level"] == "package"
+    assert "--time" in " ".join(answer["culprit"][-1]["notes"])
+    assert answer["status"] == "found"
+
+
+def test_where_no_mixture_with_compiled_files_runs_it_says_so_soon(plant):
+    """Each file refuses any other than its own release."""
+    files = {}
+    for version, body in (("1.0", "return 1"), ("1.1", "raise RuntimeError('the step is broken')")):
+        check = f"from pathlib import Path\nassert '{version}' in Path(__file__).with_name('fast.so').read_text()\n"
+        parts = "".join(f"from shop import part{n}\nassert part{n}.V == '{version}'\n" for n in range(8))
+        files[version] = {
+            "shop/__init__.py": f"{check}{parts}\ndef run():\n    {body}\n",
+            "shop/fast.so": f"compiled for {version}",
+            **{f"shop/part{n}.py": f"{check}V = '{version}'\nN = {n}\n" for n in range(8)},
+        }
+    plant.shops(files["1.0"], files["1.1"])
+    answer = plant.answer()
+    found = answer["culprit"][-1]
+    assert answer["culprit_probes"] <= 9
+    if found["level"] == "package":
+        assert "compiled files" in " ".join(found["notes"])
+    else:
+        assert found["files"] == ["shop/__init__.py"]

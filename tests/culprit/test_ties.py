@@ -1,0 +1,170 @@
+"""Ties: what can't be as before unless something else is, and never the other way round without need."""
+
+from __future__ import annotations
+
+import pytest
+from edited import edits_of, unit
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.culprit.consistency import Consistency
+from harness.culprit.ties import Ties
+
+
+def needs(edits, text):
+    """What must be as before where the region with a text is, by the texts of both sides."""
+    return edits.ties().closed({unit(edits, text)}) - {unit(edits, text)}
+
+
+def test_a_new_parameter_is_tied_to_the_callers_that_pass_it_and_they_are_free(tmp_path):
+    before = {
+        "shop/a.py": "def price(item):\n    return item\n",
+        "shop/b.py": "from shop.a import price\n\n\ndef run():\n    return price(1)\n\n\ndef stay():\n    return 1\n",
+    }
+    text = before["shop/b.py"]
+    after = {
+        "shop/a.py": "def price(item, *, tax=0):\n    return item\n",
+        "shop/b.py": text.replace("price(1)", "price(1, tax=2)").replace("return 1", "return 2"),
+    }
+    edits = edits_of(tmp_path, before, after)
+    assert needs(edits, "def price") == {unit(edits, "price(1")}
+    assert needs(edits, "price(1") == frozenset()
+    assert needs(edits, "return 2") == frozenset()
+
+
+def test_a_parameter_that_is_gone_is_needed_by_the_callers_that_passed_it(tmp_path):
+    before = {"a.py": "def f(x, y):\n    return x\n\n\ndef run():\n    return f(1, 2)\n"}
+    after = {"a.py": "def f(x):\n    return x\n\n\ndef run():\n    return f(1)\n"}
+    edits = edits_of(tmp_path, before, after)
+    assert needs(edits, "f(1") == {unit(edits, "def f")}
+    assert needs(edits, "def f") == {unit(edits, "f(1")}
+
+
+def test_a_parameter_with_a_default_does_not_tie_calls_that_leave_it_out(tmp_path):
+    before = {"a.py": "def f(x):\n    return x\n\n\ndef run():\n    return f(1)\n"}
+    after = {"a.py": "def f(x, y=2):\n    return x\n\n\ndef run():\n    return f(3)\n"}
+    edits = edits_of(tmp_path, before, after)
+    assert needs(edits, "def f") == needs(edits, "f(1)") == frozenset()
+
+
+def test_an_initialiser_is_called_by_the_name_of_its_class(tmp_path):
+    before = {"a.py": "class Shop:\n    def __init__(self):\n        self.x = 1\n\n\ndef run():\n    return Shop()\n"}
+    after = {"a.py": before["a.py"].replace("(self)", "(self, size)").replace("Shop()", "Shop(size=1)")}
+    edits = edits_of(tmp_path, before, after)
+    assert needs(edits, "def __init__") == {unit(edits, "return Shop")}
+
+
+def test_an_instance_that_is_called_with_a_new_keyword_is_tied_to_the_forward_that_takes_it(tmp_path):
+    layer = "class Layer:\n    def forward(self, x{}):\n        return x\n"
+    caller = "def run(self, x):\n    return self.layer(x{})\n"
+    edits = edits_of(
+        tmp_path,
+        {"layer.py": layer.format(""), "model.py": caller.format("")},
+        {"layer.py": layer.format(", mask=None"), "model.py": caller.format(", mask=1")},
+    )
+    assert needs(edits, "def forward") == {unit(edits, "self.layer")}
+
+
+def test_a_result_of_another_length_ties_those_that_take_it_apart(tmp_path):
+    before = {"a.py": "def f():\n    return 1, 2\n\n\ndef run():\n    a, b = f()\n    return a\n"}
+    after = {"a.py": "def f():\n    return 1, 2, 3\n\n\ndef run():\n    a, b, c = f()\n    return a\n"}
+    edits = edits_of(tmp_path, before, after)
+    assert needs(edits, "= f()") == {unit(edits, "return 1")}
+    assert needs(edits, "return 1") == {unit(edits, "= f()")}
+
+
+def test_an_import_and_its_use_in_another_scope(tmp_path):
+    before = {"a.py": "import os\n\n\ndef run():\n    return 1\n"}
+    after = {"a.py": "import os\nimport re\n\n\ndef run():\n    return re.escape('x')\n"}
+    edits = edits_of(tmp_path, before, after)
+    assert needs(edits, "import re") == {unit(edits, "re.escape")}
+    assert needs(edits, "re.escape") == frozenset()
+
+
+def test_a_name_that_is_imported_from_a_file_that_is_new(tmp_path):
+    before = {"shop/__init__.py": "", "shop/a.py": "def run():\n    return 1\n"}
+    after = {
+        "shop/__init__.py": "",
+        "shop/a.py": "from shop.fresh import start\n\n\ndef run():\n    return start()\n",
+        "shop/fresh.py": "def start():\n    return 2\n",
+    }
+    edits = edits_of(tmp_path, before, after)
+    assert edits.ties().closed({"shop/fresh.py"}) == edits.all
+    assert needs(edits, "return start") == frozenset()
+
+
+def test_a_local_name_of_one_function_is_not_that_of_another(tmp_path):
+    text = (
+        "def f():\n    {0} = 1\n    print()\n    return {0}\n\n\ndef g():\n    {1} = 1\n    print()\n    return {1}\n"
+    )
+    edits = edits_of(tmp_path, {"a.py": text.format("x", "x")}, {"a.py": text.format("y", "y")})
+    first = {one for one in edits.all if edits.function(one) == "f"}
+    assert len(first) == 2
+    assert all(edits.ties().closed({one}) == first for one in first)
+
+
+def test_an_attribute_and_a_method(tmp_path):
+    before = "class A:\n    def __init__(self):\n        self.old = 1\n\n    def step(self):\n        return self.old\n"
+    edits = edits_of(tmp_path, {"a.py": before}, {"a.py": before.replace("old", "new")})
+    assert needs(edits, "self.old = 1") == {unit(edits, "return self.old")}
+    assert needs(edits, "return self.old") == {unit(edits, "self.old = 1")}
+
+
+def test_a_definition_that_moved_to_another_file_is_somewhere_in_every_mixture(tmp_path):
+    helper = "def helper():\n    return 1\n"
+    before = {"shop/a.py": f"{helper}\n\ndef run():\n    return helper()\n", "shop/b.py": "X = 1\n"}
+    after = {
+        "shop/a.py": "from shop.b import helper\n\n\ndef run():\n    return helper()\n",
+        "shop/b.py": f"X = 1\n\n\n{helper}",
+    }
+    edits = edits_of(tmp_path, before, after)
+    arrived = next(one for one in edits.all if one.startswith("shop/b.py"))
+    assert any(one.startswith("shop/a.py") for one in edits.ties().closed({arrived}))
+
+
+def test_one_statement_is_never_cut(tmp_path):
+    before = {"a.py": "VALUES = [\n    1,\n    2,\n    3,\n]\n"}
+    after = {"a.py": "VALUES = (\n    1,\n    2,\n    3,\n)\n"}
+    edits = edits_of(tmp_path, before, after)
+    assert len(edits.all) == 2
+    assert all(edits.ties().closed({one}) == edits.all for one in edits.all)
+
+
+def test_a_block_whose_header_changed_is_put_back_with_its_body(tmp_path):
+    """No name ties them, but a half of it is no Python."""
+    before = {"a.py": "def f(x):\n    # note\n    x += 1\n\n    # more\n    x += 2\n    return x\n"}
+    after = {
+        "a.py": "def f(x):\n    # note\n    if x:\n        x += 1\n\n        # more\n        x += 2\n    return x\n"
+    }
+    edits = edits_of(tmp_path, before, after)
+    consistency = Consistency(edits, edits.ties())
+    for one in edits.all:
+        text = edits.differences["a.py"].mixed(edits.numbers(consistency.reverted({one}), "a.py"))
+        compile(text, "a.py", "exec")
+
+
+UNITS = st.sampled_from("abcdefgh")
+PAIRS = st.lists(st.tuples(UNITS, UNITS), max_size=12)
+
+
+@given(PAIRS, st.frozensets(UNITS))
+def test_what_is_closed_one_way_leaves_what_is_closed_the_other_way(pairs, units):
+    ties = Ties.of(pairs)
+    old = ties.closed(units)
+    assert units <= old == ties.closed(old)
+    rest = frozenset("abcdefgh") - old
+    assert ties.reversed().closed(rest) == rest
+
+
+@given(PAIRS)
+def test_change_sets_share_no_unit_and_no_tie_leaves_one(pairs):
+    ties = Ties.of(pairs)
+    sets = ties.change_sets("abcdefgh")
+    assert sorted(one for group in sets for one in group) == sorted("abcdefgh")
+    assert all(ties.closed(group) == group for group in sets)
+
+
+@pytest.mark.parametrize("text", ["def f(:\n", "print 'x'\n"])
+def test_what_is_no_python_ties_nothing(tmp_path, text):
+    edits = edits_of(tmp_path, {"a.py": text}, {"a.py": f"{text}x = 1\n"})
+    assert not edits.ties().needs

@@ -1,0 +1,39 @@
+"""What a commit says that it needs, read and not run."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.repository.declared import declared_requirements
+
+SETUP = "from setuptools import setup\nNEEDS = ['numpy', 'torch>=2']\nsetup(name='x', install_requires={0})\n"
+
+
+@pytest.mark.parametrize(
+    ("texts", "found"),
+    [
+        ({"pyproject.toml": '[project]\nname = "x"\ndependencies = ["numpy>=1"]\n'}, ("numpy>=1",)),
+        ({"pyproject.toml": '[project]\nname = "x"\n'}, ()),
+        ({"setup.cfg": "[options]\ninstall_requires =\n    numpy\n    # no\n    torch>=2\n"}, ("numpy", "torch>=2")),
+        ({"setup.py": SETUP.format("['numpy', 'torch>=2']")}, ("numpy", "torch>=2")),
+        ({"setup.py": SETUP.format("NEEDS")}, ("numpy", "torch>=2")),
+        ({"setup.py": SETUP.format("NEEDS + ['more']")}, None),
+        ({"setup.py": SETUP.format("read('requirements.txt')")}, None),
+        ({"setup.py": "setup(install_requires=['not a requirement!'])"}, None),
+        ({"setup.py": "this is no Python ("}, None),
+        ({"pyproject.toml": "[project"}, None),
+        ({"pyproject.toml": "[tool.x]\n", "setup.py": SETUP.format("NEEDS")}, ("numpy", "torch>=2")),
+        ({"pyproject.toml": '[project]\nname = "x"\ndynamic = ["dependencies"]\n', "setup.py": SETUP.format("NEEDS")},
+         ("numpy", "torch>=2")),
+        ({}, None),
+    ],
+)  # fmt: skip
+def test_requirements_are_read_from_what_is_there(texts: dict[str, str], found: tuple[str, ...] | None) -> None:
+    assert declared_requirements(texts) == found
+
+
+def test_nothing_of_a_setup_file_is_run(tmp_path) -> None:
+    mark = tmp_path / "ran"
+    text = f"open({str(mark)!r}, 'w')\nfrom setuptools import setup\nsetup(install_requires=['numpy'])\n"
+    assert declared_requirements({"setup.py": text}) == ("numpy",)
+    assert not mark.exists()

@@ -1,0 +1,63 @@
+"""An end is read from one text: a path that exists, else a day, else a release."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from harness.errors import UserMistake
+from harness.request.ends import EndKind, parse_end, read_ends
+
+NOW = datetime(2025, 8, 1, 10, 30, tzinfo=UTC)
+
+
+def test_a_day_lasts_until_its_midnight():
+    end = parse_end("2025-06-20", "--good", now=NOW)
+    assert (end.kind, end.moment) == (EndKind.DAY, datetime(2025, 6, 21, tzinfo=UTC))
+
+
+def test_a_moment_is_taken_as_it_is():
+    assert parse_end("2025-06-20T12:00Z", "--good", now=NOW).moment == datetime(2025, 6, 20, 12, tzinfo=UTC)
+
+
+def test_today_is_the_same_for_an_hour():
+    later = NOW.replace(minute=59)
+    assert parse_end("today", "--bad", now=NOW).moment == parse_end("today", "--bad", now=later).moment
+
+
+@pytest.mark.parametrize("text", ["1.26.4", "2025.6.6", "20250620", "5.0.0rc1"])
+def test_a_version_is_a_release(text):
+    assert parse_end(text, "--good", now=NOW).kind is EndKind.RELEASE
+
+
+def test_a_file_and_an_environment(tmp_path):
+    lock = tmp_path / "2025-06-20"
+    lock.write_text("six==1.16.0\n")
+    assert parse_end(str(lock), "--good", now=NOW).kind is EndKind.LOCK
+    python = tmp_path / "venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.touch()
+    assert parse_end(str(tmp_path / "venv"), "--good", now=NOW).path == python
+
+
+@pytest.mark.parametrize("text", ["newest", "missing.txt", "2025-13-40", "2031-01-01"])
+def test_what_is_no_end_is_refused(text):
+    with pytest.raises(UserMistake):
+        parse_end(text, "--good", now=NOW)
+
+
+def test_releases_of_a_subject_are_no_question_between_worlds():
+    assert read_ends("1.0", "2.0", "numpy") is None
+    assert read_ends(None, None, "numpy") is None
+
+
+def test_a_release_without_a_subject_is_refused():
+    with pytest.raises(UserMistake):
+        read_ends("1.0", None, None)
+
+
+def test_without_a_bad_end_it_is_today():
+    ends = read_ends("2025-01-01", None, None)
+    assert ends is not None
+    assert (ends.bad.text, ends.bad.kind) == ("today", EndKind.DAY)

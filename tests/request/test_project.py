@@ -1,0 +1,107 @@
+"""A project is copied as git knows it, built once, and asked for its own requirements."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from harness.errors import UserMistake
+from harness.request.commands import read_beside, read_command, unpinned
+from harness.request.project import Projects, find_project
+
+BACKEND = """
+import pathlib, zipfile
+
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    with zipfile.ZipFile(pathlib.Path(folder, "mine-1.0-py3-none-any.whl"), "w") as wheel:
+        wheel.writestr("mine/__init__.py", "MADE = True")
+        lines = ["Metadata-Version: 2.1", "Name: mine", "Version: 1.0", "Requires-Dist: six>=1", "Provides-Extra: test",
+                 "Requires-Dist: idna==3.4; extra == 'test'", "Requires-Dist: never; sys_platform == 'win32'"]
+        wheel.writestr("mine-1.0.dist-info/METADATA", "\\n".join(lines))
+        wheel.writestr("mine-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any")
+        wheel.writestr("mine-1.0.dist-info/entry_points.txt", "[console_scripts]\\nmine-tool = mine:main")
+        wheel.writestr("mine-1.0.dist-info/RECORD", "")
+    return "mine-1.0-py3-none-any.whl"
+"""
+PYPROJECT = """
+[project]
+name = "mine"
+version = "1.0"
+[build-system]
+requires = []
+build-backend = "backend"
+backend-path = ["."]
+"""
+
+
+@pytest.fixture
+def projects(parts):
+    return Projects(parts.workspace, parts.builder.uv, parts.builder.interpreter)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "pyproject.toml").write_text(PYPROJECT)
+    (folder / "backend.py").write_text(BACKEND)
+    (folder / "test_it.py").write_text("A = 1\n")
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    subprocess.run(["git", "add", "."], cwd=folder, check=True)
+    return folder
+
+
+def test_its_requirements_are_those_of_its_metadata(projects, folder):
+    project = projects.read(folder)
+    assert project.name == "mine"
+    assert project.requirements == ("six>=1", "idna==3.4")  # the extra for tests is chosen, and told
+    assert any("extra test" in told for told in project.told)
+    assert (project.built / "bin" / "mine-tool").exists()
+
+
+def test_an_extra_that_it_lacks_is_refused(projects, folder):
+    with pytest.raises(UserMistake):
+        projects.read(folder, extras=["docs"])
+
+
+def test_only_what_git_knows_is_copied(projects, folder):
+    (folder / "untracked.py").write_text("B = 1\n")
+    (folder / "test_it.py").write_text("A = 2\n")
+    project = projects.read(folder)
+    assert not (project.tree / "untracked.py").exists()
+    assert (project.tree / "test_it.py").read_text() == "A = 2\n"
+
+
+def test_a_changed_file_is_another_question(projects, folder):
+    before = projects.read(folder).digest
+    (folder / "test_it.py").write_text("A = 3\n")
+    assert projects.read(folder).digest != before
+
+
+def test_a_project_that_can_not_be_built_is_put_on_the_path(projects, folder):
+    (folder / "backend.py").write_text("def build_wheel(*a, **k): raise RuntimeError('no compiler')\n")
+    project = projects.read(folder)
+    assert project.built is None
+    assert project.search_path == (".",)
+    assert any("no compiler" in told for told in project.told)
+
+
+def test_the_nearest_folder_above_is_the_project(folder):
+    inside = folder / "a" / "b"
+    inside.mkdir(parents=True)
+    assert find_project(inside) == folder
+
+
+def test_exact_pins_are_lifted_and_ranges_are_kept():
+    assert [unpinned(text) for text in ("a==1.0", "b[x]==2", "c>=1,<2", "d==1.*")] == ["a", "b[x]", "c>=1,<2", "d==1.*"]
+
+
+def test_folders_and_files_beside_a_command(projects, folder, tmp_path):
+    (tmp_path / "more.txt").write_text("idna==3.4\n")
+    beside = read_beside(["six", f"-r {tmp_path / 'more.txt'}", f"mine @ {folder}"], projects)
+    assert [project.name for project in beside.folders] == ["mine"]
+    assert set(beside.requirements) >= {"six", "idna==3.4"}
+    command = read_command("pytest", beside, projects, start=tmp_path)
+    assert "pytest" in command.repro.dependencies
+    assert command.repro.search_path[0].startswith(str(projects.workspace.projects))

@@ -1,0 +1,126 @@
+"""A trace of a run: which functions and lines, what went in and came back, and how little of a large value."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import harness.run.inside.trace as trace_module
+from harness.run.inside.trace import Trace
+
+SHOP = """
+class Shop:
+    def __init__(self, size):
+        self.size = size
+
+    def double(self, number):
+        if number > 3:
+            return 0
+        return number * 2 * self.size
+
+
+def run(numbers, *rest, mode=None, **more):
+    return [Shop(1).double(number) for number in numbers]
+"""
+
+
+def traced(tmp_path, source, action, files=("shop.py",)):
+    """What is recorded while `action` runs over a module in a folder like site-packages."""
+    (tmp_path / "shop.py").write_text(source, encoding="utf-8")
+    space = {}
+    trace = Trace(files, [str(tmp_path)])
+    trace.start()
+    try:
+        exec(compile(source, str(tmp_path / "shop.py"), "exec"), space)
+        action(space)
+    finally:
+        trace.stop()
+    return trace.report()
+
+
+def test_functions_lines_and_values(tmp_path):
+    report = traced(tmp_path, SHOP, lambda space: space["run"]([1, 2]))
+    assert set(report["called"]["shop.py"]) >= {"Shop.__init__", "Shop.double", "run"}
+    assert {7, 9, 13} <= set(report["lines"]["shop.py"])
+    assert 8 not in report["lines"]["shop.py"]
+    doubled = [row for row in report["returned"] if row[1] == "Shop.double"]
+    assert [row[3] for row in doubled] == ["2", "4"]
+    assert doubled[0][2] != doubled[1][2]
+    assert [row[1] for row in report["returned"] if row[1] in ("Shop.double", "run")][-1] == "run"
+
+
+def test_files_that_are_not_wanted_have_no_lines_and_no_values(tmp_path):
+    report = traced(tmp_path, SHOP, lambda space: space["run"]([1]), files=())
+    assert report["lines"] == {}
+    assert report["returned"] == []
+    assert "run" in report["called"]["shop.py"]
+
+
+def test_calls_of_one_function_are_few(tmp_path):
+    report = traced(tmp_path, SHOP, lambda space: space["run"](list(range(500))))
+    assert 1 <= sum(row[1] == "Shop.double" for row in report["returned"]) <= 10
+
+
+def test_values_that_resist_are_named_by_their_type(tmp_path):
+    source = """
+class Odd:
+    def __getattribute__(self, name):
+        raise RuntimeError("leave me alone")
+
+def give(value):
+    return value
+"""
+    circle = []
+    circle.append(circle)
+
+    def action(space):
+        space["give"](space["Odd"]())
+        space["give"](circle)
+        space["give"]("x" * 10_000)
+
+    rows = [row for row in traced(tmp_path, source, action)["returned"] if row[1] == "give"]
+    assert len(rows) == 3
+    assert all(len(row[3]) < 1000 for row in rows)
+
+
+def test_tensors_are_told_by_shape_and_sums_without_importing_their_library(tmp_path):
+    source = """
+class Tensor:
+    dtype = "float32"
+    def __init__(self, values):
+        self.values, self.shape = values, (len(values),)
+    def detach(self):
+        return self
+    def reshape(self, _):
+        return self
+    def __abs__(self):
+        return Tensor([abs(one) for one in self.values])
+    def __getitem__(self, part):
+        return Tensor(self.values[part])
+    def sum(self):
+        return self
+    def item(self):
+        return float(sum(self.values))
+
+def give(value):
+    return value
+"""
+
+    def action(space):
+        for values in ([1.0, 2.0], [1.0, 2.0], [2.0, 1.0], [1.0, 2.5]):
+            space["give"](space["Tensor"](values))
+
+    told = [row[3] for row in traced(tmp_path, source, action)["returned"] if row[1] == "give"]
+    assert told[0] == told[1]
+    assert len(set(told)) == 3
+    assert told[0].startswith("(2,)float32")
+
+
+def test_it_needs_the_standard_library_alone():
+    """It runs inside probed environments."""
+    code = f"import sys; sys.path[:0] = [{str(Path(trace_module.__file__).parent)!r}]; import trace as _; "
+    source = Path(trace_module.__file__)
+    code = f"import runpy; runpy.run_path({str(source)!r})"
+    ended = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr

@@ -1,0 +1,133 @@
+"""Narrowing: it ends whatever it is told, finds what is enough, and the likely sooner than the unlikely."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.model.verdict import Verdict
+from harness.search import Narrowing
+
+CHANGES = "abcdefghij"
+
+
+def driven(search, verdict_of, most=2000):
+    """Every set that was asked, in order, one at a time."""
+    asked = []
+    while not search.done:
+        (candidate,) = search.ask(1)
+        assert candidate not in asked
+        asked.append(candidate)
+        assert len(asked) < most
+        search.tell(candidate, verdict_of(candidate))
+    return asked
+
+
+def closing(needs):
+    def closed(changes):
+        found, border = set(changes), list(changes)
+        while border:
+            for other in needs.get(border.pop(), ()):
+                if other not in found:
+                    found.add(other)
+                    border.append(other)
+        return frozenset(found)
+
+    return closed
+
+
+SETS = st.frozensets(st.sampled_from(CHANGES), min_size=1)
+NEEDS = st.dictionaries(st.sampled_from(CHANGES), st.frozensets(st.sampled_from(CHANGES), max_size=2), max_size=5)
+WEIGHTS = st.dictionaries(st.sampled_from(CHANGES), st.floats(0, 100, allow_nan=False))
+
+
+@given(SETS, WEIGHTS)
+def test_it_finds_exactly_what_is_enough(wanted, weights):
+    search = Narrowing(CHANGES, weights=weights)
+    driven(search, lambda changes: Verdict.BAD if wanted <= changes else Verdict.GOOD)
+    assert search.result.minimal == wanted
+    assert search.result.is_minimal
+    assert not search.result.unproven
+
+
+@given(SETS, WEIGHTS, NEEDS)
+def test_what_it_asks_is_complete_and_what_it_finds_is_the_least_that_stands(wanted, weights, needs):
+    closed = closing(needs)
+    search = Narrowing(CHANGES, weights=weights, closed=closed)
+    asked = driven(search, lambda changes: Verdict.BAD if wanted <= changes else Verdict.GOOD)
+    assert all(closed(candidate) == candidate for candidate in asked)
+    assert search.result.minimal == closed(wanted)
+
+
+@given(st.randoms(use_true_random=False), WEIGHTS, NEEDS)
+def test_it_ends_whatever_it_is_told(chance, weights, needs):
+    search = Narrowing(CHANGES, weights=weights, closed=closing(needs))
+    driven(search, lambda _: chance.choice(list(Verdict)))
+    told = search.result
+    assert told.minimal
+    assert told.unproven <= told.minimal
+
+
+@given(st.randoms(use_true_random=False), st.integers(1, 6))
+def test_it_ends_though_needs_grow_while_it_searches(chance, growth):
+    needs = {}
+    search = Narrowing(CHANGES, closed=lambda changes: closing(needs)(changes))
+
+    def verdict_of(_):
+        if chance.random() < 0.5 and sum(map(len, needs.values())) < growth:
+            needs.setdefault(chance.choice(CHANGES), set()).add(chance.choice(CHANGES))
+            search.refresh()
+        return chance.choice(list(Verdict))
+
+    driven(search, verdict_of)
+
+
+def test_the_likeliest_is_tried_alone_where_it_outweighs_the_others():
+    search = Narrowing(CHANGES, weights={"g": 30.0})
+    assert search.ask(1) == (frozenset("g"),)
+
+
+def test_of_equals_half_are_tried_at_once():
+    search = Narrowing(CHANGES)
+    (first,) = search.ask(1)
+    assert 3 <= len(first) <= 7
+    asked = driven(search, lambda changes: Verdict.BAD if "j" in changes else Verdict.GOOD)
+    assert len(asked) <= 6
+
+
+def test_a_skipped_set_is_cut_and_what_alone_is_a_skip_is_passed_over():
+    search = Narrowing(CHANGES, weights={"a": 2.0})
+    driven(search, lambda changes: Verdict.SKIP if "a" in changes else Verdict.BAD if "d" in changes else Verdict.GOOD)
+    assert search.result.minimal == frozenset("d")
+    assert search.result.unresolved >= 1
+
+
+def test_what_can_not_be_left_out_is_unproven():
+    search = Narrowing("ab")
+    driven(search, lambda changes: Verdict.SKIP if changes == {"a"} else Verdict.GOOD)
+    assert (search.result.minimal, search.result.unproven) == (frozenset("ab"), frozenset("b"))
+
+
+def test_several_lanes_are_given_what_comes_next_and_nothing_twice():
+    search = Narrowing(CHANGES, weights={"a": 9.0, "b": 8.0})
+    asked = search.ask(3)
+    assert len(set(asked)) == len(asked) == 3
+    assert search.ask(1) == asked[:1]
+    assert search.foresee(2) == asked[1:2]
+    assert search.remaining() > 0
+
+
+@pytest.mark.parametrize("changes", ["", "aa"])
+def test_nothing_or_one_thing_twice_is_refused(changes):
+    with pytest.raises(ValueError, match="change"):
+        Narrowing(changes)
+
+
+def test_unknown_changes_and_contradictions_are_refused():
+    search = Narrowing("abc")
+    search.tell(frozenset("a"), Verdict.GOOD)
+    with pytest.raises(ValueError, match="unknown"):
+        search.tell(frozenset("z"), Verdict.GOOD)
+    with pytest.raises(ValueError, match="before"):
+        search.tell(frozenset("a"), Verdict.BAD)
