@@ -15,14 +15,13 @@ from packaging.requirements import Requirement
 
 from harness.bisect.answer import Answer, Status
 from harness.bisect.commit_wording import sentence_of, what_next
-from harness.culprit.commit import open_repository, repository_of
+from harness.culprit.commit import builds_of, open_repository, repository_of
+from harness.culprit.commit_files import CommitFiles, is_compiled
 from harness.culprit.commit_runs import (
     CommitSource,
     bisected,
     blobs_of,
     finding_of,
-    is_compiled,
-    mixture_of_commit,
 )
 from harness.culprit.counterfactual import Ground
 from harness.culprit.sides import PackageFiles, Side, Sides
@@ -43,8 +42,6 @@ from harness.request.ends import EndKind
 from harness.request.parsing import as_of, required_name
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from harness.model import Lock, Release
     from harness.model.commit import Commit
     from harness.repository.git import Repository
@@ -100,7 +97,7 @@ def ask_commits(session: Session, question: Question, ends: Ends, told: tuple[st
         good=None,
         bad=None,
         left_out=(),
-        as_of=str(as_of(question.as_of)),
+        as_of=str(as_of(question.as_of or _day_of(span))),
         requirements=merged_requirements(question.repro.dependencies, question.with_, {span.base.project}),
         holds=question.hold,
         choices=(base, *told, why),
@@ -239,29 +236,28 @@ def _source(session: Session, ground: Ground, span: Range) -> CommitSource:
     if not isinstance(built, Environment):
         raise UserMistake(f"the environment of {plan.subject} can't be installed: {built.words}")
     files = PackageFiles.of(built, [plan.subject])
-    if is_compiled(files):
+    builds = builds_of(ground, plan.subject)
+    if is_compiled(files) and builds is None:
         raise UserMistake(
-            f"{plan.subject} has compiled parts, and its commits would have to be built",
-            hint="git bisect run harness probe REPRO --with 'NAME @ .' --git-bisect builds each of them",
+            f"{plan.subject} has compiled parts, so its commits would have to be built",
+            hint=f"--build {plan.subject} allows that; a build runs code of the commit",
         )
     release = blobs_of(files)
     found = find_source(repository, plan.subject, str(span.base.version), release)
-    mixture = mixture_of_commit(repository, found.layout, release, span.newer.sha)
-    prepared = ground.prober.prepare(Probe(plan.repro, combination, mixture=mixture, lock=lock))
-    seen = ground.prober.execute(prepared)
+    as_in = CommitFiles(repository, found.layout, release, builds if is_compiled(files) else None)
+    plain = Probe(plan.repro, combination, lock=lock)
+    seen = ground.prober.execute(ground.prober.prepare(as_in.put_into(plain, span.newer.sha)))
     bad = seen
     if plan.question.find_fix:
-        older = mixture_of_commit(repository, found.layout, release, span.start)
-        bad = ground.prober.execute(ground.prober.prepare(Probe(plan.repro, combination, mixture=older, lock=lock)))
+        bad = ground.prober.execute(ground.prober.prepare(as_in.put_into(plain, span.start)))
     ground = evolve(ground, judge=ground.judge.or_captured(bad))
     verdicts = (Verdict.BAD, Verdict.GOOD) if plan.question.find_fix else (Verdict.GOOD, Verdict.BAD)
     source = CommitSource(
         ground,
         Sides(*(Side(lock, verdict, seen) for verdict in verdicts)),
-        repository,
         ReleaseSource(found.version, found.tag, span.newer.sha, found.layout),
         ReleaseSource("", span.older.short, span.older.sha, Layout({})),
-        release,
+        as_in,
         repository_of(files),
         lock_of=lambda sha: (
             _lock(session, plan, _combination(plan, span, repository.describe(sha)))
@@ -277,7 +273,10 @@ def _source(session: Session, ground: Ground, span: Range) -> CommitSource:
 def _lock(session: Session, plan: Plan, combination: Combination) -> Lock:
     resolution = session.local.resolve(Probe(plan.repro, combination))
     if resolution.lock is None:
-        raise UserMistake(f"no environment for the commits: {resolution.words}")
+        raise UserMistake(
+            f"no environment for the commits: {resolution.words}",
+            hint="--as-of none takes today's packages instead of those of the commit's day; --with pins some of them",
+        )
     return resolution.lock
 
 
@@ -298,14 +297,14 @@ def _combination(plan: Plan, span: Range, commit: Commit) -> Combination:
         requirements=(*plan.requirements, plan.subject if is_era else base, *own),
         # A release that is held may be newer than the day of the commit.
         holds=(*plan.holds, base) if is_era else plan.holds,
-        as_of=_day(plan, day, span.base),
+        as_of=AsOf.read(plan.as_of).of(day),
         device=plan.device,
-        from_source=plan.question.from_source,
+        # What is built are the commits; the release that they take the place of has a wheel.
+        from_source=tuple(name for name in plan.question.from_source if normalized_name(name) != plan.subject),
     )
 
 
-def _day(plan: Plan, commits_own: datetime, base: Release) -> datetime | None:
-    """The commit's own day, or that of the release where it came later; unless the user gave another, or none."""
-    if plan.question.as_of is None:
-        return max(commits_own, base.uploaded + ERA_MARGIN) if base.uploaded is not None else commits_own
-    return AsOf.read(plan.as_of).of(commits_own)
+def _day_of(span: Range) -> str:
+    """The day of the newer commit, or that of the release where it came later."""
+    day = span.repository.dates([span.newer.sha])[span.newer.sha].astimezone(UTC)
+    return str(max(day, span.base.uploaded + ERA_MARGIN) if span.base.uploaded is not None else day)

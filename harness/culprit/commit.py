@@ -11,15 +11,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.culprit.commit_runs import CommitSource, bisected, blobs_of, finding_of, is_compiled
+from harness.culprit.commit_files import CommitFiles, is_compiled
+from harness.culprit.commit_runs import CommitSource, bisected, blobs_of, finding_of
 from harness.culprit.exchange import both_contents
 from harness.errors import BadRepository
+from harness.model import normalized_name
+from harness.model.combination import ANY_SOURCE
 from harness.model.culprit import Finding, Level, Region
 from harness.repository.clones import clone_of, is_url
 from harness.repository.git import Repository
 from harness.repository.project_urls import repository_url
 from harness.repository.release_source import find_source
 from harness.repository.suspects import ChangedLines, commits_behind
+from harness.request.project import Projects
 
 if TYPE_CHECKING:
     from harness.culprit.counterfactual import Ground
@@ -48,6 +52,15 @@ def find_commit(ground: Ground, sides: Sides, found: Finding, git: str, cache: P
     return finding_of(source, pair, found, len(chain))
 
 
+def builds_of(ground: Ground, project: str) -> Projects | None:
+    """What builds commits of a project, None where `--build` does not name it."""
+    allowed = ground.plan.question.from_source
+    if ANY_SOURCE not in allowed and project not in map(normalized_name, allowed):
+        return None
+    builder = ground.prober.builder
+    return Projects(builder.workspace, builder.uv, builder.interpreter)
+
+
 def open_repository(git: str, url: str, cache: Path) -> Repository:
     """The repository that `--git` means: a folder, a URL, or with "auto" the package's own `url`.
 
@@ -71,15 +84,17 @@ def _source_of(ground: Ground, sides: Sides, found: Finding, git: str, cache: Pa
     if contents is None:
         return f"the environments of {change.name} can't be taken apart"
     before, after = contents
-    if is_compiled(after):
-        return f"{change.name} has compiled parts, and its commits would have to be built"
+    builds = builds_of(ground, change.name)
+    if is_compiled(after) and builds is None:
+        return f"{change.name} has compiled parts: --build :all: allows building its commits, and runs code of them"
     try:
         url = repository_of(after)
         repository = open_repository(git, url, cache)
         newest = blobs_of(after)
         newer = find_source(repository, change.name, change.after, newest)
         older = find_source(repository, change.name, change.before, blobs_of(before))
-        source = CommitSource(ground, sides, repository, newer, older, newest, url)
+        files = CommitFiles(repository, newer.layout, newest, builds if is_compiled(after) else None)
+        source = CommitSource(ground, sides, newer, older, files, url)
         _ = source.base
     except BadRepository as error:
         return f"{error.message}; {error.hint}" if error.hint else error.message

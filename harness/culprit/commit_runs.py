@@ -1,7 +1,4 @@
-"""Running commits: a side's environment with the package's files as in a commit, and the bisection over commits.
-
-A commit of a pure Python package needs no build: only files that differ from the installed ones are exchanged.
-"""
+"""Running commits in the environment of a side, and the bisection over them."""
 
 from __future__ import annotations
 
@@ -9,26 +6,25 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field, frozen
 
+from harness.culprit.commit_files import CommitFiles
 from harness.culprit.counterfactual import Ground
 from harness.culprit.sides import PackageFiles, Sides
 from harness.events import Progress
-from harness.model import Judgement, Lock, Mixture, Observation, Verdict
+from harness.model import Judgement, Lock, Observation, Verdict
 from harness.model.culprit import Finding, Level, Proof
 from harness.repository.git import Repository
-from harness.repository.layout import Layout, blob_id
+from harness.repository.layout import blob_id
 from harness.repository.project_urls import commit_url, pull_request_url
-from harness.repository.release_source import ReleaseSource, tree_of
+from harness.repository.release_source import ReleaseSource
 from harness.repository.replay import bisect_log
 from harness.scheduling.loop import Engine
 from harness.search import Bisection, BisectionStatus, Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from harness.model.commit import Commit
     from harness.probe import Probe
-
-_COMPILED = (".so", ".pyd", ".dylib")
 
 
 @define
@@ -44,21 +40,25 @@ class _Runs:
 
 @frozen
 class CommitSource:
-    """The repository of the culprit, and what of it takes the place of the newer release's files.
+    """The repository of the culprit, and how its commits are run.
 
-    `release` maps the newer release's installed files to git's hashes; `lock_of` gives the lock of a commit's own day,
-    None for that of the newer side.
+    `files` puts a commit in the place of the newer release; `lock_of` gives the lock of a commit's own day, None for
+    that of the newer side.
     """
 
     ground: Ground
     sides: Sides
-    repository: Repository
     newer: ReleaseSource
     older: ReleaseSource
-    release: dict[str, str]
+    files: CommitFiles
     url: str
     runs: _Runs = field(factory=_Runs)
     lock_of: Callable[[str], Lock | None] = lambda _sha: None
+
+    @property
+    def repository(self) -> Repository:
+        """The clone."""
+        return self.files.repository
 
     @property
     def base(self) -> str:
@@ -67,10 +67,9 @@ class CommitSource:
 
     def probe(self, sha: str) -> Probe:
         """The newer side with the package's files as in a commit."""
-        mixture = mixture_of_commit(self.repository, self.newer.layout, self.release, sha)
         lock = self.lock_of(sha)
         side = self.sides.after if lock is None else evolve(self.sides.after, lock=lock)
-        return self.ground.mixed(side, mixture)
+        return self.files.put_into(self.ground.mixed(side, None), sha)
 
     def label(self, sha: str) -> str:
         """A commit as it is shown while it runs."""
@@ -90,17 +89,6 @@ class CommitSource:
         """The run of a commit as a proof."""
         judgement, observation = self.runs.judged[sha]
         return Proof(f"commit {sha[:10]}", expected, judgement.verdict, judgement.reason, observation)
-
-
-def mixture_of_commit(repository: Repository, layout: Layout, release: Mapping[str, str], sha: str) -> Mixture | None:
-    """What to exchange in a release's environment to have a commit's files; None where they are the same.
-
-    `release` maps the release's installed files to git's hashes. Raises `BadRepository`.
-    """
-    changes = layout.changes(release, tree_of(repository, sha))
-    contents = repository.contents(blob for blob in changes.values() if blob is not None)
-    files = {path: contents[blob] if blob is not None else None for path, blob in sorted(changes.items())}
-    return Mixture(files=files, label=f"commit {sha[:10]}") if files else None
 
 
 def finding_of(source: CommitSource, pair: tuple[str, str], found: Finding, candidates: int) -> Finding:
@@ -190,8 +178,3 @@ def _why_not(source: CommitSource, suspects: Iterable[str], status: BisectionSta
 def blobs_of(files: PackageFiles) -> dict[str, str]:
     """git's hash of every installed file of the culprit."""
     return {path: blob_id(content) for path in files.digests if (content := files.read(path)) is not None}
-
-
-def is_compiled(files: PackageFiles) -> bool:
-    """Whether a package has parts that only a build makes."""
-    return any(path.endswith(_COMPILED) for path in files.digests)

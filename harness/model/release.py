@@ -25,7 +25,7 @@ def normalized_name(name: str) -> str:
 class Release:
     """One version of a project.
 
-    `uploaded` is the time of its first file in UTC, or None where the index gives none; `size` is the
+    `uploaded` is the time of its first file in UTC, or None if the index gives none; `size` is the
     bytes of its largest wheel, or None.
     """
 

@@ -13,6 +13,8 @@ from harness.environment.pylock import is_source
 from harness.errors import UserMistake
 from harness.model import Combination, Device, Lock, Release, Repro, normalized_name
 from harness.model.combination import ANY_SOURCE
+from harness.model.text import one_line
+from harness.planning.common_python import python_hint
 from harness.probe import Probe
 from harness.request.ends import End, EndKind
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 Versions = Mapping[str, str | None]
 _NO_WHEEL = "no usable wheels"
+_WORDS = 400
 
 
 @frozen
@@ -128,10 +131,11 @@ def day_world(end: End, asked: Asked, prober: Probing, index: Index) -> World:
             return World(end, asked, from_source.lock, asked.requirements, end.moment, told=(told,), sources=sources)
     if resolution.lock is None:
         _refuse_early_day(end, asked, index)
-        raise UserMistake(
-            f"nothing can be installed as of {end.text}: {resolution.words}",
-            hint="choose a later day, --with REQ for what is asked for, or --build PROJECT for a source release",
-        )
+        words, moment = resolution.words, end.moment
+        hint = "choose a later day, --with REQ for what is asked for, or --build PROJECT for a source release"
+        if _NO_WHEEL in words and moment is not None:
+            hint = python_hint(words, moment, index, prober.builder.uv) or hint
+        raise UserMistake(f"nothing can be installed as of {end.text}: {one_line(words, _WORDS)}", hint=hint)
     return World(end, asked, resolution.lock, asked.requirements, end.moment)
 
 

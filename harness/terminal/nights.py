@@ -8,7 +8,7 @@ from rich.text import Text
 
 from harness.events import Asked, Event, Judged, LevelBegan, Note, Progress, SearchBegan, Warned
 from harness.model.words import counted
-from harness.nightly.telling import news_of, one_line
+from harness.nightly.news import news_of, one_line
 from harness.terminal.clock import duration
 from harness.terminal.plain import PlainView
 

@@ -49,7 +49,7 @@ def test_without_bounds_it_is_every_release(planned):
 def test_it_begins_with_the_older_bound_of_the_repro(planned, bounds):
     made = planned(bounds=bounds)
     assert ends(made) == ("1.4", "1.12")
-    assert "from 1.4 on (by the repro; --from changes it)" in made.plan.choices
+    assert "from 1.4 (from the repro; --from changes it)" in made.plan.choices
 
 
 def test_a_bound_newer_than_the_end_asked_for_does_not_count(planned):
