@@ -1,21 +1,21 @@
-"""The one tree of errors: mistakes of the user, failures of the surroundings, and faults of ours.
+"""The tree of errors: user mistakes, failures of the network, disk or cluster, and internal errors.
 
-What a probed release does wrong is never an exception but an `Outcome`. Only `harness.cli` catches these.
+A failure of a probed release is an `Outcome`, never an exception. Only `harness.cli` catches these errors.
 
     HarnessError                 exit code
-    |-- UserMistake              2   the command or a file it names is wrong
+    |-- UserMistake              2   the command line or a file it names is wrong
     |   |-- UnknownProject       2   the index has no such project
-    |   |-- UnknownRelease       2   the project has no such release, or none that can be tried
+    |   |-- UnknownRelease       2   the project has no such release, or it can't be tried
     |   |-- MissingProgram       2   the environment lacks the program of a command
     |   |-- BadRepro             2   the repro can't be read, or lacks its metadata
     |   |-- BadMatrix            2   the matrix file can't be read
     |   `-- BadRepository        2   a clone can't be read, or lacks a commit
     |-- NoNetwork                5   the package index can't be reached
-    |   `-- IndexFault           5   what answers there refuses, fails, or is no package index
+    |   `-- IndexFault           5   the package index refuses, fails, or is something else
     |-- NoSpace                  6   the disk is full, or the store can't be written
-    |-- NoWorkers              7   no worker of the cluster can answer, or its scheduler can't be reached
-    |-- Interrupted            130   Ctrl-C: a normal end
-    `-- HarnessFault            70   a mistake of the harness itself
+    |-- NoWorkers              7   no worker of the cluster can run probes, or its scheduler can't be reached
+    |-- Interrupted            130   Ctrl-C
+    `-- HarnessFault            70   internal error
 
 Exit codes 0 (found), 1 (not found), 3 (inconclusive) are answers, not errors.
 """
@@ -26,9 +26,9 @@ from typing import ClassVar
 
 
 class HarnessError(Exception):
-    """Base of all: one sentence that says what to do, and an exit code.
+    """Base class: one sentence, an optional hint, and an exit code.
 
-    `hint` is a command line or a second sentence that leads on; empty if there is none.
+    `hint` is a command or a sentence that says what to do next; "" if there is none.
     """
 
     exit_code: ClassVar[int] = 70
@@ -46,7 +46,7 @@ class UserMistake(HarnessError):
 
 
 class UnknownProject(UserMistake):
-    """The configured index knows no project of this name."""
+    """The configured index has no project with this name."""
 
     def __init__(self, project: str, *, hint: str = "") -> None:
         super().__init__(f"no project named {project!r} on the configured package index", hint=hint)
@@ -54,7 +54,7 @@ class UnknownProject(UserMistake):
 
 
 class UnknownRelease(UserMistake):
-    """The project has no such release, or none that this interpreter can install."""
+    """The project has no such release, or this interpreter can't install it."""
 
     def __init__(self, project: str, version: str, why: str, *, hint: str = "") -> None:
         super().__init__(f"{project} {version}: {why}", hint=hint)
@@ -63,7 +63,7 @@ class UnknownRelease(UserMistake):
 
 
 class MissingProgram(UserMistake):
-    """The program that a command starts is not in the environment, or would be one of the user's own Python."""
+    """The program of a command is not in the environment, or would come from the user's own Python."""
 
     def __init__(self, message: str, program: str = "") -> None:
         super().__init__(message)
@@ -75,11 +75,11 @@ class BadRepro(UserMistake):
 
 
 class BadMatrix(UserMistake):
-    """A matrix file can't be read, or names what does not exist."""
+    """A matrix file can't be read, or names something that does not exist."""
 
 
 class BadRepository(UserMistake):
-    """A git repository can't be read, or lacks the commit that is asked for."""
+    """A git repository can't be read, or lacks a commit."""
 
 
 class NoNetwork(HarnessError):
@@ -89,7 +89,7 @@ class NoNetwork(HarnessError):
 
 
 class IndexFault(NoNetwork):
-    """Something answers in place of the package index, but refuses, fails, or sends no list of releases."""
+    """The package index refuses, fails, or sends something other than a list of releases."""
 
 
 class NoSpace(HarnessError):
@@ -99,18 +99,18 @@ class NoSpace(HarnessError):
 
 
 class NoWorkers(HarnessError):
-    """The scheduler can't be reached, no worker is like this machine, or those that are have gone."""
+    """The scheduler can't be reached, or no worker matches this machine."""
 
     exit_code = 7
 
 
 class Interrupted(HarnessError):
-    """Ctrl-C. Every finished observation is kept."""
+    """Ctrl-C. Finished observations are kept."""
 
     exit_code = 130
 
 
 class HarnessFault(HarnessError):
-    """A mistake of the harness itself; please report it."""
+    """An internal error; please report it."""
 
     exit_code = 70

@@ -1,7 +1,7 @@
-"""What happens while a question is answered, as one stream of frozen events that any number of views can follow.
+"""Events: what happens while a question is answered, as one stream of frozen values for any number of views.
 
-Whatever works gets one `Reporter` and reports to it; a terminal, a night's budget and the tests are reporters. After a
-`SearchBegan` or a `LevelBegan` the candidates that follow belong to it, until the next one begins.
+Code that does work reports to one `Reporter`; the terminal, a night's budget and the tests implement it. Candidates
+after a `SearchBegan` or `LevelBegan` belong to it until the next one begins.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 @frozen
 class Progress:
-    """How far a search is. `states` are the positions of its range, the oldest first, empty where it has none.
+    """How far a search is. `states` are the positions of its range, the oldest first, empty if it has none.
 
-    `left` is the most runs that are left, of `unit`s ("probe", "cell"); 0 where that is not known. A search over sets
-    instead says among how many `candidates` it chooses, and how many sets it has `tried`.
+    `left` is the largest number of runs left, counted in `unit`s ("probe", "cell"), 0 if unknown. A search over sets
+    instead gives the number of `candidates` and how many sets it has `tried`.
     """
 
     states: tuple[PositionState, ...] = ()
@@ -33,21 +33,21 @@ class Progress:
 
 @frozen
 class Note:
-    """Something worth knowing while it lasts: a wait for a GPU, the size of a download, what a night does next."""
+    """A passing remark: a wait for a GPU, the size of a download, the next step of a night."""
 
     sentence: str
 
 
 @frozen
 class Warned:
-    """Something that changes what a user can expect, such as a worker that is left out; shown with `--json` too."""
+    """A warning, for example that a worker is left out; shown with `--json` too."""
 
     sentence: str
 
 
 @frozen
 class SearchBegan:
-    """A search begins; nothing has run yet. `details` say what was chosen for the user, a line each."""
+    """A search begins; nothing has run yet. `details` are the defaults chosen for the user, one line each."""
 
     headline: str
     details: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class SearchBegan:
 
 @frozen
 class LookedUp:
-    """So many of the releases that were seen before with other packages around them are resolved again."""
+    """Progress of resolving releases again that were seen before with other packages."""
 
     done: int
     count: int
@@ -64,7 +64,7 @@ class LookedUp:
 
 @frozen
 class SignatureCaptured:
-    """No signature was given; this one was taken from a failure. `source` says from which."""
+    """No signature was given; this one was captured from a failure. `source` says which."""
 
     signature: Signature
     source: str
@@ -72,7 +72,7 @@ class SignatureCaptured:
 
 @frozen
 class LevelBegan:
-    """The search for a culprit goes down to a level; the sentence says what is searched."""
+    """The search for a culprit enters a level; the sentence says what it searches."""
 
     level: Level
     sentence: str
@@ -80,23 +80,23 @@ class LevelBegan:
 
 @frozen
 class Asked:
-    """A candidate is wanted: it is being resolved and installed."""
+    """A candidate was asked for; it is being resolved and installed."""
 
     label: str
 
 
 @frozen
 class Started:
-    """A candidate runs now."""
+    """A candidate starts to run."""
 
     label: str
 
 
 @frozen
 class Judged:
-    """A candidate has its verdict; `cached` where the store, or a candidate with the same lock, had the answer.
+    """A candidate has a verdict; `cached` if the store, or a candidate with the same lock, had the answer.
 
-    `is_proof` tells a run that shows what was found from one that searches for it.
+    `is_proof` marks a run that proves a finding.
     """
 
     label: str
@@ -111,16 +111,16 @@ Event = Note | Warned | SearchBegan | LookedUp | SignatureCaptured | LevelBegan 
 
 
 class Reporter(Protocol):
-    """Who is told what happens."""
+    """A subscriber to events."""
 
     def report(self, event: Event) -> None:
-        """One thing that happened. Notes and warnings come from any thread, all else from the thread that searches."""
+        """Handle one event. Notes and warnings come from any thread, other events from the searching thread."""
         ...
 
 
 @frozen
 class Silent:
-    """A reporter for whoever wants to hear nothing."""
+    """A reporter that ignores all events."""
 
     def report(self, event: Event) -> None:
         """Do nothing."""

@@ -1,7 +1,7 @@
-"""What must not be written is replaced in every text: secrets wherever it is kept, all that is private in a report.
+"""Replaces private text: secrets in everything that is stored, all private data in reports.
 
-`hide_secrets` is for what stays on this machine: records, logs, messages. `redact` is for what others will read: it
-also takes the names, folders and addresses of this machine away.
+`hide_secrets` is for what stays on this machine: records, logs, messages. `redact` is for what others read: it also
+removes names, folders and addresses of this machine.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ _SECRET = "<secret>"  # noqa: S105 - the word that stands in the place of one
 _SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|ACCESS_?KEY|AUTH", re.IGNORECASE)
 _SHORTEST_SECRET = 8
 
-# Every installed file is told by its place in site-packages, wherever an environment lay.
+# Installed files are shown relative to site-packages, wherever the environment was.
 _INSTALLED = re.compile(r"(?<![\w.])/(?:[^\s\"'`()<>:,;]+/)?(?:site|dist)-packages(?=/)")
 _STDLIB = re.compile(r"(?<![\w.])/(?:[^\s\"'`()<>:,;]+/)?lib/python3\.\d+(?=/)")
 _HOME = re.compile(
     r"(?<![\w.-])(?:/(?:home|Users)/[^/\s\"'`:,;()<>]+|/root(?![\w-]))|[A-Za-z]:(?:\\+|/)Users(?:\\+|/)[^\\/\s\"'<>]+"
 )
-# All repetitions are bounded: a log may be one word of many megabytes.
+# All repetitions are bounded: a log may be a single word of many megabytes.
 _SCHEME = r"\b([a-z][a-z0-9+.-]{0,30}://)"
 _USER = r"(?!git@)[^\s/\\\"'`<>]{1,4000}@"
 _USER_IN_URL = re.compile(_SCHEME + _USER, re.IGNORECASE)
 _CREDENTIALS = re.compile(rf"{_SCHEME}(?:<secret>@|{_USER})[^\s\\\"'`<>)\]]+", re.IGNORECASE)
-# Tokens that say by their form what they are. A text cut short by an ellipsis may hold the begin of one.
+# Tokens with a recognisable format. A text cut short by an ellipsis may contain the start of one.
 _TOKENS = re.compile(
     r"\b(?:hf_[A-Za-z0-9]{16,}|hf_[A-Za-z0-9]{4,}(?=…)|gh[opsur]_[A-Za-z0-9]{16,}|gh[opsur]_[A-Za-z0-9]{4,}(?=…)"
     r"|github_pat_\w{16,}|glpat-[\w-]{16,}|(?:AKIA|ASIA)[0-9A-Z]{12,}|sk-[A-Za-z0-9_-]{20,}|pypi-[\w-]{30,}"
     r"|xox[abprs]-[\w-]{10,}|(?<!-)eyJ[\w-]{10,2000}\.[\w-]{10,4000}\.[\w-]{5,2000})"
 )
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
-# A value with letters and digits, so that source such as `token=tokenizer.eos_token` is left alone.
+# A value with letters and digits, so that source code like `token=tokenizer.eos_token` is kept.
 _ASSIGNED = re.compile(
     r"((?:token|password|passwd|passphrase|secret|api[_-]?key|access[_-]?key|authorization)[\\\"']*\s*[=:]\s*[\\\"']*"
     r"(?:bearer\s+|basic\s+)?)(?=[^\s\\\"'&;,()=]{0,400}\d)(?=[^\s\\\"'&;,()=]{0,400}[A-Za-z])[^\s\\\"'&;,()]{10,}",
@@ -48,10 +48,10 @@ _ASSIGNED = re.compile(
 
 @frozen
 class Private:
-    """What is private here, beyond what can be told by its form.
+    """Private data of this machine, beyond what has a recognisable format.
 
-    `replacements` maps literal texts (folders, addresses, secrets) to the words that take their place; `names` are
-    whole words (users, hosts).
+    `replacements` maps literal texts (folders, addresses, secrets) to placeholders; `names` are whole words (users,
+    hosts).
     """
 
     replacements: Mapping[str, str] = field(factory=dict, repr=False)
@@ -59,18 +59,18 @@ class Private:
 
 
 def passed_secrets(environ: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
-    """The values of these variables and what takes their place; short ones (0, true) are no secrets."""
+    """Maps the values of these variables to placeholders; short values (0, true) are not secrets."""
     values = [environ.get(name, "") for name in names]
     return {value: _SECRET for value in values if len(value) >= _SHORTEST_SECRET}
 
 
 def known_secrets(environ: Mapping[str, str], pass_env: Iterable[str] = ()) -> dict[str, str]:
-    """The values of all variables whose names say that they are secret, and of those that runs are let see."""
+    """Maps the values of all variables with secret-sounding names, and of those passed to runs, to placeholders."""
     return passed_secrets(environ, {name for name in environ if _SECRET_NAME.search(name)} | set(pass_env))
 
 
 def hide_secrets(text: str, known: Mapping[str, str] | None = None) -> str:
-    """The text without users and passwords in addresses, the values of `known`, and tokens that show by their form."""
+    """The text without credentials in URLs, the values of `known`, and tokens with a recognisable format."""
     text = _USER_IN_URL.sub(rf"\1{_SECRET}@", text)
     for literal, label in sorted((known or {}).items(), key=lambda pair: -len(pair[0])):
         for form in dict.fromkeys((literal, json.dumps(literal)[1:-1], quote(literal, safe=""))):
@@ -81,9 +81,7 @@ def hide_secrets(text: str, known: Mapping[str, str] | None = None) -> str:
 
 
 def redact(text: str, private: Private = Private()) -> str:
-    """The text without what is private. Addresses and known secrets go first, then forms, then folders, then
-    names.
-    """
+    """The text without private data. URLs and known secrets go first, then token formats, then folders, then names."""
     text = _CREDENTIALS.sub(r"\1<address with credentials>", text)
     known = sorted(private.replacements.items(), key=lambda pair: -len(pair[0]))
     for literal, label in known:

@@ -1,7 +1,7 @@
-"""The store: every observation as one JSON record under `results/`, its log beside it.
+"""The store: each observation is one JSON record under `results/`, with its log beside it.
 
-A record is written whole or not at all and is never changed. Its key says what was run where, so that the same
-question asked again is answered from here.
+Records are written atomically and never changed. The key says what was run where, so the store answers the same
+question when it is asked again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 SCHEMA = 1
 _PIECE = 1 << 20
 
-# All that can be wrong with a record that something else wrote, or half wrote.
+# Errors from reading a record that is incomplete or was written by something else.
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, cattrs.BaseValidationError)
 _INSTALLERS_WORDS = (Outcome.UNRESOLVABLE, Outcome.UNINSTALLABLE)
 
@@ -46,10 +46,9 @@ _converter = cattrs.Converter(omit_if_default=True, forbid_extra_keys=False)
 def observation_key(
     lock: Lock, repro: Repro, device: Device, *, machine: str = "", attempt: int = 0, mixture: str = ""
 ) -> str:
-    """The address of an observation: lock (with interpreter and platform), repro, parameters, device, attempt.
+    """The key of an observation: lock (with interpreter and platform), repro, parameters, device, attempt.
 
-    `machine` tells devices of different kinds apart (a GPU's name), `mixture` an environment whose files are not
-    those of its lock alone.
+    `machine` distinguishes kinds of devices (a GPU's name), `mixture` environments whose files differ from their lock.
     """
     what = [
         lock.id,
@@ -65,7 +64,7 @@ def observation_key(
 
 @frozen
 class StoredResolution:
-    """What the resolver answered: a lock with its drift, or its words where there is none."""
+    """The resolver's answer: a lock with its drift, or the error message if there is no lock."""
 
     lock: Lock | None
     drift: tuple[str, ...] = ()
@@ -76,7 +75,7 @@ class StoredResolution:
 class Store:
     """Observations, logs and locks in one folder.
 
-    No secret is written to it: `secrets` are known ones, and what takes their place (`harness.redact`).
+    No secret is written to it: `secrets` maps known ones to placeholders (`harness.redact`).
     """
 
     root: Path
@@ -84,22 +83,22 @@ class Store:
 
     @classmethod
     def opened(cls, folder: Path, pass_env: Iterable[str] = ()) -> Store:
-        """The store in a folder; it hides the secrets of this process, and of the variables that runs are let see."""
+        """The store in a folder. It hides secrets of this process, and the variables passed to runs."""
         return cls(folder.absolute(), known_secrets(os.environ, pass_env))
 
     def get(self, key: str) -> Observation | None:
-        """The observation of a key, or None.
+        """The observation with a key, or None.
 
-        A record that can't be read counts as absent, and so does one of an earlier version that holds what may have
-        been a fault of the index.
+        A record that can't be read counts as absent, and so does one of an earlier version that may record a temporary
+        failure of the index.
         """
         found = self._read(self._record(key))
         return found if found is not None and is_kept(found) else None
 
     def put(self, observation: Observation) -> Observation:
-        """Keep an observation, unless it may be about the index of this moment only; as it is without secrets.
+        """Store an observation without secrets, unless it may be a temporary failure of the index; returns it.
 
-        Its log is freed of them too. Raises `NoSpace`.
+        Secrets are removed from its log, too. Raises `NoSpace`.
         """
         observation = self.without_secrets(observation)
         if not is_kept(observation):
@@ -111,14 +110,14 @@ class Store:
         return observation
 
     def without_secrets(self, value: _T) -> _T:
-        """The same value with no secret in any text of it; locks and the names of files are left alone."""
+        """The same value without secrets in its texts; locks and file names are kept."""
         if isinstance(value, Observation):
             parts = {name: self.without_secrets(getattr(value, name)) for name in _WITH_TEXTS}
             return evolve(value, **parts)
         return in_every_text(value, self._hide)  # type: ignore[no-any-return]
 
     def put_from_elsewhere(self, observation: Observation, log: bytes) -> Observation:
-        """Keep an observation that was made by another store, with its compressed log. Raises `NoSpace`."""
+        """Store an observation from another machine with its compressed log. Raises `NoSpace`."""
         path = self.log_path(observation.key)
         if log:
             with self._disk():
@@ -127,7 +126,7 @@ class Store:
         return self.put(kept)
 
     def get_resolution(self, key: str) -> StoredResolution | None:
-        """What a resolution key (`Combination.resolution_key`) was answered with, or None."""
+        """The stored answer for a resolution key (`Combination.resolution_key`), or None."""
         try:
             record = json.loads((self.root / "locks" / f"{key}.json").read_text(encoding="utf-8"))
             found = _converter.structure(record, StoredResolution) if record.get("schema") == SCHEMA else None
@@ -136,7 +135,7 @@ class Store:
         return found if found is not None and (found.lock is not None or is_lasting(found.words)) else None
 
     def put_resolution(self, key: str, resolution: StoredResolution, question: Mapping[str, Any]) -> None:
-        """Keep an answer of the resolver, with the question in words, unless it may be about this moment only.
+        """Store an answer of the resolver with its question, unless it may be a temporary failure.
 
         Raises `NoSpace`.
         """
@@ -151,25 +150,25 @@ class Store:
         self._write(self.root / "locks" / f"{key}.json", json.dumps(record, indent=1))
 
     def forget_resolution(self, key: str) -> None:
-        """Let the resolver be asked again: what it answered can't be installed."""
+        """Forget the resolver's answer, because it can't be installed."""
         with self._disk():
             (self.root / "locks" / f"{key}.json").unlink(missing_ok=True)
 
     def log_path(self, key: str) -> Path:
-        """Where the compressed log of an observation lies."""
+        """The path of an observation's compressed log."""
         path = self._record(key).with_suffix(".log.gz")
         with self._disk():
             path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
     def log(self, observation: Observation) -> str:
-        """All that was kept of what a run printed; of a damaged log as much as can be read."""
+        """The stored output of a run; of a damaged log, as much as can be read."""
         if not observation.log:
             return ""
         return self._hide(read_log(self.root / observation.log))
 
     def has_log(self, observation: Observation) -> bool:
-        """Whether all that a run printed can still be read."""
+        """Whether the whole stored output of a run can be read."""
         try:
             with gzip.open(self.root / observation.log) as file:
                 while file.read(_PIECE):
@@ -179,7 +178,7 @@ class Store:
         return True
 
     def write(self, name: str, text: str) -> Path:
-        """Write a text file of this folder, whole or not at all and without secrets. Raises `NoSpace`.
+        """Write a text file in this folder, atomically and without secrets. Raises `NoSpace`.
 
         `name` is its relative path.
         """
@@ -193,10 +192,10 @@ class Store:
         yield from sorted(found, key=lambda observation: (observation.started, observation.key))
 
     def frame(self) -> pd.DataFrame:
-        """The observations as a table: a row each, a column for each distribution, parameter and metric."""
+        """The observations as a table: one row each, with columns for distributions, parameters and metrics."""
         import pandas as pd
 
-        # Records of earlier versions may hold what is hidden today.
+        # Records of earlier versions may contain secrets that are hidden today.
         return pd.DataFrame([self.without_secrets(_row(observation)) for observation in self.observations()])
 
     def _hide(self, text: str) -> str:
@@ -228,14 +227,14 @@ class Store:
         try:
             yield
         except OSError as error:
-            why = "no space left" if is_out_of_space(error) else (error.strerror or "an error of the disk")
-            raise NoSpace(f"can't write to {self.root}: {why}", hint="--results names another folder") from error
+            why = "no space left" if is_out_of_space(error) else (error.strerror or "disk error")
+            raise NoSpace(f"can't write to {self.root}: {why}", hint="--results chooses another folder") from error
 
 
 def is_kept(observation: Observation) -> bool:
-    """Whether an observation answers its question for good.
+    """Whether an observation is a permanent answer.
 
-    What an installer could not do is only kept where it is about releases that the index lists.
+    An installer's failure is kept only if it is about releases that the index lists.
     """
     return observation.outcome not in _INSTALLERS_WORDS or is_lasting(observation.detail)
 

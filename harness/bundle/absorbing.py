@@ -78,7 +78,7 @@ class _Refused(Exception):
 def absorb(folder: Path, store: Store) -> Absorbed:
     """Take back what was observed; doing so twice changes nothing.
 
-    Raises `UserMistake` where the folder is no bundle, `NoSpace` where the store can't be written.
+    Raises `UserMistake` if the folder is no bundle, `NoSpace` if the store can't be written.
     """
     taken, missing, refused = [], [], []
     for key in _probes(folder):
@@ -201,7 +201,7 @@ def _ran(back: _Back) -> Ran:
 
 
 def _check_length(log: gzip.GzipFile) -> None:
-    """Raise `_Refused` where a log unpacks to more than any run leaves."""
+    """Raise `_Refused` if a log unpacks to more than any run leaves."""
     length = 0
     while piece := log.read(1 << 20):
         length += len(piece)

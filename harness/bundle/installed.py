@@ -36,7 +36,7 @@ class Installed:
         return there is not None and same_version(there, version)
 
     def check(self, interpreter: Interpreter) -> None:
-        """Raises `UserMistake` where the list is of another Python or platform than the locks are for."""
+        """Raises `UserMistake` if the list is of another Python or platform than the locks are for."""
         if self.python and _minor(self.python) != interpreter.minor:
             raise UserMistake(
                 f"the list is of Python {self.python}, the locks would be for {interpreter.version}",

@@ -90,7 +90,7 @@ class PackedProbe:
 
 
 def read_packed(folder: Path) -> tuple[PackedProbe, Probe]:
-    """An order and its probe. Raises `UserMistake` where they are not those that were packed."""
+    """An order and its probe. Raises `UserMistake` if they are not those that were packed."""
     try:
         told = json.loads(inside(folder, "order.json").read_text(encoding="utf-8"))
         order = cattrs.structure(told, PackedProbe)
@@ -113,7 +113,7 @@ def read_packed(folder: Path) -> tuple[PackedProbe, Probe]:
 
 
 def inside(folder: Path, name: str) -> Path:
-    """A plain file that lies in this very folder. Raises `ValueError` where it is a link, a pipe, or elsewhere."""
+    """A plain file that lies in this very folder. Raises `ValueError` if it is a link, a pipe, or elsewhere."""
     path = folder / name
     if Path(name).name != name or folder.is_symlink() or not stat.S_ISREG(path.lstat().st_mode):
         raise ValueError(f"{name} is no plain file of its folder")

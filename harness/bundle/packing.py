@@ -20,7 +20,7 @@ from harness.events import SILENT, Note, Reporter
 from harness.model import Device
 from harness.probe import next_attempt
 from harness.run.devices.cuda import gpu_queries
-from harness.run.launch import told_variables
+from harness.run.launch import repro_variables
 from harness.run.runner import script_name
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Packer:
     def pack(self, asked: Sequence[WantedProbe], output: Path, *, fresh: bool = False) -> Packed:
         """Pack what is not known yet, or with `fresh` all of it once more.
 
-        Raises `UserMistake` where the folder is in use, `NoSpace` where it can't be written, `NoNetwork`.
+        Raises `UserMistake` if the folder is in use, `NoSpace` if it can't be written, `NoNetwork`.
         """
         try:
             _claim(output)
@@ -157,7 +157,7 @@ class Packer:
             lock=lock,
             packed=fetched,
             from_node={pin.name: self.node.versions[pin.name] for pin in lock.pins if pin.name not in names},
-            variables=told_variables(repro.params, combination.device.value),
+            variables=repro_variables(repro.params, combination.device.value),
             params=repro.params,
             pass_env=self.prober.pass_env,
             gpu_queries=tuple(map(tuple, gpu_queries())) if combination.device is Device.CUDA else (),

@@ -80,7 +80,7 @@ class Wheels:
         return None
 
     def _download(self, pins: list[Pin]) -> str:
-        """Let pip fetch these; its complaint, "" where there is none."""
+        """Let pip fetch these; its complaint, "" if there is none."""
         options = ["--no-deps", "--only-binary", ":all:", "--dest", str(self.folder.absolute())]
         if pins[0].sha256:
             options.append("--require-hashes")

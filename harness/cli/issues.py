@@ -11,7 +11,7 @@ import click
 from harness.cli.options import settings_options
 from harness.model.plain_json import to_json
 from harness.nightly.archive import NightArchive
-from harness.nightly.github import Gh, own_repository
+from harness.nightly.github import Gh, this_repository
 from harness.nightly.record import Past
 from harness.nightly.tracker import actions
 from harness.nightly.upstream import upstream_issue
@@ -42,12 +42,12 @@ def issues(repository: str | None, dry_run: bool, settings: Settings) -> None:
     """
     store = Store.opened(settings.results)
     breaks = redacted(Past.of(NightArchive(store).all(), "").breaks, private_of(store))
-    gh = Gh(own_repository(repository, os.environ, Path.cwd()))
+    gh = Gh(this_repository(repository, os.environ, Path.cwd()))
     wanted = actions(breaks.values(), {name: _report(store, name) for name in breaks}, gh.issues())
     for action in wanted:
         if not dry_run:
             gh.do(action)
-        click.echo(gh.line(action) if dry_run else f"{action.deed.value}: {action.title}")
+        click.echo(gh.line(action) if dry_run else f"{action.kind.value}: {action.title}")
     if not wanted:
         click.echo(f"nothing to change in the issues of {gh.repository}")
 

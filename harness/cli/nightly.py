@@ -20,12 +20,12 @@ from harness.matrix.sessions import Sessions, open_sessions, pythons_of
 from harness.model.plain_json import to_json
 from harness.nightly.archive import NightArchive
 from harness.nightly.budget import Budget
+from harness.nightly.news import as_json as night_as_json
+from harness.nightly.news import exit_code, report_of
 from harness.nightly.night import Nightly
 from harness.nightly.page import write_page
 from harness.nightly.queue import estimated_s
 from harness.nightly.record import Night, Past
-from harness.nightly.telling import as_json as night_as_json
-from harness.nightly.telling import exit_code, report_of
 from harness.nightly.triage import Triage
 from harness.report import Archive, Private, passed_secrets, redacted
 from harness.report.answer.keeping import write_reports

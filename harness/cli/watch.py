@@ -16,7 +16,7 @@ from harness.bisect.ask_upgrade import UpgradeQuestion
 from harness.cli.options import settings_options
 from harness.cli.project_options import project_options
 from harness.errors import NoSpace, UserMistake
-from harness.nightly.github import Gh, own_repository
+from harness.nightly.github import Gh, this_repository
 from harness.nightly.project_night import NightStatus, ProjectNight, issue_actions, report_of
 from harness.nightly.project_watch import ProjectWatch
 from harness.report import redacted
@@ -118,12 +118,12 @@ def watch_issue(state: Path, repository: str | None, dry_run: bool) -> None:
     harness watch-issue --state ~/nights --repository OWNER/NAME
     """
     night = _read_night(state)
-    gh = Gh(own_repository(repository, os.environ, Path.cwd()), label=_LABEL)
+    gh = Gh(this_repository(repository, os.environ, Path.cwd()), label=_LABEL)
     wanted = issue_actions(night, gh.issues())
     for action in wanted:
         if not dry_run:
             gh.do(action)
-        click.echo(gh.line(action) if dry_run else f"{action.deed.value}: {action.title}")
+        click.echo(gh.line(action) if dry_run else f"{action.kind.value}: {action.title}")
     if not wanted:
         click.echo(f"nothing to change in the issues of {gh.repository}")
 

@@ -49,7 +49,7 @@ _OTHER_FILE = "Hash mismatch"
 
 @frozen
 class Environment:
-    """A Python to run and what is installed beside it; `folder` is None where the harness did not build it."""
+    """A Python to run and what is installed beside it; `folder` is None if the harness did not build it."""
 
     python: Path
     lock: Lock
@@ -68,7 +68,7 @@ class Builder:
     """Builds environments for one interpreter and keeps them by the id of their lock.
 
     With `at`, a folder of the user's, each environment is put there instead, in place of the one before. `room` keeps
-    the disk from filling up; `size_of` gives the bytes of a wheel, None where nobody tells.
+    the disk from filling up; `size_of` gives the bytes of a wheel, None if nobody tells.
     """
 
     uv: Uv
@@ -96,13 +96,13 @@ class Builder:
         return WheelStore.of(self.workspace, self.interpreter)
 
     def need(self, lock: Lock) -> Need | None:
-        """What the environment of a lock will take of the disk, None where it exists."""
+        """What the environment of a lock will take of the disk, None if it exists."""
         if (self.workspace.environments / lock.id).is_dir():
             return None
         return self._need(lock)
 
     def place(self, lock: Lock) -> Place:
-        """Where the environment of a lock is to be. Raises `UserMistake` where the user's folder can't be taken."""
+        """Where the environment of a lock is to be. Raises `UserMistake` if the user's folder can't be taken."""
         return Place.given(self.at) if self.at is not None else Place.under_lock(self.workspace, lock)
 
     def record(self, place: Place) -> EnvironmentRecord:
@@ -119,7 +119,7 @@ class Builder:
         """The environment of a lock, built now if it does not exist or is not what was built.
 
         Without `look` one that exists is not compared with what was built, for who does that later. No other harness
-        removes it before this process ends. Raises `NoSpace`, `NoNetwork`, and `UserMistake` where the user's folder
+        removes it before this process ends. Raises `NoSpace`, `NoNetwork`, and `UserMistake` if the user's folder
         holds something else.
         """
         place = self.place(lock)

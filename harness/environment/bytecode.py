@@ -169,7 +169,7 @@ class BytecodeStore:
         return self.root / self.cache_tag / f"stdlib-{address}"
 
     def _target(self, path: str, sources: Sources, manifest: Manifest, owners: Mapping[str, str]) -> _Wanted | None:
-        """What to compile for a file in a tree; None where it is not of a known source."""
+        """What to compile for a file in a tree; None if it is not of a known source."""
         suffix = f".{self.cache_tag}.pyc"
         if not path.endswith(suffix):
             return None
@@ -230,7 +230,7 @@ def _fits(data: bytes, source: str) -> bool:
 
 
 def _link(origin: Path, target: str, state: FileState, source: str) -> FileState | None:
-    """Link a file that is as it was compiled and give its state then; None where it is not, or of another source.
+    """Link a file that is as it was compiled and give its state then; None if it is not, or of another source.
 
     A file that is not as it was compiled is removed from the store.
     """

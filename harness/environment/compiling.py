@@ -44,7 +44,7 @@ class Compiler:
     def projects(
         self, attempt: Attempt, near: Lock | None, cancel: threading.Event | None
     ) -> tuple[frozenset[str], frozenset[str]] | None:
-        """The projects that uv chooses, and those of them whose file has no upload time; None where it finds none."""
+        """The projects that uv chooses, and those of them whose file has no upload time; None if it finds none."""
         with self._asked(attempt, near, cancel) as (output, words):
             if words:
                 return None

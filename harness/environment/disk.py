@@ -41,7 +41,7 @@ class Room:
     since: float = field(factory=time.time)
 
     def make(self, need: Need, uv_cache: Path) -> None:
-        """See to it that there is room. Raises `NoSpace` where there can't be."""
+        """See to it that there is room. Raises `NoSpace` if there can't be."""
         if self.limit is not None:
             self._keep_within(self.limit, need)
         root = self.workspace.building

@@ -46,7 +46,7 @@ class Hold:
 def acquire(path: Path, *, shared: bool = False, wait: bool = True, cancel: threading.Event | None = None) -> Hold:
     """Lock a file, made if need be, or a folder that exists.
 
-    Raises `Busy` where `wait` is false and somebody else has it, `Cancelled` once `cancel` is set, and
+    Raises `Busy` if `wait` is false and somebody else has it, `Cancelled` once `cancel` is set, and
     `FileNotFoundError`.
     """
     flags = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT

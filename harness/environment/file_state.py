@@ -61,7 +61,7 @@ def files_below(folder: Path | str) -> dict[str, os.stat_result]:
 
 
 def state_of(path: Path | str, content: str | None = None) -> FileState:
-    """The state of a file now; `content` where it is known already. Raises `OSError`."""
+    """The state of a file now; `content` if it is known already. Raises `OSError`."""
     found = os.lstat(path)
     known = content if content is not None else content_of(path, found)
     return FileState(found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, known)

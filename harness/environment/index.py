@@ -73,7 +73,7 @@ class Index:
     def releases(self, project: str) -> tuple[Release, ...]:
         """Every release of a project in version order (PEP 440), whether usable or not.
 
-        Raises `UnknownProject`, `UserMistake` where it is no name of a project, `NoNetwork` and `IndexFault`.
+        Raises `UnknownProject`, `UserMistake` if it is no name of a project, `NoNetwork` and `IndexFault`.
         """
         check_project_name(project)
         name = normalized_name(project)
@@ -152,7 +152,7 @@ class Index:
 
 
 def check_project_name(text: str) -> None:
-    """Raise `UserMistake` where a text can't be the name of a project (packaging specifications, "Names")."""
+    """Raise `UserMistake` if a text can't be the name of a project (packaging specifications, "Names")."""
     if not _NAME.fullmatch(text):
         raise UserMistake(
             f"{text!r} is not the name of a project", hint="write it as in pip install, without a version"
@@ -219,7 +219,7 @@ def _local_wheels(name: str, find_links: Iterable[str]) -> list[Release]:
 
 
 def _read_cache(path: Path, *, max_age: float) -> list[Release] | None:
-    """The releases that were kept, None where there are none or the file holds something else."""
+    """The releases that were kept, None if there are none or the file holds something else."""
     try:
         if time.time() - path.stat().st_mtime > max_age:
             return None

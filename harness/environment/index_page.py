@@ -49,7 +49,7 @@ _OF_AN_INDEX = re.compile(r"pypi:repository-version|pypi:project-status|<(?:titl
 def read_page(index_url: str, name: str) -> list[Release]:
     """The releases on one page of a simple index (PEP 503, 691, 700); an empty `index_url` is the built-in default.
 
-    A project that the index does not have has none. Raises `NoNetwork`, and `IndexFault` where what answers is no
+    A project that the index does not have has none. Raises `NoNetwork`, and `IndexFault` if what answers is no
     index, refuses or fails.
     """
     url = f"{index_url or PYPI_SIMPLE_ENDPOINT}{name}/"
@@ -79,7 +79,7 @@ def read_page(index_url: str, name: str) -> list[Release]:
 
 
 def parse_page(body: bytes, kind: str, charset: str | None, *, url: str, name: str) -> list[Release]:
-    """The releases on a page as it was sent; `kind` is its content type. Raises `IndexFault` where it is no such page.
+    """The releases on a page as it was sent; `kind` is its content type. Raises `IndexFault` if it is no such page.
 
     The page of a project without files is one that says so: an empty one, or any other page without a link to a file
     of the project, is taken for the login page of a network.

@@ -61,7 +61,7 @@ def find_interpreter(asked: str | None, uv: Uv, *, needs: str | None = None) -> 
     """The interpreter for a version ("3.12") or a path; None: the one the harness runs with.
 
     `needs` is the `requires-python` of a repro: where nothing is asked for and the harness's own does not meet it,
-    another on this machine is taken. Raises `UserMistake` where there is none, or the one asked for does not meet it.
+    another on this machine is taken. Raises `UserMistake` if there is none, or the one asked for does not meet it.
     """
     path = Path(asked) if asked and ("/" in asked or asked.startswith("~")) else uv.find_python(asked)
     found = _interpreter_at(path.expanduser())

@@ -42,7 +42,7 @@ class Manifest:
 
     @classmethod
     def read(cls, path: Path) -> Manifest | None:
-        """The manifest in a file, None where there is none that can be read."""
+        """The manifest in a file, None if there is none that can be read."""
         try:
             told: dict[str, Any] = json.loads(path.read_bytes())
             if told["schema"] != _SCHEMA:

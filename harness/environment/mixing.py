@@ -26,7 +26,7 @@ _MOST_KEPT = 20_000
 
 
 def flaw_of(mixture: Mixture, python: str) -> str:
-    """Why a mixture can't be run with a Python of this version ("3.11.7"), "" where nothing is known against it."""
+    """Why a mixture can't be run with a Python of this version ("3.11.7"), "" if nothing is known against it."""
     return mixture.flaw or _not_python(mixture, python)
 
 

@@ -128,7 +128,7 @@ def occupied(
 
 @contextlib.contextmanager
 def _shared(builder: Builder, environment: Environment, cancel: threading.Event | None) -> Iterator[_Base | None]:
-    """The environment in its place; None where it must be built anew and others still run in it."""
+    """The environment in its place; None if it must be built anew and others still run in it."""
     lock = environment.lock
     place = builder.place(lock)
     record = builder.record(place)

@@ -71,7 +71,7 @@ def doubted_projects(words: str) -> tuple[str, ...]:
 
 
 def raise_surroundings(words: str) -> None:
-    """Raise `NoSpace`, `NoNetwork` or `IndexFault` where an installer's words mean a full disk or a failing index."""
+    """Raise `NoSpace`, `NoNetwork` or `IndexFault` if an installer's words mean a full disk or a failing index."""
     if _SPACE.search(words):
         raise NoSpace("no space left on the disk while installing", hint="harness clean frees old environments")
     address = re.search(r"https?://[^\s`'\")]{1,2000}", words)
@@ -92,7 +92,7 @@ def raise_surroundings(words: str) -> None:
 
 
 def host_of(url: str) -> str:
-    """The host of an address, without user and password; "" where it has none."""
+    """The host of an address, without user and password; "" if it has none."""
     try:
         return urlsplit(url).netloc.rpartition("@")[2]
     except ValueError:

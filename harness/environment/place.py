@@ -50,7 +50,7 @@ class Place:
 
     @classmethod
     def given(cls, folder: Path) -> Place:
-        """A folder of the user's. Raises `UserMistake` where something else is in it, or it can't be written."""
+        """A folder of the user's. Raises `UserMistake` if something else is in it, or it can't be written."""
         folder = folder.expanduser().absolute()
         check_ours(folder)
         try:
@@ -86,7 +86,7 @@ class Place:
 
 
 def held_lock(folder: Path) -> str | None:
-    """The id of the lock that an environment of the harness holds, None where there is none."""
+    """The id of the lock that an environment of the harness holds, None if there is none."""
     try:
         return str(json.loads((folder / MARK).read_text(encoding="utf-8"))["lock"])
     except (OSError, ValueError, KeyError, TypeError):

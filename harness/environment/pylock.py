@@ -78,7 +78,7 @@ def _digest(file: object) -> str:
 
 
 def _newest(files: Sequence[object]) -> str:
-    """When the newest of some files came, "" where one does not say."""
+    """When the newest of some files came, "" if one does not say."""
     times = [file.get("upload-time") if isinstance(file, dict) else None for file in files]
     dated = [time for time in times if isinstance(time, datetime)]
     return max(dated).isoformat() if dated and len(dated) == len(times) else ""

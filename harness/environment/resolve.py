@@ -151,7 +151,7 @@ class Resolver:
         return any(abs(release.uploaded - upload) <= _TOGETHER for upload in uploads)
 
     def _upload(self, hold: str) -> datetime | None:
-        """When the release that a hold names with == was uploaded, None where it names none."""
+        """When the release that a hold names with == was uploaded, None if it names none."""
         requirement = Requirement(hold)
         named = [specifier.version for specifier in requirement.specifier if specifier.operator == "=="]
         release = self.index.release(requirement.name, named[0]) if named else None

@@ -103,7 +103,7 @@ class Uv:
         return self._answer((*arguments, *refreshed), cwd, cancel)
 
     def _check_pages(self, projects: Iterable[str]) -> None:
-        """Raise `IndexFault` where what answers for one of these projects is no package index."""
+        """Raise `IndexFault` if what answers for one of these projects is no package index."""
         from harness.environment.index_page import read_page
 
         urls = index_urls(self.settings, {**os.environ, **self.extra_environment})

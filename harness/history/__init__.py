@@ -1,4 +1,4 @@
-"""The history of a bug over the releases of one project: every window in which a repro was broken."""
+"""The history of a bug over the releases of one project: every window of broken releases."""
 
 from harness.history.answer import BrokenWindow, History, HistoryStatus, ReleaseRow, Unseen
 from harness.history.plan import HistoryPlan, make_history_plan

@@ -1,4 +1,4 @@
-"""A history: every window in which a repro was broken, what was run to see it, and what was not."""
+"""A history: every window of broken releases, the runs that show it, and the releases that were not run."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from harness.model.step import Step
 
 
 class HistoryStatus(enum.StrEnum):
-    """How a scan ended; the exit code of `harness history` follows from it."""
+    """How a scan ended; it decides the exit code of `harness history`."""
 
-    BROKEN = "broken"  # at least one window, and both edges of each are certain
+    BROKEN = "broken"  # at least one window, and the edges of all windows are certain
     NEVER_BROKEN = "never-broken"
     UNSURE = "unsure"  # skipped releases hide an edge, or nothing could be judged
 
     @property
     def exit_code(self) -> int:
-        """0: windows were found, 1: there is none to find, 3: not sure."""
+        """0: windows were found, 1: no release is broken, 3: not sure."""
         return {HistoryStatus.BROKEN: 0, HistoryStatus.NEVER_BROKEN: 1, HistoryStatus.UNSURE: 3}[self]
 
 
 class RowState(enum.StrEnum):
-    """What is known of one release; `symbol` is its letter in a picture."""
+    """The state of one release; `symbol` is its letter in a picture."""
 
     GOOD = "good"
     BAD = "bad"
     SKIP = "skip"
     BETWEEN_GOOD = "between-good"  # not run: the nearest runs on both sides are good
     BETWEEN_BAD = "between-bad"
-    UNKNOWN = "untried"  # not run, and its neighbours do not tell
+    UNKNOWN = "untried"  # not run, and its neighbours don't decide it
     LEFT_OUT = "left-out"
 
     @property
     def symbol(self) -> str:
-        """One character; of what was not run a small one."""
+        """One character, lower case if the release was not run."""
         return _SYMBOLS[self]
 
 
@@ -58,10 +58,10 @@ _SYMBOLS = {
 
 @frozen
 class ReleaseRow:
-    """One release of the range, left-out ones too.
+    """One release of the range, including those left out.
 
-    `reason` says why it has its state; `uploaded` is an ISO date, `observation` a key, both "" where there is none;
-    `measured` maps metrics to values: the repro's own, and `duration_s` and `peak_memory_mib` of its run.
+    `reason` explains its state; `uploaded` is an ISO date and `observation` a key, "" if there is none; `measured` has
+    the repro's metrics, and `duration_s` and `peak_memory_mib` of the run.
     """
 
     release: str
@@ -74,11 +74,11 @@ class ReleaseRow:
 
 @frozen
 class BrokenWindow:
-    """A stretch of releases that was broken; `first_bad` and `last_bad` are its outermost bad runs.
+    """A range of broken releases; `first_bad` and `last_bad` are its outermost bad runs.
 
-    `last_good` is the nearest good run before it and `fixed_in` the nearest after it, None where there is none.
-    `unsure_before` and `unsure_after` lie at its edges and could not be judged; `left_out` maps releases at its edges
-    that were not tried to their reasons.
+    `last_good` is the nearest good run before it and `fixed_in` the nearest after it, or None. `unsure_before` and
+    `unsure_after` are releases at its edges that could not be judged; `left_out` maps releases at its edges that were
+    not tried to the reason.
     """
 
     first_bad: str
@@ -91,16 +91,16 @@ class BrokenWindow:
 
     @property
     def is_certain(self) -> bool:
-        """Whether a good and a bad run are neighbours at each edge that has both."""
+        """Whether the good and the bad run are adjacent at each edge that has both."""
         return not (self.last_good and self.unsure_before) and not (self.fixed_in and self.unsure_after)
 
 
 @frozen
 class Unseen:
-    """Stretches of releases between runs of one verdict, in which something else can hide.
+    """Gaps between runs with the same verdict, which could hide another window.
 
-    `gaps` are the neighbouring releases that were not run; `longest` is how many neighbours at most, skipped ones with
-    them, have neither a good nor a bad run.
+    `gaps` are groups of adjacent releases that were not run; `longest` is the largest number of adjacent releases,
+    including skipped ones, without a good or bad run.
     """
 
     verdict: Verdict
@@ -112,10 +112,10 @@ class Unseen:
 class History:
     """The result of one scan for windows.
 
-    `sentence` says the answer, `notes` what limits it, `advice` what to type next. `stride` says how closely it was
-    scanned: at least every so manieth release was run or known. `rows` are all releases of the range, the oldest
-    first; `steps` those that were judged, in their order. `drift` is what could not be held, by release; `probes` are
-    the releases that were run now and not answered by the store.
+    `sentence` is the answer, `notes` its limits, `advice` the next command. `stride` is the scan interval: of `stride`
+    adjacent releases at least one was run or known. `rows` are all releases of the range, the oldest first; `steps`
+    the judged ones, in the order they were run. `drift` lists by release what could not be held; `probes` counts the
+    releases that were run now, not answered by the store.
     """
 
     subject: str
@@ -140,12 +140,12 @@ class History:
 
     @property
     def tried(self) -> int:
-        """How many releases could be tried."""
+        """The number of releases that can be tried."""
         return sum(row.state is not RowState.LEFT_OUT for row in self.rows)
 
     @property
     def known(self) -> int:
-        """How many releases the store answered."""
+        """The number of releases that the store answered."""
         return sum(step.cached for step in self.steps)
 
     def _repr_html_(self) -> str:

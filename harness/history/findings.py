@@ -1,4 +1,4 @@
-"""From the record of a scan to its history: windows, what was not seen, and a row for each release."""
+"""Builds a history from the record of a scan: windows, unseen gaps, and a row for each release."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _BETWEEN = {Verdict.GOOD: RowState.BETWEEN_GOOD, Verdict.BAD: RowState.BETWEEN_B
 
 
 def history_of(history_plan: HistoryPlan, result: WindowsResult, record: Record[int], wall_s: float) -> History:
-    """The history that a finished scan found, in words too."""
+    """The history of a finished scan, with its sentences."""
     plan = history_plan.plan
     steps = {step.release: step for step in record.steps}
     verdicts = {
@@ -77,7 +77,7 @@ def _window(plan: Plan, window: Window) -> BrokenWindow:
     def name(position: int | None) -> str | None:
         return None if position is None else _name(plan, position)
 
-    # A release that could not be tried may lie just before the first bad one, or just before the first good one.
+    # A release that could not be tried may come just before the first bad or the first good one.
     edges = [(window.started_after, window.first_bad), (window.last_bad, window.fixed_at)]
     left_out: dict[str, str] = {}
     for old, new in edges:
@@ -96,7 +96,7 @@ def _window(plan: Plan, window: Window) -> BrokenWindow:
 
 
 def _unseen(plan: Plan, verdicts: Mapping[int, Verdict]) -> list[Unseen]:
-    """One for each stretch of runs of the same verdict that has gaps in it."""
+    """One for each sequence of runs with the same verdict that has gaps."""
     found: list[Unseen] = []
     testable = sorted(position for position, verdict in verdicts.items() if verdict is not Verdict.SKIP)
     fresh = True
@@ -139,7 +139,7 @@ def _not_run(plan: Plan, name: str, day: str, position: int, verdicts: Mapping[i
     if before is None or after is None or verdicts[before] is not verdicts[after]:
         return ReleaseRow(name, RowState.UNKNOWN, "not run", day)
     verdict = verdicts[before].value
-    words = f"not run: it lies between {_name(plan, before)} and {_name(plan, after)}, which are {verdict}"
+    words = f"not run: {_name(plan, before)} and {_name(plan, after)} around it are {verdict}"
     return ReleaseRow(name, _BETWEEN[verdicts[before]], words, day)
 
 

@@ -1,4 +1,4 @@
-"""The plan of a history: from which release to which, near which companions, and how closely."""
+"""The plan of a history: the range of releases, the versions of other packages, and the scan interval."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 @frozen
 class HistoryPlan:
-    """`plan.bad` is the release near whose companions all are tried, None for the newest that can be resolved.
+    """`plan.bad` is the release whose other packages are kept for all probes; None: the newest that resolves.
 
-    Of `stride` neighbouring releases at least one is run or known.
+    Of `stride` adjacent releases at least one is run or known.
     """
 
     plan: Plan
@@ -41,22 +41,22 @@ def make_history_plan(
     interpreter: Interpreter,
     device: Device,
 ) -> HistoryPlan:
-    """Fill in what is left open: from the older bound of the repro to the newest release, under a third of them run.
+    """Fill in the defaults: from the repro's older bound to the newest release, running under a third of them.
 
-    `since` and `until` are versions; `max_gap` is the stride. Raises as `make_plan`.
+    `since` and `until` are versions; `max_gap` is the stride. Raises the same errors as `make_plan`.
     """
     bounds = question.repro.subjects.get(normalized_name(question.subject), Bounds())
     choices: list[str] = []
     if since is None:
         since = _older_bound(bounds, until)
-        where = f"{since} on (by the repro" if since else "the oldest release on (the repro names no bound"
+        where = f"{since} (from the repro" if since else "the oldest release (the repro has no bounds"
         choices.append(f"from {where}; --from changes it)")
     if until is None:
         choices.append("up to the newest release (--to changes it)")
     check_ends(index, question.subject, (since, until))
     if since is not None and until is not None and version_of(since) > version_of(until):
         raise UserMistake(f"--from {since} is newer than --to {until}", hint="swap them")
-    near = _companions_of(question, bounds, since, until, index, interpreter)
+    near = _kept_near(question, bounds, since, until, index, interpreter)
     plan = fill_plan(
         question,
         since,
@@ -70,22 +70,22 @@ def make_history_plan(
     versions = [str(release.version) for release in plan.releases]
     stride = max_gap or stride_for(len(versions))
     if max_gap is None and stride > 1:
-        choice = f"of {stride} neighbouring releases at least one is run or known (--max-gap changes it)"
+        choice = f"at least one of every {stride} adjacent releases is run or known (--max-gap changes it)"
         plan = evolve(plan, choices=(*plan.choices, choice))
     anchored = versions.index(str(version_of(near))) if near is not None else None
     return HistoryPlan(evolve(plan, good=None, bad=anchored), stride)
 
 
 def _older_bound(bounds: Bounds, until: str | None) -> str | None:
-    """The older of the repro's bounds, where it lies before the end that was asked for."""
+    """The older of the repro's bounds, if it is before `until`."""
     known = sorted((end for end in (bounds.good, bounds.bad) if end is not None), key=Version)
     return known[0] if known and (until is None or Version(known[0]) < version_of(until)) else None
 
 
-def _companions_of(
+def _kept_near(
     question: Question, bounds: Bounds, since: str | None, until: str | None, index: Index, interpreter: Interpreter
 ) -> str | None:
-    """The repro's bad bound where it can be tried: a bisection holds companions near it too, so that its runs count."""
+    """The repro's bad bound if it can be tried. A bisection keeps other packages near it too, so runs are reused."""
     if bounds.bad is None:
         return None
     bad = version_of(bounds.bad)

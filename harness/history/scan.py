@@ -1,4 +1,4 @@
-"""Scanning: what the store knows is told first, then a scan for windows runs the releases that still matter."""
+"""Scans for windows: stored verdicts come first, then the scan runs the releases that still matter."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @frozen
 class Range:
-    """Which releases are looked at: the oldest and the newest, and of how many neighbours at least one is run."""
+    """The range of a scan: the oldest and newest release, and the largest allowed gap between runs."""
 
     since: str | None = None
     until: str | None = None
@@ -38,7 +38,7 @@ class Range:
 
 
 def ask(session: Session, question: Question, wanted: Range = Range()) -> tuple[HistoryPlan, History]:
-    """Plan a scan for windows and run it, in a session. Raises as `harness.bisect.investigate.ask`."""
+    """Plan and run a scan for windows. Raises the same errors as `harness.bisect.investigate.ask`."""
     device, why = session.device_for(question.repro)
     made = make_history_plan(
         question,
@@ -64,7 +64,7 @@ class Scanning:
     reporter: Reporter
 
     def run(self) -> History:
-        """Run it to its end. Raises `Interrupted`, `NoNetwork`, `NoSpace`."""
+        """Run the whole scan. Raises `Interrupted`, `NoNetwork`, `NoSpace`."""
         begun = time.monotonic()
         plan = self.history_plan.plan
         record = Record[int](plan.repro.signature, reporter=self.reporter)
@@ -89,8 +89,8 @@ class Scanning:
             return judgement
 
         engine = Engine(self.prober, self.lanes, probe_of, label_of, judged, self.reporter, progress)
-        # Without a signature the first failure gives it. The order until then must not depend on what the store
-        # knows, or the same question would be judged in another way when it is asked again.
+        # Without a signature, the first failure provides it. Until then the order must not depend on the store, or
+        # asking the same question again could judge differently.
         engine.drive(search, width=1, until=lambda: record.signature is not None)
         unseen = [(p, seen) for p, seen in self._known(anchor) if p not in record.observations]
         known = [(p, seen, judged(p, seen, cached=True)) for p, seen in unseen]
@@ -102,10 +102,10 @@ class Scanning:
         return history_of(self.history_plan, search.result, record, time.monotonic() - begun)
 
     def _known(self, anchor: Anchor) -> Iterator[tuple[int, Observation]]:
-        """What the store has of these releases, the newest first.
+        """Stored observations of these releases, the newest first.
 
-        A release that this repro was seen with near another lock is resolved here, since the companions may be the
-        same all the same: that takes moments, a run may take minutes.
+        A release that was run near another lock is resolved again, because its other packages may still be the same.
+        Resolving takes moments; a run may take minutes.
         """
         plan, prober = self.history_plan.plan, self.prober
         probes = {p: plan.probe(p, anchor.near(p)) for p in reversed(range(len(plan.releases)))}
@@ -128,7 +128,7 @@ class Scanning:
                 yield position, observation
 
     def _seen(self) -> set[str | None]:
-        """The releases that the store has an observation of, with this repro on this device."""
+        """The releases for which the store has an observation of this repro on this device."""
         plan = self.history_plan.plan
         return {
             observation.lock.version_of(plan.subject)

@@ -1,4 +1,4 @@
-"""The sentences of a history: the windows, what limits the answer, and what to type next."""
+"""The sentences of a history: its windows, the limits of the answer, and the next command."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _NAMED = 5
 
 
 def sentence_for(history: History) -> str:
-    """One sentence that names every window, and what of it is not sure."""
+    """One sentence that names every window, with its doubts."""
     judged = [row.release for row in history.rows if row.state in (RowState.GOOD, RowState.BAD)]
     if not judged:
         return f"Not sure: no release of {history.subject} could be judged."
     lead = f"{history.subject} with {history.repro}"
     if not history.windows:
-        return f"{lead}: no release that was run is broken, {judged[0]} to {judged[-1]}."
+        return f"{lead}: no broken release found from {judged[0]} to {judged[-1]}."
     parts = [window_text(window) for window in history.windows]
     doubts = [text for window in history.windows for text in _doubts(window)]
     return " ".join([f"{lead}: {'; '.join(parts)}.", *doubts])
@@ -30,13 +30,13 @@ def sentence_for(history: History) -> str:
 def window_text(window: BrokenWindow) -> str:
     """One window: "broken 4.53.0 to 4.57.6, good from 5.0.0"."""
     if window.last_good is None and window.fixed_in is None:
-        return f"broken in all that could be judged, {spanned([window.first_bad, window.last_bad])}"
+        return f"broken in every release that could be judged, {spanned([window.first_bad, window.last_bad])}"
     if window.last_good is None:
-        return f"broken already in {window.first_bad} and up to {window.last_bad}, good from {window.fixed_in}"
+        return f"already broken in {window.first_bad}, up to {window.last_bad}, good from {window.fixed_in}"
     if window.fixed_in is None:
         return f"broken from {window.first_bad} and still in {window.last_bad}"
     if window.first_bad == window.last_bad:
-        return f"broken in {window.first_bad} alone, good from {window.fixed_in}"
+        return f"broken in {window.first_bad} only, good from {window.fixed_in}"
     return f"broken {window.first_bad} to {window.last_bad}, good from {window.fixed_in}"
 
 
@@ -56,11 +56,11 @@ def _doubts(window: BrokenWindow) -> list[str]:
 
 
 def notes_for(history: History) -> tuple[str, ...]:
-    """What the answer does not cover, a sentence each."""
+    """The limits of the answer, one sentence each."""
     notes = []
     for stretch in history.unseen:
         kind = stretch.verdict.value
-        hidden = "a window" if stretch.verdict is Verdict.GOOD else "a good stretch"
+        hidden = "a window" if stretch.verdict is Verdict.GOOD else "a good range"
         named = listed((spanned(gap) for gap in stretch.gaps), _NAMED)
         lie, were = _verbs(sum(map(len, stretch.gaps)))
         most = "1 release" if stretch.longest == 1 else f"at most {stretch.longest} releases"
@@ -74,7 +74,7 @@ def notes_for(history: History) -> tuple[str, ...]:
     notes += _beyond(history)
     if history.signature is not None and history.signature.captured:
         first = next((step.release for step in history.steps if step.verdict is Verdict.BAD), "")
-        notes.append(f"No signature was given: it was taken from {first}, and a failure of another kind is a skip.")
+        notes.append(f"No signature was given, so it was captured from {first}; other failures are skipped.")
     return tuple(notes)
 
 
@@ -83,37 +83,37 @@ def _verbs(count: int) -> tuple[str, str]:
 
 
 def _beyond(history: History) -> list[str]:
-    """The ends of the range beyond what was judged: skipped, or not run since a skip there ended the scan."""
+    """The ends of the range outside the judged releases: skipped, or not run because a skip ended the scan."""
     rows = [row for row in history.rows if row.state is not RowState.LEFT_OUT]
     judged = [i for i, row in enumerate(rows) if row.state in (RowState.GOOD, RowState.BAD)]
     if not judged:
         return []
     ends = [("before", rows[: judged[0]], rows[judged[0]]), ("after", rows[judged[-1] + 1 :], rows[judged[-1]])]
-    told = []
+    notes = []
     for side, missing, near in ends:
         skipped = [row.release for row in missing if row.state is RowState.SKIP]
         unrun = [row.release for row in missing if row.state is not RowState.SKIP]
         if skipped:
-            told.append(f"{listed(skipped, _NAMED)}, {side} {near.release}, could not be judged.")
+            notes.append(f"{listed(skipped, _NAMED)}, {side} {near.release}, could not be judged.")
         if unrun:
-            told.append(f"{listed(unrun, _NAMED)}, {side} {near.release}, {_verbs(len(unrun))[1]} not run.")
-    return told
+            notes.append(f"{listed(unrun, _NAMED)}, {side} {near.release}, {_verbs(len(unrun))[1]} not run.")
+    return notes
 
 
 def advice_for(history: History, typed: Sequence[str]) -> str:
-    """The one line to type next, or nothing."""
+    """The next command to run, or ""."""
     words = " ".join([history.subject, *typed])
     if history.status is HistoryStatus.UNSURE:
-        return "Releases that were skipped hide an edge; --with, --hold or --python may make them run"
+        return "Skipped releases hide an edge; --with, --hold or --python may make them run"
     begun = [window for window in history.windows if window.last_good is not None]
     if begun:
         ends = f"--good {begun[-1].last_good} --bad {begun[-1].first_bad}"
-        return f"To see what of {begun[-1].first_bad} broke it: harness bisect {words} {ends}"
+        return f"To find what in {begun[-1].first_bad} broke it: harness bisect {words} {ends}"
     if history.unseen:
         return f"To run every release: harness history {words} --max-gap 1"
     return ""
 
 
 def spanned(ends: Sequence[str]) -> str:
-    """The first to the last of them, or the one."""
+    """ "FIRST to LAST", or the only one."""
     return ends[0] if ends[0] == ends[-1] else f"{ends[0]} to {ends[-1]}"

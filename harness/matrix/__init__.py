@@ -1,4 +1,4 @@
-"""A matrix: a file with axes, what to add and what to leave out, expanded into cells. It runs nothing."""
+"""A matrix: a file of axes, includes and excludes, expanded into cells. Expanding runs nothing."""
 
 from harness.matrix.cells import Cell, LeftOut, Matrix, Value
 from harness.matrix.reading import read_matrix

@@ -1,7 +1,7 @@
-"""From axes to cells: every choice of one value per axis, less what is excluded, and what is included.
+"""Expands axes into cells: the product of all values, minus excludes, plus includes.
 
-The words are those of asv's and GitHub's matrices. A file is read by `harness.matrix.reading`; where it asks for
-"latest 5" or a range, `harness.matrix.versions` puts versions there, before there are cells.
+The terms are those of asv and GitHub Actions. `harness.matrix.reading` reads the file; `harness.matrix.versions`
+replaces words such as "latest 5" and ranges with versions before the expansion.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 Value = str | int | float | bool
 
-# Tables of axes; the names of all others stand alone.
+# Axes in tables get a prefix; all others have plain names.
 PACKAGES, PARAMETERS = "packages.", "parameters."
 
 
 @frozen
 class Inclusion:
-    """One more cell: its values, and what replaces the matrix's own requirements; None leaves those as they are."""
+    """One extra cell: its values, and what replaces the matrix's requirements (None keeps them)."""
 
     choice: dict[str, Value]
     name: str | None = None
@@ -44,7 +44,7 @@ class Cell:
 
     `requirements` and `hold` are PEP 508 strings, as `--with` and `--hold` of `harness probe` take them; `python`
     is a version or None (the harness's own), `as_of` an ISO date, "era" (the day of the newest release that the cell
-    pins) or None; `choice` holds the cell's value of each axis; `included` is whether the file names it by itself.
+    pins) or None; `choice` maps each axis to its value; `included` says that the cell comes from an include.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Cell:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The words after `harness probe` that run this cell."""
+        """The arguments of `harness probe` that run this cell."""
         words = [self.repro]
         for requirement in self.requirements:
             words += ["--with", requirement]
@@ -76,14 +76,14 @@ class Cell:
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """A word per value that is also a Python identifier, as `nox -t` and `nox -k` select by."""
+        """One Python identifier per value, for `nox -t` and `nox -k`."""
         words = (_part(axis, value) for axis, value in self.choice.items())
         return tuple(re.sub(r"\W+", "_", word).strip("_") for word in words if word)
 
 
 @frozen
 class LeftOut:
-    """A release that a matrix asks for by a word or a range and that can't be tried, with the reason."""
+    """A release matched by a word or a range that can't be tried, with the reason."""
 
     project: str
     version: str
@@ -92,10 +92,10 @@ class LeftOut:
 
 @frozen
 class Matrix:
-    """Axes (name to values), requirements of every cell, and what departs from the plain product.
+    """Axes (name to values), requirements of every cell, excludes and includes.
 
-    An exclusion maps axes to the values that it means, of a package also ranges; a cell is left out where all of them
-    match. `left_out` holds what was met when words became versions.
+    An exclude maps axes to values, or to ranges for packages; it drops the cells that match all of them. `left_out`
+    holds the releases that could not be tried when words were replaced with versions.
     """
 
     name: str
@@ -108,25 +108,25 @@ class Matrix:
 
     @property
     def needs_index(self) -> bool:
-        """Whether an axis or an included cell asks for releases, which only the package index can name."""
+        """Whether an axis or an include uses a word or a range, which only the package index can expand."""
         return self._asks_for_releases() is not None
 
     @property
     def cells(self) -> tuple[Cell, ...]:
-        """All cells: the product in the order of the axes, then what is included.
+        """All cells: the product in the order of the axes, then the includes.
 
-        Raises `BadMatrix` where an exclusion matches nothing, nothing is left, two cells are the same, or an axis still
-        asks for releases.
+        Raises `BadMatrix` if an exclude matches nothing, no cells are left, two cells are the same, or a word or range
+        has not been expanded.
         """
         if (asking := self._asks_for_releases()) is not None:
             axis, value = asking
             raise BadMatrix(
-                f"{self.name}: {axis} = {value!r} needs the package index to become versions",
+                f"{self.name}: {axis} = {value!r} must be looked up in the package index",
                 hint="harness matrix FILE --list asks the index and lists the cells",
             )
         cells = [*self._product(), *map(self._included, self.include)]
         if not cells:
-            raise BadMatrix(f"{self.name}: exclude leaves no cells")
+            raise BadMatrix(f"{self.name}: the excludes leave no cells")
         self._check_unique(cells)
         return tuple(cells)
 
@@ -141,7 +141,7 @@ class Matrix:
     def _product(self) -> Iterator[Cell]:
         if "repro" not in self.axes:  # all cells are included ones
             if self.exclude:
-                raise BadMatrix(f"{self.name}: exclude has nothing to leave out, since axes.repro is not given")
+                raise BadMatrix(f"{self.name}: exclude needs axes, and axes.repro is missing")
             return
         choices = [dict(zip(self.axes, values, strict=True)) for values in itertools.product(*self.axes.values())]
         for number, exclusion in enumerate(self.exclude, start=1):
@@ -158,7 +158,7 @@ class Matrix:
         choice = {axis: given.get(axis, single.get(axis)) for axis in (*self.axes, *given)}
         known = {axis: value for axis, value in choice.items() if value is not None}
         if "repro" not in known:
-            raise BadMatrix(f"{self.name}: an include must name its repro, as axes.repro has not just one")
+            raise BadMatrix(f"{self.name}: an include must name its repro unless axes.repro has exactly one value")
         hold = self.hold if inclusion.hold is None else inclusion.hold
         with_ = self.with_ if inclusion.with_ is None else inclusion.with_
         return evolve(self._cell(known, hold, with_, inclusion.name), included=True)
@@ -173,7 +173,7 @@ class Matrix:
         return Cell(
             name=name or "-".join(filter(None, (_part(axis, value) for axis, value in choice.items()))),
             repro=str(choice["repro"]),
-            # What an axis says of a project counts more than what holds for all cells.
+            # An axis takes precedence over the requirements of all cells.
             requirements=(*_without(with_, named), *(f"{project}=={v}" for project, v in packages.items())),
             hold=_without(hold, named),
             python=None if python is None else str(python),
@@ -195,7 +195,7 @@ class Matrix:
 
 
 def _part(axis: str, value: Value) -> str:
-    """How a value shows in a cell's name: by the cell's own values alone, so that a new value renames no other cell."""
+    """A value's part of a cell's name. It depends on this cell alone, so a new value renames no other cell."""
     if axis.startswith(PACKAGES):
         return f"{axis.removeprefix(PACKAGES)}-{value}"
     if axis.startswith(PARAMETERS):
@@ -209,18 +209,18 @@ def _without(requirements: tuple[str, ...], projects: set[str]) -> tuple[str, ..
     return tuple(text for text in requirements if normalized_name(Requirement(text).name) not in projects)
 
 
-def means(axis: str, meant: Value, value: Value) -> bool:
-    """Whether a value of an exclusion means a value of an axis: the same one, or a range that it lies in."""
+def matches(axis: str, pattern: Value, value: Value) -> bool:
+    """Whether an exclude's value matches a value of an axis: it is equal, or a range that contains it."""
     if axis.startswith(PACKAGES):
-        wanted = selection(axis.removeprefix(PACKAGES), str(meant))
+        wanted = selection(axis.removeprefix(PACKAGES), str(pattern))
         version = Version(str(value))
-        return version == Version(str(meant)) if wanted is None else wanted.within.contains(version, prereleases=True)
-    return json.dumps(meant) == json.dumps(value)  # since True == 1 in Python
+        return version == Version(str(pattern)) if wanted is None else wanted.within.contains(version, prereleases=True)
+    return json.dumps(pattern) == json.dumps(value)  # since True == 1 in Python
 
 
 def _matches(choice: Mapping[str, Value], exclusion: Mapping[str, tuple[Value, ...]]) -> bool:
     return all(
-        axis in choice and any(means(axis, value, choice[axis]) for value in values)
+        axis in choice and any(matches(axis, value, choice[axis]) for value in values)
         for axis, values in exclusion.items()
     )
 

@@ -1,4 +1,4 @@
-"""Which cells of a matrix are to run: all, those of some words, a covering subset of these."""
+"""Selects the cells to run: all, those that `-k` matches, or a pairwise covering subset."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from harness.matrix.cells import Cell, Matrix
 
 
-_UNCOVERED = "pairs of its values are in others"
+_UNCOVERED = "other cells cover its pairs of values"
 
 
 @frozen
 class Choice:
-    """A matrix without words for releases, its `cells` that are to run, and how these cover it, if that was asked."""
+    """An expanded matrix, its `cells` to run, and the covering if one was asked for."""
 
     matrix: Matrix
     cells: tuple[Cell, ...]
@@ -26,12 +26,12 @@ class Choice:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of the cells that are to run."""
+        """The names of the cells to run."""
         return frozenset(cell.name for cell in self.cells)
 
     @property
     def left_out(self) -> tuple[tuple[str, str], ...]:
-        """Releases that can't be tried and cells that a covering can do without, each with its reason."""
+        """Releases that can't be tried and cells that the covering omits, each with its reason."""
         releases = [(f"{row.project} {row.version}", row.reason) for row in self.matrix.left_out]
         uncovered = self.covering.left_out if self.covering is not None else ()
         return (*releases, *((cell.name, _UNCOVERED) for cell in uncovered))
@@ -56,7 +56,7 @@ class Choice:
 
 
 def choose(matrix: Matrix, words: str | None = None, cover: str | None = None) -> Choice:
-    """The cells that `words` mean (None: all), of these a covering subset where `cover` is "pairs".
+    """The cells that `words` select (None: all), reduced to a covering subset if `cover` is "pairs".
 
     Raises `UserMistake` and `BadMatrix`.
     """

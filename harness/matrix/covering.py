@@ -1,7 +1,7 @@
-"""A pairwise covering subset of cells: every pair of values that occurs in some cell occurs in one that is kept.
+"""A pairwise covering subset of cells: every pair of values of any cell occurs in a kept cell.
 
-Most bugs of combinations need no more than two of their values. The rows are proposed by allpairspy; as it stops
-early where cells are excluded, what it misses is added from the cells, the one with the most missing pairs first.
+Most interaction bugs need only two values. allpairspy proposes the cells; it can stop early if cells are excluded, so
+the missing pairs are added from the other cells, greedily.
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ _Pair = tuple[_Value, _Value]
 
 @frozen
 class Covering:
-    """Which cells are kept, in their order, and which are left out; `covered` of `pairs` pairs of values occur in
-    the kept ones.
+    """The cells that are kept, in order, and those left out. The kept cells cover `covered` of `pairs` pairs of values.
 
-    Counted are values of axes that differ from cell to cell. Pairs that no cell has are not among `pairs`.
+    Only axes with different values count. A pair that no cell has is not in `pairs`.
     """
 
     cells: tuple[Cell, ...]
@@ -36,19 +35,19 @@ class Covering:
 
     @property
     def share(self) -> float:
-        """The part of the pairs that is covered, from 0 to 1."""
+        """The share of pairs that is covered, 0 to 1."""
         return self.covered / self.pairs if self.pairs else 1.0
 
 
 def pairwise(cells: Sequence[Cell]) -> Covering:
-    """Choose the cells to run; all that the file includes by themselves are kept. The same cells give the same choice.
+    """Choose the cells to run; includes are always kept. The choice is deterministic.
 
     Source of the method: Czerwonka, "Pairwise Testing in the Real World" (2006).
     """
     varying = _varying(cells)
     pairs = {cell.name: _pairs(cell, varying) for cell in cells}
     kept = {cell.name for cell in cells if cell.included} | _proposed([cell for cell in cells if not cell.included])
-    if len(varying) < 2:  # there are no pairs: each cell has a value of its own
+    if len(varying) < 2:  # no pairs: every cell has its own value
         kept = set(pairs)
     wanted = set().union(*pairs.values())
     missing = wanted.difference(*(pairs[name] for name in kept))
@@ -75,7 +74,7 @@ def _varying(cells: Iterable[Cell]) -> list[str]:
 
 
 def _value(cell: Cell, axis: str) -> _Value:
-    """That an axis is left out is a value of it too: what the repro does by itself."""
+    """A missing axis counts as a value: the repro's default."""
     return axis, json.dumps(cell.choice.get(axis))
 
 
@@ -84,8 +83,8 @@ def _pairs(cell: Cell, varying: Iterable[str]) -> frozenset[_Pair]:
 
 
 def _proposed(cells: Sequence[Cell]) -> set[str]:
-    """The names of the cells that allpairspy chooses out of a product, part of which may be excluded."""
-    # Imported here: nox reads matrices by its own Python, which lacks it.
+    """The names of the cells that allpairspy chooses from a product with possible excludes."""
+    # Imported here because nox reads matrices with its own Python, which may lack it.
     from allpairspy import AllPairs  # type: ignore[import-untyped]
 
     varying = _varying(cells)

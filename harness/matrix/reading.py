@@ -1,4 +1,4 @@
-"""A matrix file becomes a `Matrix`; each mistake in it is told in one sentence that names the file and the key."""
+"""Reads a matrix file. Each mistake is one sentence that names the file and the key."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DEVICES = ("auto", *(device.value for device in Device))
 
 
 def read_matrix(path: Path) -> Matrix:
-    """Read a matrix file; its stem is the matrix's name. Raises `BadMatrix` with what to mend."""
+    """Read a matrix file; its stem is the matrix's name. Raises `BadMatrix`, which says what to change."""
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
@@ -59,7 +59,7 @@ class _Reader:
                 raise self._bad(f"{key} names {unknown[0]}, which is not an axis of this matrix")
             for axis, value, wanted in _selections(exclusion):
                 if wanted.word is not Word.EVERY:
-                    raise self._bad(f"{key}.{axis}: {value!r}: an exclusion names versions and ranges")
+                    raise self._bad(f"{key}.{axis}: {value!r}: an exclude takes only versions and ranges")
             exclude.append(exclusion)
         return Matrix(
             name=name,
@@ -74,13 +74,13 @@ class _Reader:
         self._know(entry, (*_AXES, "name", "hold", "with"), f"{key}.")
         axes = self._axes({k: v for k, v in entry.items() if k in _AXES}, key)
         if several := [axis for axis, values in axes.items() if len(values) > 1]:
-            raise self._bad(f"{key}.{several[0]} must be one value, since an include is one cell")
+            raise self._bad(f"{key}.{several[0]} must be a single value, because an include is one cell")
         for axis, value, wanted in _selections(axes):
             if wanted.word is not Word.LATEST or wanted.count != 1:
-                raise self._bad(f"{key}.{axis}: {value!r} must be a version or latest, since an include is one cell")
+                raise self._bad(f"{key}.{axis}: {value!r} must be a version or latest, because an include is one cell")
         name = entry.get("name")
         if name is not None and (not isinstance(name, str) or not name.strip()):
-            raise self._bad(f"{key}.name must be a string that is not empty")
+            raise self._bad(f"{key}.name must be a non-empty string")
         return Inclusion(
             choice={axis: values[0] for axis, values in axes.items()},
             name=name,
@@ -89,7 +89,7 @@ class _Reader:
         )
 
     def _axes(self, table: Any, where: str) -> dict[str, tuple[Value, ...]]:
-        """Axes by their names, tables laid flat ("packages.transformers"), in the order of the file."""
+        """Axes by name in the order of the file, tables flattened ("packages.transformers")."""
         if not isinstance(table, dict):
             raise self._bad(f"{where} must be a table")
         self._know(table, _AXES, f"{where}.")
@@ -106,7 +106,7 @@ class _Reader:
     def _values(self, axis: str, given: Any, where: str) -> tuple[Value, ...]:
         values = given if isinstance(given, list) else [given]
         if not values:
-            raise self._bad(f"{where} has no values; give one or leave the axis out")
+            raise self._bad(f"{where} has no values; add one or remove the axis")
         checked = tuple(self._value(axis, value, where) for value in values)
         if twice := [value for position, value in enumerate(checked) if repr(value) in map(repr, checked[:position])]:
             raise self._bad(f"{where} has {twice[0]!r} twice")
@@ -116,7 +116,7 @@ class _Reader:
         if axis.startswith(PARAMETERS):
             if isinstance(value, str | int | float | bool):
                 return value
-            raise self._bad(f"{where}: a parameter is a string, a number or true or false, not {value!r}")
+            raise self._bad(f"{where}: a parameter must be a string, a number, true or false, not {value!r}")
         if axis == "as-of" and isinstance(value, date):
             value = value.isoformat()
         if not isinstance(value, str) or not value.strip():
@@ -132,7 +132,7 @@ class _Reader:
             try:
                 Requirement(value)
             except (InvalidRequirement, TypeError) as error:
-                raise self._bad(f"{where}: {value!r} is not a requirement such as 'torch==2.13.0'") from error
+                raise self._bad(f"{where}: {value!r} is not a requirement like 'torch==2.13.0'") from error
         return tuple(values)
 
     def _entries(self, document: dict[str, Any], key: str) -> list[tuple[dict[str, Any], str]]:
@@ -143,23 +143,23 @@ class _Reader:
 
     def _know(self, table: dict[str, Any], known: tuple[str, ...], where: str) -> None:
         if unknown := [key for key in table if key not in known]:
-            raise self._bad(f"unknown key {where}{unknown[0]}; known are {', '.join(known)}")
+            raise self._bad(f"unknown key {where}{unknown[0]}; the known keys are {', '.join(known)}")
 
     def _bad(self, sentence: str) -> BadMatrix:
         return BadMatrix(f"{self.where}: {sentence}")
 
 
 def _mistake(axis: str, value: str) -> str:
-    """What is wrong with a value of an axis, or nothing."""
+    """What is wrong with a value of an axis, "" if nothing."""
     if axis == "python" and not re.fullmatch(r"\d+\.\d+(\.\d+)?", value):
-        return "is not a version of Python such as 3.11"
+        return "is not a Python version like 3.11"
     if axis == "device" and value not in _DEVICES:
-        return f"is not a device; there are {', '.join(_DEVICES)}"
+        return f"is not a device; choose from {', '.join(_DEVICES)}"
     if axis == "as-of":
         try:
             AsOf.read(value)
         except ValueError:
-            return "is neither a date such as 2025-06-27 nor era nor none"
+            return "must be a date like 2025-06-27, era or none"
     if axis.startswith(PACKAGES):
         try:
             selection(axis.removeprefix(PACKAGES), value)
@@ -169,7 +169,7 @@ def _mistake(axis: str, value: str) -> str:
 
 
 def _selections(axes: Mapping[str, tuple[Value, ...]]) -> Iterator[tuple[str, Value, Selection]]:
-    """Each value of a package axis that is not a version as it stands."""
+    """Each value of a package axis that is not a plain version."""
     for axis, values in axes.items():
         if axis.startswith(PACKAGES):
             for value in values:

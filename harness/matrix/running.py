@@ -1,4 +1,4 @@
-"""The cells of a matrix, run: each goes the way of one probe, and those that come to the same lock run once."""
+"""Runs the cells of a matrix, one probe each. Cells that resolve to the same lock run once."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 @frozen
 class CellRun:
-    """What one cell came to; `signature` is how its bug is recognised: the repro's, or taken from this very run.
+    """The result of one cell; `signature` is the repro's, or captured from this run.
 
-    `cached` where the store, or another cell with the same lock, had the answer.
+    `cached` says that the answer came from the store or from another cell with the same lock.
     """
 
     cell: Cell
@@ -53,9 +53,9 @@ class CellRun:
 
 @frozen
 class CellProbes:
-    """What turns a cell into a probe: releases by the index, interpreters by the axis (None: the harness's own), GPUs.
+    """Turns a cell into a probe, with the index, the interpreters by axis value (None: the harness's own) and the GPUs.
 
-    `as_of` is the day of cells that name none (None: today's index).
+    `as_of` is the default date for cells (None: today's index).
     """
 
     index: Index
@@ -89,7 +89,7 @@ class CellProbes:
 
 @frozen
 class CellRunner:
-    """Cells to run, with the means to run them; `store` has what their runs printed."""
+    """Runs cells; `store` has the logs of their runs."""
 
     cells: tuple[Cell, ...]
     bench: CellProbes
@@ -99,7 +99,7 @@ class CellRunner:
     store: Store
 
     def run(self, until: Callable[[], bool] = lambda: False) -> tuple[CellRun, ...]:
-        """Run all of them, in order, or until `until` says so (then those that ended by then).
+        """Run the cells in order, and stop early if `until` says so. Returns the finished runs.
 
         Raises `BadRepro` and `UserMistake` before anything runs, and `Interrupted`, `NoNetwork`, `NoSpace`.
         """
@@ -127,9 +127,9 @@ class CellRunner:
 
 
 def judge_alone(repro: Repro, observation: Observation, store: Store) -> tuple[Signature | None, Judgement]:
-    """The verdict on a run that nothing is compared with, and the signature behind it.
+    """The verdict on a single run, and its signature.
 
-    A repro without a signature raises where its bug is there: how it failed is its signature then.
+    A repro without a signature raises if the bug is present, so its failure becomes the signature.
     """
     judge = Judge(repro.signature, store).or_captured(observation)
     return judge.signature, judge(observation)

@@ -1,4 +1,4 @@
-"""Which cells are meant: words joined by and, or, not and parentheses, as pytest and nox take them by `-k`."""
+"""Selects cells by an expression of words with and, or, not and parentheses, like `-k` of pytest and nox."""
 
 from __future__ import annotations
 
@@ -18,28 +18,27 @@ _OPERATORS = ("and", "or", "not")
 
 
 def selected(cells: Sequence[Cell], words: str) -> tuple[Cell, ...]:
-    """The cells that `words` means, in their order.
+    """The cells that `words` selects, in order.
 
-    A word means the cells of which a tag or the name has it in it; case does not count, nor does it whether a mark
-    is written as it is or as _ ("4.53.0" is "4_53_0"). Raises `UserMistake` where the words make no expression, or
-    mean no cell.
+    A word matches a cell if its name or a tag contains it, ignoring case and punctuation ("4.53.0" is "4_53_0").
+    Raises `UserMistake` if the words are not an expression or match no cell.
     """
     expression, named = _parsed(words)
     chosen = tuple(cell for cell in cells if _holds(expression, _meant(cell, named)))
     if not chosen:
         tags = list(dict.fromkeys(tag for cell in cells for tag in cell.tags))
         few = ", ".join(tags[:12]) + (" ..." if len(tags) > 12 else "")
-        raise UserMistake(f"-k {words!r} means none of the {len(cells)} cells", hint=f"there are: {few}")
+        raise UserMistake(f"-k {words!r} matches none of the {len(cells)} cells", hint=f"tags: {few}")
     return chosen
 
 
 def _parsed(words: str) -> tuple[ast.expr, dict[str, str]]:
-    """The expression with a stand-in for each word, and what the stand-ins mean.
+    """The parsed expression with a placeholder for each word, and the words by placeholder.
 
-    Python's own parser knows the rest; a word such as 4_53_0 would be a number to it.
+    Python's parser does the rest; it would read a word like 4_53_0 as a number.
     """
     named: dict[str, str] = {}
-    told, position = [], 0
+    parts, position = [], 0
     text = words.rstrip()
     while position < len(text):
         token = _TOKEN.match(text, position)
@@ -49,11 +48,11 @@ def _parsed(words: str) -> tuple[ast.expr, dict[str, str]]:
         mark, word = token.groups()
         if word and word.lower() not in _OPERATORS:
             named[f"word{len(named)}"] = _plain(word)
-            told.append(f"word{len(named) - 1}")
+            parts.append(f"word{len(named) - 1}")
         else:
-            told.append(mark or word.lower())
+            parts.append(mark or word.lower())
     try:
-        return ast.parse(" ".join(told), mode="eval").body, named
+        return ast.parse(" ".join(parts), mode="eval").body, named
     except (SyntaxError, RecursionError, MemoryError) as error:
         raise _mistake(words) from error
 
@@ -68,7 +67,7 @@ def _holds(expression: ast.expr, meant: Mapping[str, bool]) -> bool:
             return not _holds(operand, meant)
         case ast.Name(id=name):
             return meant[name]
-        case _:  # a word right before parentheses reads as a call
+        case _:  # a word before parentheses parses as a call
             raise _mistake(ast.unparse(expression))
 
 
@@ -83,6 +82,6 @@ def _plain(text: str) -> str:
 
 def _mistake(words: str) -> UserMistake:
     return UserMistake(
-        f"-k takes words joined by and, or, not and parentheses, not {words!r}",
-        hint='such as -k "transformers_4_53_0 and not case_lora"',
+        f"-k takes an expression of words, and, or, not and parentheses, not {words!r}",
+        hint='for example -k "transformers_4_53_0 and not case_lora"',
     )

@@ -1,4 +1,4 @@
-"""What the cells of a matrix are run by: one session for each Python that they name, joined."""
+"""Joins the sessions of a matrix, one for each Python that its cells name."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 @frozen
 class Sessions:
-    """Sessions by the Pythons that cells name (None is the harness's own); `missing` says why there is no other.
+    """Sessions by Python (None is the harness's own); `missing` says why a Python is not available.
 
-    `as_of` is the day of cells that name none (None: today's index).
+    `as_of` is the default date for cells (None: today's index).
     """
 
     by_python: dict[str | None, Session]
@@ -40,7 +40,7 @@ class Sessions:
 
     @property
     def first(self) -> Session:
-        """The session of the harness's own Python, else any."""
+        """The session of the harness's own Python, or another one."""
         return self.by_python.get(None) or next(iter(self.by_python.values()))
 
     @property
@@ -50,29 +50,29 @@ class Sessions:
 
     @property
     def probes(self) -> CellProbes:
-        """What turns a cell into a probe."""
+        """Turns cells into probes."""
         interpreters = {python: session.interpreter for python, session in self.by_python.items()}
         return CellProbes(self.first.index, interpreters, self.first.gpus, self.as_of)
 
     @property
     def probers(self) -> Probers:
-        """What runs the probes of any of these Pythons."""
+        """Runs probes with any of these Pythons."""
         return Probers({session.interpreter.version: session.prober for session in self.by_python.values()})
 
     def can_run(self, cell: Cell) -> bool:
-        """Whether the cell's Python is there."""
+        """Whether the cell's Python is available."""
         return cell.python not in self.missing
 
     def hindered(self, cells: Iterable[Cell]) -> dict[str, str]:
-        """The names of the cells that can't run here, and why."""
+        """The cells that can't run here, by name, and why."""
         return {cell.name: self.missing[cell.python] for cell in cells if not self.can_run(cell)}
 
     def expanded(self, matrix: Matrix) -> Matrix:
-        """The matrix with releases of the index for its words. Raises `BadMatrix`, `UnknownProject`, `NoNetwork`."""
+        """The matrix with its words expanded to releases. Raises `BadMatrix`, `UnknownProject`, `NoNetwork`."""
         return expanded_by_index(matrix, self.first.index, self.first.interpreter)
 
     def lanes(self, cells: Iterable[Cell]) -> contextlib.closing[LocalLanes]:
-        """Lanes for these cells: those asked for, on a cluster at most its room. Raises `NoWorkers` without any."""
+        """Lanes for these cells: as many as asked for, on a cluster at most its slots. Raises `NoWorkers`."""
         return contextlib.closing(LocalLanes(self._lane_count([self.probes.probe(cell) for cell in cells])))
 
     def _lane_count(self, probes: list[Probe]) -> int:
@@ -86,9 +86,9 @@ class Sessions:
 
 
 def expanded_by_index(matrix: Matrix, index: Index, interpreter: Interpreter) -> Matrix:
-    """Expand a matrix for the Pythons that it names, `interpreter` where it names none.
+    """Expand a matrix for the Pythons that it names, or for `interpreter` if it names none.
 
-    These need not be on this machine: which wheels one takes follows from its version.
+    They need not be installed: the version decides which wheels fit.
     Raises `BadMatrix`, `UnknownProject` and `NoNetwork`.
     """
     named = [
@@ -102,7 +102,7 @@ def expanded_by_index(matrix: Matrix, index: Index, interpreter: Interpreter) ->
 
 
 def pythons_of(matrix: Matrix) -> tuple[str | None, ...]:
-    """The Pythons that cells of a matrix name; None is the harness's own."""
+    """The Pythons of a matrix's cells; None is the harness's own."""
     named = [*matrix.axes.get("python", (None,)), *(one.choice.get("python") for one in matrix.include)]
     return tuple(dict.fromkeys(None if python is None else str(python) for python in named))
 
@@ -115,9 +115,9 @@ def open_sessions(
     *,
     as_of: datetime | None = None,
 ) -> Iterator[Sessions]:
-    """A session for each Python (None: the harness's own), on this machine or on the cluster that was asked for.
+    """A session for each Python (None: the harness's own), on this machine or on the given cluster.
 
-    Raises `NoWorkers`, and `UserMistake` where not one of the Pythons is there.
+    Raises `NoWorkers`, and `UserMistake` if none of the Pythons is available.
     """
     found: dict[str | None, Session] = {}
     missing: dict[str | None, str] = {}

@@ -1,4 +1,4 @@
-"""How a matrix stands: every cell with the run that answers it, or with why it has none."""
+"""The standing of a matrix: every cell with its run, or with the reason it has none."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from harness.store import Store
 
     class Knows(Protocol):
-        """What answers without a run."""
+        """Answers from the store, without a run."""
 
         def known(self, probe: Probe) -> Observation | None:
-            """What was observed of a probe before."""
+            """An earlier observation of a probe."""
             ...
 
 
@@ -32,7 +32,7 @@ NOT_RUN = "not run"
 
 @frozen
 class Standing:
-    """One cell and what is known of it. `hindered` says why it can't be tried here; `run` is None then."""
+    """One cell and its result. `hindered` says why it can't run here; `run` is None then."""
 
     cell: Cell
     run: CellRun | None = None
@@ -40,7 +40,7 @@ class Standing:
 
     @property
     def verdict(self) -> Verdict | None:
-        """None where it was not run."""
+        """The verdict, None if it was not run."""
         if self.run is not None:
             return self.run.judgement.verdict
         return Verdict.SKIP if self.hindered else None
@@ -52,23 +52,23 @@ class Standing:
 
     @property
     def reason(self) -> str:
-        """Why it has this verdict."""
+        """The reason for the verdict."""
         return self.run.judgement.reason if self.run is not None else self.hindered
 
 
 def standings(
     cells: Sequence[Cell], runs: Iterable[CellRun], hindered: Mapping[str, str] | None = None
 ) -> tuple[Standing, ...]:
-    """Every cell with its run, if there is one; `hindered` maps cells' names to why they can't be tried."""
+    """Every cell with its run, if any; `hindered` maps cell names to why they can't run."""
     by_name = {run.cell.name: run for run in runs}
     why = hindered or {}
     return tuple(Standing(cell, by_name.get(cell.name), why.get(cell.name, "")) for cell in cells)
 
 
 def known_runs(cells: Sequence[Cell], bench: CellProbes, knows: Knows, store: Store) -> Iterator[CellRun]:
-    """What the store has of cells; nothing is run and nothing resolved.
+    """The stored runs of cells. Runs and resolves nothing.
 
-    Raises `BadRepro`, `UserMistake`, and for cells of an era `UnknownProject` and `NoNetwork`.
+    Raises `BadRepro`, `UserMistake`, and for cells with `as-of = "era"` also `UnknownProject` and `NoNetwork`.
     """
     for cell in cells:
         probe = bench.probe(cell)

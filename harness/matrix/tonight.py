@@ -1,4 +1,4 @@
-"""What a night runs of a matrix: the newest releases and pre-releases in place of the versions that the file names."""
+"""The matrix of a night: the newest releases and pre-releases instead of the versions in the file."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ NEWEST: tuple[Value, ...] = (Word.LATEST.value, Word.PRERELEASES.value)
 
 
 def tonight(matrix: Matrix) -> tuple[Matrix, tuple[str, ...]]:
-    """The matrix of a night, and a sentence for each change.
+    """The matrix of a night, and one sentence per change.
 
-    A package axis that follows the index already (`latest`, `prereleases`) stays, and so does one that holds its
-    project at one version. Exclusions and included cells that name versions of a replaced axis are dropped.
+    A package axis that already follows the index (`latest`, `prereleases`) or has a single version is kept. Excludes
+    and includes that name versions of a replaced axis are dropped.
     """
     replaced = {axis for axis, values in matrix.axes.items() if axis.startswith(PACKAGES) and _is_dated(axis, values)}
     sentences = [
@@ -30,12 +30,12 @@ def tonight(matrix: Matrix) -> tuple[Matrix, tuple[str, ...]]:
     exclude, include = [], []
     for number, exclusion in enumerate(matrix.exclude, start=1):
         if named := [axis for axis in exclusion if axis in replaced]:
-            sentences.append(f"exclude {number} does not count, as it names versions of {_projects(named)}")
+            sentences.append(f"exclude {number} is ignored because it names versions of {_projects(named)}")
         else:
             exclude.append(exclusion)
     for number, inclusion in enumerate(matrix.include, start=1):
         if named := [axis for axis in inclusion.choice if axis in replaced and not _follows(axis, inclusion.choice)]:
-            sentences.append(f"include {number} is not run, as it names a version of {_projects(named)}")
+            sentences.append(f"include {number} is not run because it names a version of {_projects(named)}")
         else:
             include.append(inclusion)
     axes = {axis: NEWEST if axis in replaced else values for axis, values in matrix.axes.items()}

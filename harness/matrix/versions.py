@@ -1,6 +1,6 @@
-"""Words and ranges on package axes become versions: those of the index that can be tried, each other one told.
+"""Expands words and ranges on package axes to the versions that can be tried, and lists the others with a reason.
 
-The index is not asked here: `expanded` takes a function that lists a project's releases.
+It does not query the index itself: `expanded` takes a function that lists a project's releases.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from attrs import evolve, field, frozen
 from packaging.version import Version
 
 from harness.errors import BadMatrix
-from harness.matrix.cells import PACKAGES, Inclusion, LeftOut, Matrix, Value, means
+from harness.matrix.cells import PACKAGES, Inclusion, LeftOut, Matrix, Value, matches
 from harness.matrix.words import Selection, Word, selection
 
 if TYPE_CHECKING:
@@ -26,19 +26,18 @@ if TYPE_CHECKING:
 
 @frozen
 class Target:
-    """An interpreter that a release must fit: its version ("3.11.7") and the tags of the wheels that it takes."""
+    """An interpreter that a release must support: its version ("3.11.7") and its wheel tags."""
 
     version: str
     tags: frozenset[Tag]
 
 
 def expanded(matrix: Matrix, releases_of: Callable[[str], Sequence[Release]], targets: Sequence[Target]) -> Matrix:
-    """The matrix with versions for every word and range; what was met and can't be tried is in its `left_out`.
+    """The matrix with versions for every word and range; its `left_out` lists matching releases that can't be tried.
 
-    `releases_of` lists all releases of a project. Of several `targets` a release need fit only one: which cell it
-    comes to is not looked at. An axis that asks for releases is put in version order, each version once. An
-    exclusion that names nothing which is left of such an axis is dropped. Raises `BadMatrix` where a value comes to
-    nothing - but for `prereleases`, as long as the axis has another value.
+    `releases_of` lists all releases of a project. A release needs to fit only one of the `targets`, whatever its cell.
+    An expanded axis is in version order without duplicates. An exclude that matches nothing on such an axis is
+    dropped. Raises `BadMatrix` if a value matches no release, except `prereleases` if the axis has another value.
     """
     if not matrix.needs_index:
         return matrix
@@ -72,7 +71,7 @@ class _Expansion:
         asked = {str(value): selection(project, str(value)) for value in values}
         if not any(asked.values()):
             return values
-        # A version that is written in the file keeps its spelling, and the cell its name.
+        # A version in the file keeps its spelling, so that the cell keeps its name.
         chosen = {Version(value): value for value, wanted in asked.items() if wanted is None}
         for value, wanted in asked.items():
             if wanted is None:
@@ -80,15 +79,15 @@ class _Expansion:
             found = self._chosen(project, wanted)
             if not found and wanted.word is not Word.PRERELEASES:
                 raise BadMatrix(
-                    f"{self.name}: {where}{axis}: no release of {project} that can be tried is meant by {value!r}"
+                    f"{self.name}: {where}{axis}: {value!r} matches no release of {project} that can be tried"
                     + self._an_example(project)
                 )
             for version in found:
                 chosen.setdefault(version, str(version))
         if not chosen:
             raise BadMatrix(
-                f"{self.name}: {where}{axis}: {project} has no such pre-releases now, and there is no other value; "
-                "add one such as 'latest'"
+                f"{self.name}: {where}{axis}: {project} has no pre-releases now, and the axis has no other value; "
+                "add one, for example 'latest'"
             )
         return tuple(chosen[version] for version in sorted(chosen))
 
@@ -97,13 +96,13 @@ class _Expansion:
         return evolve(inclusion, choice=choice)
 
     def _chosen(self, project: str, wanted: Selection) -> list[Version]:
-        """The versions that are meant; the newest of each group of releases, as many as are wanted."""
+        """The selected versions: the newest of each group of releases, as many as asked for."""
         chosen: list[Version] = []
         for group in self._groups(project, wanted):
             fitting = 0
             for release in sorted(group, key=lambda r: r.version, reverse=True):
                 if (why := self._left_out_because(release)) is not None:
-                    self._tell(release, why)
+                    self._leave_out(release, why)
                     continue
                 chosen.append(release.version)
                 fitting += 1
@@ -115,7 +114,7 @@ class _Expansion:
 
     def _groups(self, project: str, wanted: Selection) -> list[list[Release]]:
         releases = self.releases_of(project)
-        # PEP 440: a range means pre-releases where it names one.
+        # PEP 440: a range includes pre-releases if it names one.
         pre = wanted.word is Word.PRERELEASES or (wanted.word is Word.EVERY and bool(wanted.within.prereleases))
         within = [release for release in releases if wanted.within.contains(release.version, prereleases=pre)]
         if wanted.word is Word.PRERELEASES:
@@ -126,7 +125,7 @@ class _Expansion:
         if wanted.word is Word.MONTHLY:
             for release in within:
                 if release.uploaded is None:
-                    self._tell(release, "the index has no upload time for it")
+                    self._leave_out(release, "the index has no upload time for it")
             dated = [release for release in within if release.uploaded is not None]
             return _grouped(dated, lambda r: (r.uploaded.year, r.uploaded.month) if r.uploaded else ())
         return [within]
@@ -142,15 +141,15 @@ class _Expansion:
         ]
         if None in reasons:
             return None
-        # What an option of a single probe would mend does not help here.
+        # A hint about an option of `harness probe` does not help here.
         return next((re.sub(r" \(--[^)]*\)$", "", why) for why in reasons if why), None)
 
-    def _tell(self, release: Release, why: str) -> None:
+    def _leave_out(self, release: Release, why: str) -> None:
         self.left_out[LeftOut(release.project, str(release.version), why)] = None
 
     def _an_example(self, project: str) -> str:
-        told = [row for row in self.left_out if row.project == project]
-        return f" ({told[0].version} is left out: {told[0].reason})" if told else ""
+        rows = [row for row in self.left_out if row.project == project]
+        return f" ({rows[0].version} is left out: {rows[0].reason})" if rows else ""
 
 
 def _grouped(releases: Iterable[Release], by: Callable[[Release], Hashable]) -> list[list[Release]]:
@@ -161,4 +160,4 @@ def _grouped(releases: Iterable[Release], by: Callable[[Release], Hashable]) -> 
 
 
 def _names_one_of(meant: Iterable[Value], values: Iterable[Value], axis: str) -> bool:
-    return any(means(axis, one, value) for one, value in itertools.product(meant, values))
+    return any(matches(axis, one, value) for one, value in itertools.product(meant, values))

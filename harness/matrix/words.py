@@ -1,4 +1,4 @@
-"""What one value of a package axis asks for: a version as it stands, or releases by a word and a range."""
+"""Parses a value of a package axis: a version, or a word and a range that select releases."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from packaging.version import InvalidVersion, Version
 
 
 class Word(enum.StrEnum):
-    """Which of a project's releases are meant; a range without a word means every release in it."""
+    """Which releases of a project to select; a range without a word selects all of its releases."""
 
     LATEST = "latest"
     PRERELEASES = "prereleases"
@@ -23,7 +23,7 @@ class Word(enum.StrEnum):
 
 @frozen
 class Selection:
-    """Releases of one project: a word, how many (of `latest` alone), and the range that they must lie in."""
+    """A selection of releases: a word, a count (for `latest` only) and a range."""
 
     word: Word
     count: int = 1
@@ -31,14 +31,14 @@ class Selection:
 
     @property
     def follows_the_index(self) -> bool:
-        """Whether it means what is newest on the day that it is asked."""
+        """Whether it depends on what is newest today."""
         return self.word in (Word.LATEST, Word.PRERELEASES)
 
 
 def selection(project: str, value: str) -> Selection | None:
-    """What a value asks for; None: it is one version, taken as it stands.
+    """The selection that a value describes; None if it is a plain version.
 
-    Raises `ValueError`, whose text goes on after the value ("names peft, but ...").
+    Raises `ValueError` with a text that continues after the value ("names peft, but ...").
     """
     if value[:1].isdigit():
         try:
@@ -65,8 +65,8 @@ def selection(project: str, value: str) -> Selection | None:
 
 
 _NEITHER = (
-    "is neither a version such as 4.53.0, nor a range such as >=4.53,<5, nor latest, latest 5, prereleases, monthly or "
-    "minors, which may be followed by a range"
+    "must be a version like 4.53.0, a range like >=4.53,<5, or latest, latest 5, prereleases, monthly or minors, "
+    "optionally followed by a range"
 )
 
 
@@ -86,5 +86,5 @@ def _count(word: Word, text: str) -> tuple[int, str]:
     if word is not Word.LATEST:
         raise ValueError(_NEITHER)
     if int(found.group()) < 1:
-        raise ValueError("asks for no release; give 1 or more")
+        raise ValueError("selects no release; the count must be at least 1")
     return int(found.group()), text[found.end() :].lstrip()

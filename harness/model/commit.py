@@ -12,7 +12,7 @@ class Commit:
     """One commit: its full hash, author, the author's date (ISO 8601), and the first line of its message.
 
     `pull_request` is the number that the message names; `link` the commit's page and `pull_request_link` that of the
-    pull request, "" where they are not known.
+    pull request, "" if they are not known.
     """
 
     sha: str

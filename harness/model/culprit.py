@@ -29,7 +29,7 @@ class Level(enum.StrEnum):
 class Proof:
     """One run of a counterfactual: `sentence` says what was changed where, `verdict` should be `expected`.
 
-    `observation` is None where it could not be run; `reason` then says why.
+    `observation` is None if it could not be run; `reason` then says why.
     """
 
     sentence: str

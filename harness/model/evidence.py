@@ -23,7 +23,7 @@ class Evidence:
 
     @property
     def short(self) -> str:
-        """A few words, for a sentence that has others too; "" where they would say little."""
+        """A few words, for a sentence that has others too; "" if they would say little."""
         match self.kind:
             case "removed-name" | "removed-module":
                 return f"{self.name} was removed"

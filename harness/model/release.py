@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.version import InvalidVersion, Version
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
     from datetime import datetime
 
     from packaging.tags import Tag
-    from packaging.version import Version
 
 
 def normalized_name(name: str) -> str:
@@ -21,11 +21,19 @@ def normalized_name(name: str) -> str:
     return str(canonicalize_name(name))
 
 
+def version_order(release: str) -> tuple[int, Version | str]:
+    """A key that sorts releases by version (PEP 440), and what is no version after them."""
+    try:
+        return 0, Version(release)
+    except InvalidVersion:
+        return 1, release
+
+
 @frozen
 class Release:
     """One version of a project.
 
-    `uploaded` is the time of its first file in UTC, or None where the index gives none; `size` is the
+    `uploaded` is the time of its first file in UTC, or None if the index gives none; `size` is the
     bytes of its largest wheel, or None.
     """
 

@@ -95,7 +95,7 @@ class Repro:
     def with_params(self, params: dict[str, Any]) -> Repro:
         """The repro with these parameters; a parameter `case` brings that case's bounds and signature.
 
-        Raises `BadRepro` where there is no such case.
+        Raises `BadRepro` if there is no such case.
         """
         name = params.get("case")
         if name is None or not self.cases:

@@ -34,7 +34,7 @@ class TooSlow(Exception):
 
 
 def check_pattern(pattern: str) -> None:
-    """Raise `ValueError` where a text is not a regular expression."""
+    """Raise `ValueError` if a text is not a regular expression."""
     import regex  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
     for compile_with in (re.compile, regex.compile):
@@ -78,7 +78,7 @@ class Signature:
     def match(self, observation: Observation, log: str = "") -> str | None:
         """Why the observation shows the bug; "" if it does not; None if that can't be told.
 
-        Raises `TooSlow` where its pattern takes too long on the log.
+        Raises `TooSlow` if its pattern takes too long on the log.
         """
         found: list[str] = []
         for is_given, matched in (
@@ -95,6 +95,12 @@ class Signature:
                     return why
                 found.append(why)
         return "; ".join(found)
+
+    def number(self, observation: Observation) -> float | None:
+        """The metric that this compares with one bound, where the run wrote it; None also between two bounds."""
+        if self.metric is None or (self.above is not None and self.below is not None):
+            return None
+        return observation.metrics.get(self.metric)
 
     def describe_good(self, observation: Observation) -> str:
         """What a run without the bug is called."""
@@ -179,7 +185,7 @@ class Signature:
 
 
 def capture_signature(observation: Observation, log: str = "") -> Signature | None:
-    """The signature of what was seen, None where nothing failed, or nothing that can be recognised again and tried."""
+    """The signature of what was seen, None if nothing failed, or nothing that can be recognised again and tried."""
     captured = Signature(captured=True)
     raised = observation.exception
     if observation.mistake:

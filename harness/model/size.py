@@ -10,7 +10,7 @@ _SIZE = re.compile(rf"\s*([0-9]+(?:\.[0-9]+)?)\s*({'|'.join(_UNITS)})\s*")
 
 
 def parse_size(text: str) -> int | None:
-    """The bytes that a size such as "8 GiB" or "20GB" means, or None where it is not of this form."""
+    """The bytes that a size such as "8 GiB" or "20GB" means, or None if it is not of this form."""
     match = _SIZE.fullmatch(text)
     size = float(match.group(1)) * _UNITS[match.group(2)] if match else math.inf
     return int(size) if math.isfinite(size) else None

@@ -1,1 +1,1 @@
-"""A night: a matrix against what is newest, what turned since the last one, and one report for each new break."""
+"""A night: run a matrix with the newest releases, compare it with the last night, and report each new break once."""

@@ -1,4 +1,4 @@
-"""Where nights are kept: `nights/` of the results, one JSON file for each night and matrix."""
+"""Stores nights in `nights/` of the results folder, one JSON file per night and matrix."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 FOLDER = "nights"
-_GOES_ON = timedelta(hours=24)
+_RESUMED_WITHIN = timedelta(hours=24)
 
 _converter = cattrs.Converter(omit_if_default=True, forbid_extra_keys=False)
-# A cell's value keeps the type that TOML gave it: a union of plain types, which cattrs can't tell apart.
+# A cell's value keeps the type that TOML gave it. cattrs can't tell a union of plain types apart.
 _converter.register_structure_hook_func(lambda kind: kind == str | int | float | bool, lambda value, _: value)
 
 
@@ -32,13 +32,13 @@ class NightArchive:
     store: Store
 
     def put(self, night: Night) -> Path:
-        """Keep a night, in the place of an earlier state of itself. Raises `NoSpace`."""
+        """Write a night, replacing an earlier state of the same night. Raises `NoSpace`."""
         record = {"schema": SCHEMA, **_converter.unstructure(night)}
         name = f"{night.matrix}-{night.began.strftime('%Y-%m-%dT%H%M%SZ')}"
         return self.store.write(f"{FOLDER}/{name}.json", json.dumps(record, indent=1))
 
     def all(self) -> tuple[Night, ...]:
-        """Every night, the newest last. Records that can't be read count as absent."""
+        """Every night, the newest last. Records that can't be read are skipped."""
         found = []
         for path in (self.store.root / FOLDER).glob("*.json"):
             try:
@@ -54,8 +54,8 @@ class NightArchive:
         return tuple(night for night in self.all() if night.began < start)
 
     def start_of(self, matrix: str, now: datetime) -> datetime:
-        """When the night that is run now began: the last one goes on if it was stopped less than a day ago."""
+        """When the current night began: a night that was stopped less than a day ago is resumed."""
         mine = [night for night in self.all() if night.matrix == matrix]
-        if mine and not mine[-1].ended and now - mine[-1].began < _GOES_ON:
+        if mine and not mine[-1].ended and now - mine[-1].began < _RESUMED_WITHIN:
             return mine[-1].began
         return now.astimezone(UTC).replace(microsecond=0)

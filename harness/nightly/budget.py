@@ -1,4 +1,4 @@
-"""The budget of a night: minutes of wall time and of GPU time, by a clock that is given, and how a search keeps it."""
+"""The time budget of a night, in minutes of wall time and GPU time, and the reporter that enforces it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.model import Device, Observation
 
 @define
 class Budget:
-    """What may be spent. `clock` gives seconds that never go back; None minutes are without end."""
+    """How much time may be spent. `clock` is monotonic, in seconds; None minutes means no limit."""
 
     clock: Callable[[], float]
     minutes: float | None = None
@@ -31,18 +31,18 @@ class Budget:
         return self.clock() - self._begun
 
     def used(self, observation: Observation) -> None:
-        """Count a run that was made just now."""
+        """Count a run that has just ended."""
         self.ran += observation.outcome.ran
         if observation.device is Device.CUDA:
             self.gpu_s += observation.duration_s
 
     def share(self, device: Device) -> float:
-        """How much is used of what a run on a device takes of, 1.0 for all; the larger share of time and GPU time."""
+        """The share of the budget that is used, 1.0 for all of it. On a GPU, GPU time counts if its share is larger."""
         on_gpu = _share(self.gpu_s, self.gpu_minutes) if device is Device.CUDA else 0.0
         return max(_share(self.wall_s, self.minutes), on_gpu)
 
     def is_spent(self, device: Device) -> bool:
-        """Whether nothing more may be begun on a device."""
+        """Whether no more runs may start on a device."""
         return self.share(device) >= 1.0
 
 
@@ -53,19 +53,19 @@ def _share(seconds: float, minutes: float | None) -> float:
 
 
 class OutOfTimeError(Exception):
-    """The budget is spent while a cause is searched; what was run is kept, and the next night goes on."""
+    """The time budget ran out during the search for a cause. Finished runs are kept; the next night continues."""
 
 
 @frozen
-class Timed:
-    """A reporter that counts the runs of a search on a device, and ends it when the budget is spent."""
+class BudgetedReporter:
+    """A reporter that counts a search's runs on a device, and stops the search when the budget is spent."""
 
     inner: Reporter
     budget: Budget
     device: Device
 
     def report(self, event: Event) -> None:
-        """Pass an event on. Raises `OutOfTimeError` before anything more is begun."""
+        """Pass an event on. Raises `OutOfTimeError` before another run starts."""
         match event:
             case Asked() | Started() if self.budget.is_spent(self.device):
                 raise OutOfTimeError

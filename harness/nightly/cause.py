@@ -1,4 +1,4 @@
-"""What came between the last good run of a cell and tonight's: the levels of an investigation, as an answer to keep."""
+"""Finds why a cell changed between its last good run and tonight's, as an answer to keep."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from attrs import evolve, frozen
 from packaging.requirements import Requirement
 
 from harness.bisect.answer import Answer, Status
-from harness.bisect.wording import culprit_sentence
+from harness.bisect.wording import sentence_with_culprit
 from harness.culprit.counterfactual import Ground
 from harness.culprit.descent import find_culprit
 from harness.culprit.sides import Side, Sides
@@ -37,9 +37,9 @@ _WAS = {False: "the last good", True: "the last bad"}
 
 @frozen
 class Turned:
-    """Two runs of a cell around a change, the older first, with the probe of the newer and how the bug is recognised.
+    """Two runs of a cell with different verdicts, the older first, the probe of the newer, and the bug's signature.
 
-    `subject` is the package of the cell that the change is looked at from; `again` are further runs of both locks.
+    `subject` is the package of the cell that the question is about; `again` are repeated runs of both locks.
     """
 
     subject: str
@@ -52,7 +52,7 @@ class Turned:
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """What was installed differently, the largest step first."""
+        """The packages that differ, the largest version step first."""
         if self.older.lock is None or self.newer.lock is None:
             return ()
         return tuple(sorted(self.older.lock.diff(self.newer.lock), key=lambda change: (change.step, change.name)))
@@ -60,7 +60,7 @@ class Turned:
 
 @frozen
 class Finder:
-    """Finds what made the difference between two runs."""
+    """Finds the change that made the difference between two runs."""
 
     prober: Probing
     interpreter: Interpreter
@@ -69,15 +69,15 @@ class Finder:
     reporter: Reporter
 
     def find(self, turned: Turned, depth: Level = Level.REGION) -> tuple[Plan, Answer]:
-        """The question as it would have been put, and its answer.
+        """The question as a user would have asked it, and its answer.
 
-        Raises `OutOfTimeError`, `Interrupted`, `NoNetwork` and `NoSpace`; what was run by then is kept.
+        Raises `OutOfTimeError`, `Interrupted`, `NoNetwork` and `NoSpace`; finished runs are kept.
         """
         begun = time.monotonic()
         plan = self._plan(turned)
         older, newer = turned.older.lock, turned.newer.lock
         if older is None or newer is None:
-            raise ValueError("a cell that was judged has a lock")
+            raise ValueError("both runs of a judged cell have a lock")
         sides = _sides(turned, older, newer)
         if isinstance(gone := self.prober.builder.build(older), Uninstallable):
             return plan, _unsearched(
@@ -87,7 +87,7 @@ class Finder:
         ground = Ground(plan, self.prober, self.lanes, self.index, judge, self.reporter)
         culprit = find_culprit(ground, sides, depth)
         if culprit is None or not culprit.findings[0].is_shown_one_way:
-            why = "nothing smaller than all of it could be shown to make the difference"
+            why = "no smaller part of the change was proved to make the difference"
             return plan, evolve(_unsearched(plan, turned, why), culprit_probes=ground.tally.ran_now)
         searched = ground.tally.searched
         answer = self._answer(turned, culprit, plan, judge, searched)
@@ -137,10 +137,10 @@ class Finder:
             culprit=culprit,
         )
         answer = _with_ends(answer, change, is_fix=turned.is_fix)
-        return evolve(answer, sentence=f"{answer.sentence} {culprit_sentence(answer, culprit)}")
+        return evolve(answer, sentence=sentence_with_culprit(answer, culprit))
 
     def _plan_of_report(self, plan: Plan, answer: Answer, culprit: Culprit, searched: Searched | None) -> Plan:
-        """The same plan, about the culprit and its releases."""
+        """The same plan for the culprit and its releases."""
         change = culprit.packages[0]
         releases = searched.plan.releases if searched is not None else self._known(change)
         asked = [text for text in (*plan.requirements, plan.subject) if _name(text) != answer.subject]
@@ -160,29 +160,29 @@ class Finder:
 
 
 def release_sentence(packages: tuple[Change, ...], *, is_fix: bool) -> str:
-    """Which release broke or mended it, and what was so before."""
+    """Which release broke or fixed it, and the verdicts before and after."""
     verb, was, now = ("fixed", "bad", "good") if is_fix else ("broke", "good", "bad")
     change = packages[0]
     if len(packages) > 1:
         steps = listed(str(step) for step in packages)
-        return f"{steps}, which came together, {verb} it."
+        return f"{steps} together {verb} it."
     if change.after is None:
-        return f"It was {was} with {change.name} {change.before}, and is {now} without it."
+        return f"It was {was} with {change.name} {change.before} and is {now} without it."
     if change.before is None:
-        return f"{change.name} {change.after} {verb} it: without it, it was {was}."
+        return f"{change.name} {change.after} {verb} it: it was {was} without it."
     return f"{change.name} {change.after} {verb} it: {change.before} is {was}, {change.after} is {now}."
 
 
 def _unsearched(plan: Plan, turned: Turned, why: str) -> Answer:
-    """What the two runs alone tell: one package that changed is named, of several none."""
+    """An answer from the two runs alone: it names the package if only one changed."""
     changes = turned.changes
     alone = changes[0] if len(changes) == 1 else None
     is_named = alone is not None and alone.before is not None and alone.after is not None
     if alone is not None and is_named:
-        sentence = f"{release_sentence((alone,), is_fix=turned.is_fix)} No more is known: {why}."
+        sentence = f"{release_sentence((alone,), is_fix=turned.is_fix)} Nothing more is known: {why}."
     else:
         moved = listed(str(change) for change in changes) or "no package"
-        sentence = f"Not sure what made it {'good' if turned.is_fix else 'bad'}: {moved} changed, and {why}."
+        sentence = f"Not sure what {'fixed' if turned.is_fix else 'broke'} it: {moved} changed, and {why}."
     answer = Answer(
         subject=alone.name if alone is not None else plan.subject,
         repro=turned.probe.repro.name,
@@ -208,7 +208,7 @@ def _with_ends(answer: Answer, change: Change, *, is_fix: bool) -> Answer:
 def _steps(
     turned: Turned, change: Change, ends: tuple[Observation, Observation], judge: Judge, searched: Searched | None
 ) -> tuple[Step, ...]:
-    """What the bisection over the culprit's own releases ran, else the two sides; then what was run again."""
+    """The steps of the bisection over the culprit's releases, or the two sides; then the repeated runs."""
     if change.before is None or change.after is None:
         return ()
     steps = tuple(searched.record.steps) if searched is not None else ()
@@ -233,7 +233,7 @@ def _sides(turned: Turned, older: Lock, newer: Lock) -> Sides:
 
 
 def _closest(turned: Turned, culprit: Culprit) -> tuple[Observation, Observation]:
-    """Of all runs that prove the package, the pair around the change that differs in the least."""
+    """Of the pairs of runs that prove the package, the one whose locks differ least."""
     was, now = (Verdict.BAD, Verdict.GOOD) if turned.is_fix else (Verdict.GOOD, Verdict.BAD)
     proofs = [proof for proof in culprit.findings[0].proofs if proof.holds and proof.observation is not None]
     older = [turned.older, *(p.observation for p in proofs if p.verdict is was and p.observation)]

@@ -1,4 +1,4 @@
-"""Tonight against the nights before: what turned, what is still so, what was mended, what can't be told. Pure."""
+"""Compares tonight with earlier nights: what broke, is still broken, was fixed, or can't be judged. Pure."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ if TYPE_CHECKING:
 
 
 class Shown(enum.StrEnum):
-    """What a run showed of its cell."""
+    """What a run showed about its cell."""
 
     GOOD = "good"
-    BAD = "bad"  # by its repro's signature, or by its own where the repro has none
-    ODD = "failed differently"  # it ran and failed in a way that the signature does not match
-    NOTHING = "nothing"  # not resolved, not installed, no device, no memory, ...
+    BAD = "bad"  # it matches the repro's signature, or the one captured from the run if the repro has none
+    ODD = "failed differently"  # it failed, but does not match the signature
+    NOTHING = "nothing"  # unresolvable, uninstallable, no device, out of memory, ...
 
 
 class Turn(enum.StrEnum):
-    """What tonight's run of a cell means beside its baseline."""
+    """How tonight's run of a cell compares with its baseline."""
 
     GOOD = "good"
-    MENDED = "mended"  # bad before, good now
+    FIXED = "fixed"  # bad before, good now
     TURNED = "turned"  # good before, failing now
-    STILL = "still broken"  # by the break that its baseline has
-    BEFORE = "broken before"  # nothing good to compare with
-    STILL_FLAKY = "still flaky"  # the very run that was found flaky
+    STILL = "still broken"  # by the same break as its baseline
+    BEFORE = "broken before"  # there is no good run to compare with
+    STILL_FLAKY = "still flaky"  # the same run that was found flaky before
     UNJUDGED = "not judged"
 
 
 @frozen
 class Seen:
-    """Tonight's run of one cell. `pattern` says how it failed, `observation` is its key."""
+    """Tonight's run of one cell. `pattern` describes the failure; `observation` is its key."""
 
     name: str
     choice: Mapping[str, Value]
@@ -52,16 +52,16 @@ class Seen:
 
 @frozen
 class Compared:
-    """A cell's turn, and the record that it was compared with: its own, an older sibling's, or None."""
+    """The result of a comparison, and the record compared with: the cell's own, a sibling's, or None."""
 
     turn: Turn
     baseline: CellRecord | None
 
 
 def compare(seen: Seen, past: Mapping[str, CellRecord], tonight: Mapping[str, CellRecord]) -> Compared:
-    """What a run means; `past` and `tonight` map names to judged cells.
+    """Compare a run with its baseline; `past` and `tonight` map names to judged cells.
 
-    The baseline of a cell is the same cell in the last night that judged it; of one never judged, a sibling's.
+    The baseline is the same cell in the last night that judged it, or a sibling of a cell that was never judged.
     """
     own = past.get(seen.name)
     baseline = own or nearest_sibling(seen.choice, {**past, **tonight}.values())
@@ -69,9 +69,9 @@ def compare(seen: Seen, past: Mapping[str, CellRecord], tonight: Mapping[str, Ce
 
 
 def nearest_sibling(choice: Mapping[str, Value], others: Iterable[CellRecord]) -> CellRecord | None:
-    """The judged cell that differs in one package alone, whose version is the next older one.
+    """The judged cell that differs only in one package, with the next older version of it.
 
-    Of several, one for each axis, a good one is taken before a broken one.
+    If several axes have one, a good cell is preferred to a broken one.
     """
     nearest: dict[str, tuple[Version, CellRecord]] = {}
     for other in others:
@@ -88,7 +88,7 @@ def nearest_sibling(choice: Mapping[str, Value], others: Iterable[CellRecord]) -
 
 
 def is_superseded(cell: CellRecord, others: Iterable[CellRecord], packages: Iterable[str]) -> bool:
-    """Whether a newer release of one of these packages is good where all else is as in this cell."""
+    """Whether a newer release of one of these packages is good with everything else as in this cell."""
     axes = {f"{PACKAGES}{name}" for name in packages}
     for other in others:
         axis = differing_axis(cell.choice, other.choice)
@@ -100,7 +100,7 @@ def is_superseded(cell: CellRecord, others: Iterable[CellRecord], packages: Iter
 
 
 def version_on(choice: Mapping[str, Value], axis: str) -> Version | None:
-    """The version that a cell has of a package, None where it is none (a range, say)."""
+    """A cell's version of a package, None if the value is not a version (a range, for instance)."""
     try:
         return Version(str(choice[axis]))
     except (InvalidVersion, KeyError):
@@ -112,7 +112,7 @@ def _turn(seen: Seen, baseline: CellRecord | None) -> Turn:
         return Turn.UNJUDGED
     standing = baseline.standing if baseline is not None else None
     if seen.shown is Shown.GOOD:
-        return Turn.MENDED if standing in (Standing.BROKEN, Standing.BEFORE) else Turn.GOOD
+        return Turn.FIXED if standing in (Standing.BROKEN, Standing.BEFORE) else Turn.GOOD
     if baseline is None:
         return Turn.BEFORE if seen.shown is Shown.BAD else Turn.UNJUDGED
     match standing:
@@ -127,7 +127,7 @@ def _turn(seen: Seen, baseline: CellRecord | None) -> Turn:
 
 
 def differing_axis(one: Mapping[str, Value], other: Mapping[str, Value]) -> str | None:
-    """The package axis in which two cells differ, None where they differ in more, in another, or not at all."""
+    """The one package axis in which two cells differ, else None."""
     if one.keys() != other.keys():
         return None
     axes = [axis for axis in one if json.dumps(one[axis]) != json.dumps(other[axis])]

@@ -1,7 +1,7 @@
-"""The last packages with which a project's tests passed, as a file that stays from one night to the next.
+"""The packages with which a project's tests last passed, in a file that is kept from night to night.
 
-It is a requirements file with exact versions, so that pip, uv and `harness bisect --good` all read it. The tests that
-failed even then stand in its head: they are not news.
+It is a requirements file with exact versions, so pip, uv and `harness bisect --good` can all read it. Its header lists
+the tests that failed even then: they are not news.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PIN = re.compile(r"^([A-Za-z0-9][\w.-]*)==(\S+)$", re.MULTILINE)
 
 @frozen
 class LastGreen:
-    """Versions by project, the ISO date of the night, the Python, and the tests that failed then too."""
+    """Versions by project, the ISO date of the night, the Python version, and the tests that failed that night."""
 
     versions: dict[str, str]
     date: str
@@ -36,21 +36,21 @@ class LastGreen:
     failing: tuple[str, ...] = ()
 
     def is_same(self, lock: Lock) -> bool:
-        """Whether a lock has these very packages."""
+        """Whether a lock has exactly these packages."""
         return self.versions == {pin.name: pin.version for pin in lock.pins}
 
     def news(self, observation: Observation) -> tuple[str, ...]:
-        """The tests that fail now and did not then."""
+        """The tests that fail now and did not fail then."""
         return tuple(sorted(set(failing_tests(observation)) - set(self.failing)))
 
 
 def failing_tests(observation: Observation) -> tuple[str, ...]:
-    """The tests that failed in a run, and what could not be set up."""
+    """The tests of a run that failed or could not be set up."""
     return tuple(sorted(result.id for result in observation.tests if result.outcome.is_failure))
 
 
 def read_last_green(folder: Path) -> LastGreen | None:
-    """What was kept in a folder, None where nothing was. Raises `UserMistake` where the file is no such one."""
+    """The last green packages kept in a folder, or None. Raises `UserMistake` if the file is something else."""
     path = folder / FILE
     try:
         text = path.read_text(encoding="utf-8")
@@ -65,12 +65,12 @@ def read_last_green(folder: Path) -> LastGreen | None:
         return LastGreen(versions, str(head["date"]), str(head["python"]), failing)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserMistake(
-            f"{path} was not written by harness watch", hint="remove it to begin anew, or name another --state folder"
+            f"{path} was not written by harness watch", hint="delete it to start over, or choose another --state folder"
         ) from error
 
 
 def keep_last_green(folder: Path, lock: Lock, failing: Iterable[str], date: str) -> None:
-    """Keep a lock as the last green one. Raises `OSError`."""
+    """Write a lock as the last green one. Raises `OSError`."""
     head = json.dumps({"date": date, "python": lock.python, "failing": sorted(failing)})
     lines = [
         f"# The packages with which the tests passed on {date}, on Python {lock.python}.",

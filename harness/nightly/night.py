@@ -1,4 +1,4 @@
-"""One night: run the cells, compare each with its last night, confirm what turned, find its cause, report it once."""
+"""One night: run the cells, compare them with earlier nights, confirm each change, find its cause, report it once."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from harness.nightly.record import Break, Past
     from harness.probe import Probe
 
-# Of the budget, what cells may use once one has turned: the rest is for its cause, which comes before the other cells.
+# The share of the budget for cells once one has changed. The rest is for its cause, which matters more.
 _FOR_CELLS = 0.5
 _FAILED = frozenset({Outcome.RAISED, Outcome.EXITED, Outcome.CRASHED, Outcome.TIMED_OUT})
 
 
 @define
 class Nightly:
-    """A night of one matrix, as it goes on. `start` is ISO 8601 in UTC; `hindered` maps cells to why they can't run."""
+    """A night of one matrix in progress. `start` is ISO 8601 in UTC; `hindered` maps cells to why they can't run."""
 
     matrix: str
     start: str
@@ -41,10 +41,10 @@ class Nightly:
     hindered: Mapping[str, str] = field(factory=dict)
     records: dict[str, CellRecord] = field(factory=dict, init=False)
     _queue: list[Suspicion] = field(factory=list, init=False)
-    _mended: list[Suspicion] = field(factory=list, init=False)
+    _fixed: list[Suspicion] = field(factory=list, init=False)
 
     def run(self) -> Night:
-        """Run it to its end, or until its budget is spent.
+        """Run until all cells are judged or the budget is spent.
 
         Raises `BadRepro` and `UserMistake` before anything runs, and `Interrupted`, `NoNetwork`, `NoSpace`.
         """
@@ -67,7 +67,7 @@ class Nightly:
         return self.night(ended=True)
 
     def night(self, *, ended: bool) -> Night:
-        """The night as it stands."""
+        """The night so far."""
         budget = self.triage.budget
         cells = tuple(self.records[cell.name] for cell in self.cells if cell.name in self.records)
         turned = [cell.name for cell in cells if cell.standing is Standing.TURNED]
@@ -98,7 +98,7 @@ class Nightly:
         CellRunner(batch, self.bench, means.probers, means.lanes, reporter, means.store).run(until=enough)
 
     def absorb(self, cell: Cell, probe: Probe, judgement: Judgement, observation: Observation, *, cached: bool) -> None:
-        """Take a cell's verdict in: its record, and what is to be done about it."""
+        """Record a cell's verdict, and queue the cell if it changed."""
         if not cached:
             self.triage.budget.used(observation)
         captured = Judge(None, self.triage.store).captured(observation)
@@ -116,14 +116,14 @@ class Nightly:
         record = _record(cell, seen, compared, judgement, observation)
         self.records[cell.name] = record
         baseline = compared.baseline
-        if baseline is None or (signature is None and compared.turn is not Turn.MENDED):
+        if baseline is None or (signature is None and compared.turn is not Turn.FIXED):
             return
         suspicion = Suspicion(record, probe, observation, signature, baseline, _subject(cell, probe, baseline))
         match compared.turn:
             case Turn.TURNED:
                 self._queue.append(suspicion)
-            case Turn.MENDED if baseline.broken_by:
-                self._mended.append(suspicion)
+            case Turn.FIXED if baseline.broken_by:
+                self._fixed.append(suspicion)
             case Turn.STILL if baseline.name != cell.name:
                 self.triage.join(self.past.breaks[baseline.broken_by], record)
 
@@ -131,13 +131,13 @@ class Nightly:
         return {name: record for name, record in self.records.items() if record.standing.is_judged}
 
     def _settle(self) -> None:
-        """What turned, the smallest difference first; then what was mended."""
+        """Handle the cells that broke, smallest difference first; then those that were fixed."""
         for suspicion in sorted(self._queue, key=self.triage.distance):
             self.records[suspicion.record.name] = self.triage.turned(suspicion)
-        for suspicion in sorted(self._mended, key=self.triage.distance):
-            self.triage.mended(suspicion)
+        for suspicion in sorted(self._fixed, key=self.triage.distance):
+            self.triage.fixed(suspicion)
         self._queue.clear()
-        self._mended.clear()
+        self._fixed.clear()
 
     def _close(self) -> None:
         for known in self.triage.known().values():
@@ -145,7 +145,7 @@ class Nightly:
                 self.triage.close(known)
 
     def _is_over(self, known: Break) -> bool:
-        """Whether no cell is broken by it any more: each is good, fixed, superseded by a good release, or gone."""
+        """Whether no cell is broken by it any more: each is good, fixed, gone, or superseded by a good release."""
         prefix = f"{self.matrix}: "
         mended = {fix.cell for fix in known.fixes}
         mine = [label.removeprefix(prefix) for label in known.cells if label.startswith(prefix)]
@@ -164,7 +164,7 @@ class Nightly:
 
 @frozen
 class _Absorbing:
-    """A reporter that hands the verdicts on cells to the night."""
+    """A reporter that passes the verdicts on cells to the night."""
 
     inner: Reporter
     nightly: Nightly
@@ -183,7 +183,7 @@ def _device(probe: Probe) -> Device:
 
 
 def _signature(probe: Probe, judgement: Judgement, captured: Signature | None) -> Signature | None:
-    """How tonight's failure is recognised again: by the repro's signature where that matched, else by itself."""
+    """The signature of tonight's failure: the repro's if it matched, else one captured from the run."""
     if judgement.verdict is Verdict.BAD and probe.repro.signature is not None:
         return probe.repro.signature
     return captured
@@ -201,7 +201,7 @@ def _record(cell: Cell, seen: Seen, compared: Compared, judgement: Judgement, ob
     baseline = compared.baseline
     standing = {
         Turn.GOOD: Standing.GOOD,
-        Turn.MENDED: Standing.GOOD,
+        Turn.FIXED: Standing.GOOD,
         Turn.TURNED: Standing.TURNED,
         Turn.STILL: Standing.BROKEN,
         Turn.BEFORE: Standing.BEFORE,
@@ -228,7 +228,7 @@ def _record(cell: Cell, seen: Seen, compared: Compared, judgement: Judgement, ob
 
 
 def _subject(cell: Cell, probe: Probe, baseline: CellRecord) -> str:
-    """The package that a change is looked at from: the one whose new release this is, else the cell's first."""
+    """The package that the question is about: the one with a new release, else the cell's first."""
     axis = differing_axis(cell.choice, baseline.choice)
     packages = [axis] if axis else [axis for axis in cell.choice if axis.startswith("packages.")]
     if packages:

@@ -1,4 +1,4 @@
-"""The page of all nights: what they saw, which breaks are known, and where the reports and the matrix pages lie."""
+"""The overview page of all nights: results, known breaks, and links to reports and matrix pages."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from harness.nightly.archive import FOLDER, NightArchive
+from harness.nightly.news import NOT_JUDGED, NOTHING_NEW, SOMETHING_BROKE, exit_code, news_of, report_of
 from harness.nightly.record import Past, Standing
-from harness.nightly.telling import NOT_JUDGED, NOTHING_NEW, SOMETHING_BROKE, exit_code, news_of, report_of
 from harness.report import Private, redacted
 from harness.report.templating import filled
 
@@ -36,7 +36,7 @@ class NightRow:
 
 @frozen
 class BreakRow:
-    """One break on the page; `report` is where its report lies, "" where there is none."""
+    """One break on the page; `report` is the path of its report, or ""."""
 
     title: str
     report: str
@@ -50,7 +50,7 @@ class BreakRow:
 
 @frozen
 class Nights:
-    """What the page says."""
+    """The content of the page."""
 
     rows: tuple[NightRow, ...]
     open: tuple[BreakRow, ...]
@@ -58,24 +58,24 @@ class Nights:
 
 
 def write_page(store: Store, private: Private) -> Path:
-    """Write `nights/index.html` of the results folder, and its path. Raises `NoSpace`."""
+    """Write `nights/index.html` in the results folder; returns its path. Raises `NoSpace`."""
     nights = NightArchive(store).all()
     found = redacted(nights_of(nights, store.root), private)
     return store.write(f"{FOLDER}/index.html", filled("nights.html.j2", r=found))
 
 
 def nights_of(nights: tuple[Night, ...], results: Path) -> Nights:
-    """Rows of nights, the newest first, and of breaks; links only to what is in the results folder."""
+    """Rows for nights, the newest first, and for breaks. Links only to files that exist in the results folder."""
     rows = []
     for number, night in enumerate(nights):
         past = Past.of(nights[:number], night.matrix)
         rows.append(_night_row(night, past, results))
     breaks = Past.of(nights, "").breaks.values()
-    told = [(known, _break_row(known, nights, results)) for known in breaks]
+    known_rows = [(known, _break_row(known, nights, results)) for known in breaks]
     return Nights(
         rows=tuple(reversed(rows)),
-        open=tuple(row for known, row in told if known.is_open),
-        closed=tuple(row for known, row in told if not known.is_open),
+        open=tuple(row for known, row in known_rows if known.is_open),
+        closed=tuple(row for known, row in known_rows if not known.is_open),
     )
 
 
@@ -90,7 +90,7 @@ def _night_row(night: Night, past: Past, results: Path) -> NightRow:
         counts=", ".join(f"{counts[standing]} {standing.value}" for standing in Standing if counts[standing]),
         news=tuple(news_of(night, past).items()),
         quiet="nothing changed" if past.nights else "the first night: nothing to compare with",
-        spent=f"{night.ran} runs, {night.wall_s / 60:.1f} min" if night.ended else "stopped before its end",
+        spent=f"{night.ran} runs, {night.wall_s / 60:.1f} min" if night.ended else "stopped early",
     )
 
 

@@ -1,4 +1,4 @@
-"""When two failures are one break: the same way to fail, and locks between which the same culprit came. Pure."""
+"""Decides whether two failures are the same break: the same failure, and the same culprit between their locks. Pure."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def pattern_of(captured: Signature | None, matched: Signature | None) -> str:
-    """How a run failed, as text to compare; empty where it did not.
+    """A description of the failure for comparison; empty if the run did not fail.
 
-    The signature that it matched may name any part of the same message, so it counts only where nothing could be
-    captured from the run itself (a metric out of bounds).
+    The signature that it matched may name any part of the message, so it is used only if nothing could be captured
+    from the run itself (a metric out of bounds, for instance).
     """
     shown = captured or matched
     if shown is None:
@@ -35,13 +35,13 @@ def pattern_of(captured: Signature | None, matched: Signature | None) -> str:
 
 
 def break_id(pattern: str, culprit: Iterable[Change]) -> str:
-    """The id of a break: equal for the same pattern and the same culprit."""
+    """The id of a break, made from its pattern and culprit."""
     what = [pattern, sorted((change.name, change.after) for change in culprit)]
     return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:10]
 
 
 def came_between(culprit: Iterable[Change], older: Lock, newer: Lock) -> bool:
-    """Whether from one lock to the other every package of a culprit took the step that breaks."""
+    """Whether every package of a culprit crossed its breaking version between two locks."""
     changes = tuple(culprit)
     return bool(changes) and all(
         _stepped(change, older.version_of(change.name), newer.version_of(change.name)) for change in changes

@@ -1,4 +1,4 @@
-"""What one night with the newest packages came to for a project's tests, its report and its one issue. Pure."""
+"""The result of a project's tests with the newest packages, with its report and its issue. Pure."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import asdict, field, frozen
 
-from harness.nightly.tracker import Action, Deed, Issue
+from harness.nightly.tracker import Action, ActionKind, Issue
 from harness.report.markdown_text import fence, paragraph, span
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _SHOWN = 10
-_MOST = 60_000  # of the 65,536 characters that GitHub takes for an issue
+_MOST = 60_000  # GitHub's limit for an issue is 65,536 characters
 
 
 class NightStatus(enum.StrEnum):
     """How a night ended."""
 
-    PASSES = "passes"  # nothing fails that passed before
+    PASSES = "passes"  # no test fails that passed before
     BROKEN = "broken"  # tests fail that passed with older packages
-    NOT_PACKAGES = "not-packages"  # tests fail that passed with the very same packages
-    UNKNOWN = "unknown"  # it fails, and with what it ever passed is not known
+    NOT_PACKAGES = "not-packages"  # tests fail that passed with exactly the same packages
+    UNKNOWN = "unknown"  # tests fail, and no packages are known with which they passed
 
     @property
     def exit_code(self) -> int:
@@ -34,9 +34,9 @@ class NightStatus(enum.StrEnum):
 
 @frozen
 class ProjectNight:
-    """One night: `name` tells the watches of one repository apart, `green` is the date of the last green night.
+    """One night. `name` tells several watches of one repository apart; `green` is the date of the last green night.
 
-    `answer` is that of `harness bisect --json`, empty where none was needed.
+    `answer` is the output of `harness bisect --json`, empty if no bisection was needed.
     """
 
     name: str
@@ -49,61 +49,61 @@ class ProjectNight:
     answer: Mapping[str, Any] = field(factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """The night as it is kept."""
+        """The night as it is stored."""
         return {"schema": 1, **asdict(self, recurse=False), "status": self.status.value, "answer": dict(self.answer)}
 
     @property
     def title(self) -> str:
-        """A title for an issue."""
+        """The title of the issue."""
         return f"{self.name}: {self.sentence.rstrip('.')}"[:200]
 
 
 def marker(name: str) -> str:
-    """What the issue of a watch is found by."""
+    """The marker that identifies the issue of a watch."""
     return f"<!-- harness-watch: {name} -->"
 
 
 def report_of(night: ProjectNight) -> str:
-    """The report in Markdown: what broke, since which release, what to do until then, and how to see it again."""
+    """The report in Markdown: what broke, since which release, what to pin until it is fixed, how to reproduce it."""
     found = f"Found by `harness watch` on {night.date} with the newest packages of that day."
     lines = [f"**{paragraph(night.sentence)}**", "", found]
     if night.green:
-        lines[-1] += f" Before, the tests passed on {night.green}."
+        lines[-1] += f" The tests last passed on {night.green}."
     for group in night.answer.get("groups", ()):
         lines += ["", *_group(group)]
     if night.constraints:
         shown = night.answer.get("constraints_verified")
-        sure = "a run has shown that the tests pass with it" if shown else "no run has shown that this is enough"
+        sure = "a run confirmed that the tests pass with these" if shown else "not confirmed by a run"
         lines += ["", f"Until then ({sure}):", "", fence("\n".join(night.constraints))]
-    for key, label in (("flaky", "Flaky"), ("failing_at_both", "Failed before, too")):
+    for key, label in (("flaky", "Flaky"), ("failing_at_both", "Already failing before")):
         if tests := list(night.answer.get(key) or ()):
             lines += ["", f"{label}: {', '.join([*map(span, tests[:_SHOWN]), *_more(tests)])}"]
     if changes := night.answer.get("lock_changes"):
         lines += ["", "<details><summary>All packages that changed</summary>", "", "| package | before | now |"]
         lines += ["|---|---|---|", *map(_row, changes), "", "</details>"]
-    lines += ["", "To see it again, in a checkout of this project:", "", fence(_command(night))]
+    lines += ["", "To reproduce it, in a checkout of this project:", "", fence(_command(night))]
     return "\n".join(lines) + "\n"
 
 
 def issue_actions(night: ProjectNight, issues: Iterable[Issue]) -> tuple[Action, ...]:
-    """What brings the tracker up to date: one open issue while it is broken, none when the tests pass again.
+    """The actions that bring the tracker up to date: one open issue while the tests are broken, none once they pass.
 
-    A night that is not sure changes nothing.
+    An inconclusive night changes nothing.
     """
     mine = sorted((one for one in issues if marker(night.name) in one.body and one.is_open), key=lambda one: one.number)
     if night.status is NightStatus.PASSES:
-        return tuple(Action(Deed.CLOSE, one.title, one.number) for one in mine)
+        return tuple(Action(ActionKind.CLOSE, one.title, one.number) for one in mine)
     if night.status is not NightStatus.BROKEN:
         return ()
     body = f"{marker(night.name)}\n\n{report_of(night)}"
     if len(body) > _MOST:
-        body = f"{body[:_MOST]}\n\n… cut: the whole report is in the state of the watch.\n"
+        body = f"{body[:_MOST]}\n\n… truncated: the full report is in the state folder of the watch.\n"
     if not mine:
-        return (Action(Deed.OPEN, night.title, body=body),)
+        return (Action(ActionKind.OPEN, night.title, body=body),)
     first, *others = mine
-    found = [Action(Deed.CLOSE, one.title, one.number) for one in others]
+    found = [Action(ActionKind.CLOSE, one.title, one.number) for one in others]
     if first.title != night.title or first.body.replace("\r\n", "\n").strip() != body.strip():
-        found.insert(0, Action(Deed.UPDATE, night.title, first.number, body))
+        found.insert(0, Action(ActionKind.UPDATE, night.title, first.number, body))
     return tuple(found)
 
 
@@ -114,11 +114,13 @@ def _group(group: Mapping[str, Any]) -> list[str]:
     count = f"{len(tests)} test{'s' if len(tests) > 1 else ''}" if tests else "The command"
     lines = [f"### {count}: {span(seen or 'failed')}", ""]
     for culprit in group.get("culprits", ()):
-        proved = "proved by runs of both" if culprit.get("proved") else "not proved"
+        proved = "proved by running both" if culprit.get("proved") else "not proved"
         before, after = culprit.get("last_good") or "absent", culprit.get("first_bad") or "absent"
         lines.append(f"- **{paragraph(culprit['package'])}**: {before} is good, {after} is bad ({proved})")
-        told = (one.get("text") or one.get("sentence") or one.get("name") or "" for one in culprit.get("evidence", ()))
-        lines += [f"  - {paragraph(text)}" for text in told]
+        evidence = (
+            one.get("text") or one.get("sentence") or one.get("name") or "" for one in culprit.get("evidence", ())
+        )
+        lines += [f"  - {paragraph(text)}" for text in evidence]
     if not group.get("culprits"):
         lines.append(paragraph(f"No culprit was found. {group.get('note') or ''}"))
     return [*lines, "", *(f"- {span(test)}" for test in tests[:_SHOWN]), *(f"- {text}" for text in _more(tests))]

@@ -1,4 +1,4 @@
-"""A night of a project: its tests with the newest packages, and where something new fails, which upgrade did it."""
+"""Runs a project's tests with the newest packages and, if a new test fails, finds the upgrade that broke it."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _SHOWN = 3
 
 @frozen
 class ProjectWatch:
-    """What is watched: the question without a good end, and the folder that holds the last green packages.
+    """A watched project: the question without its good end, and the folder with the last green packages.
 
-    `question.ends.bad` is the day whose newest packages are meant; `name` and `command` are for the report.
+    `question.ends.bad` is the day whose newest packages are tested; `name` and `command` appear in the report.
     """
 
     session: Session
@@ -43,9 +43,9 @@ class ProjectWatch:
     command: str
 
     def run(self) -> ProjectNight:
-        """One night. While nothing new fails, its packages are kept as the last green ones.
+        """Run one night. If no new test fails, its packages become the last green ones.
 
-        In a first night in which tests fail that no older packages make pass, they are kept too, with these tests.
+        They also do in a first night whose failing tests pass with no older packages either; these tests are noted.
 
         Raises `UserMistake`, `NoWorkers`, `Interrupted`, `NoNetwork`, `NoSpace`.
         """
@@ -62,7 +62,9 @@ class ProjectWatch:
         if green is not None and green.is_same(lock):
             failed = green.news(observation)
             shown = ", ".join(failed[:_SHOWN]) + (f" and {len(failed) - _SHOWN} more" if len(failed) > _SHOWN else "")
-            sentence = f"No upgrade did it: {shown or self.command} failed with the packages that it passed with."
+            sentence = (
+                f"Not caused by an upgrade: {shown or self.command} failed with the same packages it passed with."
+            )
             return self._night(NightStatus.NOT_PACKAGES, sentence, green)
         answer = self._bisect(green)
         night = self._broken(answer, green)
@@ -71,13 +73,13 @@ class ProjectWatch:
             and night.status is NightStatus.UNKNOWN
             and len(failing_tests(observation)) < len(observation.tests)
         ):
-            # What was never seen to pass is no news in later nights.
+            # A test that never passed is not news in later nights.
             self._keep_green(lock, observation)
-            return evolve(night, sentence=f"{night.sentence} From now on, only what fails besides is news.")
+            return evolve(night, sentence=f"{night.sentence} From now on, only other failures are reported.")
         return night
 
     def _observe(self) -> Observation:
-        """The run of the tests with the newest packages; the search that may follow finds it answered."""
+        """Run the tests with the newest packages. A bisection that follows finds this run in the store."""
         question, session = self.question, self.session
         device, why = session.device_for(question.repro)
         session.reporter.report(SearchBegan(f"{self.command} with the newest packages", (*question.told, why)))
@@ -108,13 +110,13 @@ class ProjectWatch:
             raise NoSpace(f"can't write to {self.state}: {error.strerror}") from error
 
     def _date(self) -> str:
-        """The day that is meant; one without a time lasts until its midnight, which is the next day's."""
+        """The day of the newest packages. A day without a time ends at midnight, which belongs to the next day."""
         moment = self.question.ends.bad.moment or datetime.now(UTC)
         return (moment - timedelta(seconds=1)).date().isoformat()
 
 
 def _passes(observation: Observation, green: LastGreen | None) -> bool:
-    """Whether nothing fails that the last green night did not have too."""
+    """Whether every failure was already there in the last green night."""
     if observation.outcome is Outcome.COMPLETED:
         return True
     return green is not None and bool(observation.tests) and not green.news(observation)

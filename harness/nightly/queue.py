@@ -1,4 +1,4 @@
-"""In which order cells are run, and about how long that takes by what earlier nights measured. Pure."""
+"""The order in which cells run, and an estimate of how long they take from earlier nights. Pure."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _NO_VERSION = Version("0")
 
 
 def in_order(cells: Iterable[Cell], past: Past) -> tuple[Cell, ...]:
-    """What the last night left first; cells never judged last, the older releases of them before the newer ones.
+    """Cells that the last night left come first, cells never judged last, with older releases before newer ones.
 
-    So a new release finds the verdicts of those that it is compared with.
+    So the verdicts that a new release is compared with exist by then.
     """
     rank = {name: position for position, name in enumerate(past.left)}
 
@@ -39,9 +39,9 @@ def in_order(cells: Iterable[Cell], past: Past) -> tuple[Cell, ...]:
 
 
 def estimated_s(cells: Iterable[Cell], past: Past, *, on_gpu: bool = False) -> float | None:
-    """Seconds that all cells take if none is known already, None where no earlier night has run any.
+    """Seconds to run all cells if the store knows none of them, None if no earlier night ran any.
 
-    A cell never run counts as the mean of the others; `on_gpu` counts the time on GPUs alone.
+    A cell that never ran counts as the mean of the others; `on_gpu` counts GPU time only.
     """
     known = [record for record in past.cells.values() if record.seconds > 0]
     if not known:

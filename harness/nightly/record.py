@@ -1,4 +1,4 @@
-"""What one night saw: every cell's standing at its end, the breaks that it made known or changed, and what it left."""
+"""The record of one night: the standing of every cell, new and changed breaks, and the cells left to run."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ class Standing(enum.StrEnum):
     """How a cell stands at the end of a night."""
 
     GOOD = "good"
-    BROKEN = "broken"  # by a break that has a report
-    BEFORE = "broken before"  # bad when it was first seen, so nothing is known of when it broke
-    TURNED = "turned"  # good before and bad now; the cause is still to be found
-    FLAKY = "flaky"  # bad, and not bad when it was run again
+    BROKEN = "broken"  # by a known break, which has a report
+    BEFORE = "broken before"  # bad when first seen, so when it broke is not known
+    TURNED = "turned"  # good before, bad now, cause not found yet
+    FLAKY = "flaky"  # bad once, and not bad when run again
     UNJUDGED = "not judged"
-    LEFT = "left"  # not run for want of time
+    LEFT = "left"  # not run: the time budget ran out
 
     @property
     def is_judged(self) -> bool:
-        """Whether the next night can compare with it."""
+        """Whether the next night can compare against it."""
         return self not in (Standing.UNJUDGED, Standing.LEFT)
 
 
@@ -32,9 +32,9 @@ class Standing(enum.StrEnum):
 class CellRecord:
     """One cell at the end of a night.
 
-    `name` and `choice` are its identity; `observation` is the key of the night's run and `good` that of the last good
-    one; `pattern` says how it failed, for comparison; `broken_by` is the id of the break; `seconds` what its run took
-    with its set-up, `on_gpu` whether that was on a real GPU.
+    `name` and `choice` identify it; `observation` is the key of tonight's run and `good` the key of the last good run;
+    `pattern` describes the failure for comparison; `broken_by` is the id of the break; `seconds` is how long its run
+    took including set-up, `on_gpu` whether that was on a real GPU.
     """
 
     name: str
@@ -51,7 +51,7 @@ class CellRecord:
 
 @frozen
 class Fix:
-    """A cell that a release made good again: `by` names the release, or says why that is not known."""
+    """A cell that is good again: `by` names the release that fixed it, or says why that is not known."""
 
     cell: str
     by: str
@@ -60,10 +60,11 @@ class Fix:
 
 @frozen
 class Break:
-    """One way to fail with one culprit, over all the cells that it reached.
+    """One failure with one culprit, in all the cells that it reached.
 
-    `id` is that of its report; `pattern` and `culprit` make it up; `cells` are "matrix: cell". `first_seen`,
-    `last_seen` (it reached a cell) and `closed` (empty while a cell is broken) are starts of nights (ISO 8601, UTC).
+    `id` is also the id of its report, made from `pattern` and `culprit`; `cells` are "matrix: cell". `first_seen`,
+    `last_seen` (when it last reached a cell) and `closed` (empty while a cell is broken) are the starts of nights
+    (ISO 8601, UTC).
     """
 
     id: str
@@ -88,8 +89,8 @@ class Break:
 class Night:
     """One night of one matrix. `start` is ISO 8601 in UTC; durations are in seconds; `ran` counts runs.
 
-    `breaks` are those that are new or have changed, as they were at its end; `left` are the cells that come first in
-    the next night; `ended` is false as long as it runs, or where it was stopped.
+    `breaks` are the new and changed ones as they were at its end; `left` are the cells that the next night runs first;
+    `ended` is false while it runs, or if it was stopped.
     """
 
     matrix: str
@@ -104,16 +105,16 @@ class Night:
 
     @property
     def began(self) -> datetime:
-        """The start as a time."""
+        """The start as a `datetime`."""
         return datetime.fromisoformat(self.start)
 
 
 @frozen
 class Past:
-    """What earlier nights know: each cell as the last night that judged it left it, and every break.
+    """What earlier nights found: each cell as the last night that judged it recorded it, and every break.
 
-    `cells` are those of one matrix, `breaks` of all; `left` is what the last night left; `unjudged` maps the cells
-    that it could not judge to the reason; `nights` is how many there were.
+    `cells` belong to one matrix, `breaks` to all; `left` are the cells that the last night left; `unjudged` maps the
+    cells that it could not judge to the reason; `nights` is the number of nights.
     """
 
     cells: dict[str, CellRecord] = field(factory=dict)
@@ -124,7 +125,7 @@ class Past:
 
     @classmethod
     def of(cls, nights: tuple[Night, ...], matrix: str) -> Past:
-        """The past of a matrix, out of all nights before."""
+        """The past of a matrix, from all earlier nights."""
         cells: dict[str, CellRecord] = {}
         breaks: dict[str, Break] = {}
         left: tuple[str, ...] = ()

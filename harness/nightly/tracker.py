@@ -1,4 +1,4 @@
-"""One issue for each break in the own repository: what has to be opened, updated, closed or opened again. Pure."""
+"""One issue per break in this repository: which to open, update, close or reopen. Pure."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 LABEL = "harness-nightly"
 _MARKER = re.compile(r"<!-- harness-break: ([0-9a-f]+) -->")
-_MOST = 60_000  # of the 65,536 characters that GitHub takes; the rest is for what stands around the report
+_MOST = 60_000  # GitHub's limit is 65,536 characters; the rest is for the text around the report
 
 
 @frozen
 class Issue:
-    """An issue as the tracker has it."""
+    """An issue in the tracker."""
 
     number: int
     title: str
@@ -29,13 +29,13 @@ class Issue:
 
     @property
     def break_id(self) -> str:
-        """The break that it is about, "" where it has no marker."""
+        """The id of its break, "" if it has no marker."""
         marker = _MARKER.search(self.body)
         return marker[1] if marker else ""
 
 
-class Deed(enum.StrEnum):
-    """What is done to the tracker."""
+class ActionKind(enum.StrEnum):
+    """What an action does."""
 
     OPEN = "open"
     UPDATE = "update"
@@ -45,18 +45,18 @@ class Deed(enum.StrEnum):
 
 @frozen
 class Action:
-    """One deed; `number` is 0 for an issue that is not there yet."""
+    """One change to the tracker; `number` is 0 for an issue that does not exist yet."""
 
-    deed: Deed
+    kind: ActionKind
     title: str
     number: int = 0
     body: str = ""
 
 
 def actions(breaks: Iterable[Break], reports: Mapping[str, str], issues: Iterable[Issue]) -> tuple[Action, ...]:
-    """What brings the tracker to the state of the breaks; nothing where it is so already.
+    """The actions that make the tracker match the breaks; none if it matches already.
 
-    `reports` maps ids of breaks to their reports in Markdown. A break that was closed before it had an issue gets none.
+    `reports` maps break ids to reports in Markdown. A break that was closed before it had an issue gets none.
     """
     there = {issue.break_id: issue for issue in sorted(issues, key=lambda issue: -issue.number) if issue.break_id}
     found: list[Action] = []
@@ -64,19 +64,19 @@ def actions(breaks: Iterable[Break], reports: Mapping[str, str], issues: Iterabl
         title, body = known.title, body_of(known, reports.get(known.id, ""))
         issue = there.get(known.id)
         if issue is None:
-            found += [Action(Deed.OPEN, title, body=body)] if known.is_open else []
+            found += [Action(ActionKind.OPEN, title, body=body)] if known.is_open else []
             continue
         if known.is_open and not issue.is_open:
-            found.append(Action(Deed.REOPEN, title, issue.number))
+            found.append(Action(ActionKind.REOPEN, title, issue.number))
         if issue.title != title or issue.body.replace("\r\n", "\n").strip() != body.strip():
-            found.append(Action(Deed.UPDATE, title, issue.number, body))
+            found.append(Action(ActionKind.UPDATE, title, issue.number, body))
         if issue.is_open and not known.is_open:
-            found.append(Action(Deed.CLOSE, title, issue.number))
+            found.append(Action(ActionKind.CLOSE, title, issue.number))
     return tuple(found)
 
 
 def body_of(known: Break, report: str) -> str:
-    """An issue's text: the marker, what is known, the cells, the fixes, and the report if there is room for it."""
+    """The text of an issue: marker, sentence, cells, fixes, and the report if it fits."""
     lines = [f"<!-- harness-break: {known.id} -->", "", known.sentence, "", "Cells:", ""]
     lines += [f"- `{cell}`" for cell in known.cells]
     if known.fixes:
@@ -88,4 +88,4 @@ def body_of(known: Break, report: str) -> str:
     head = "\n".join(lines)
     if report and len(head) + len(report) <= _MOST:
         return f"{head}\n\n---\n\n{report.rstrip()}\n"
-    return f"{head}\n\nThe report is `reports/{known.id}.md` in the results.\n"
+    return f"{head}\n\nThe report is `reports/{known.id}.md` in the results folder.\n"

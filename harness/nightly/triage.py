@@ -1,4 +1,4 @@
-"""What becomes of a cell that turned: flaky, a known break or a new one, with its cause; and what mended it."""
+"""Decides whether a changed cell is flaky, a known break or a new one, finds its cause, and finds what fixed it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from attrs import define, evolve, field, frozen
 from harness.events import Note
 from harness.model import Judgement, Outcome, Verdict
 from harness.model.culprit import Level
-from harness.nightly.budget import OutOfTimeError, Timed
+from harness.nightly.budget import BudgetedReporter, OutOfTimeError
 from harness.nightly.cause import Finder, Turned
+from harness.nightly.news import facts_of_break, releases_of
 from harness.nightly.patterns import break_id, came_between
 from harness.nightly.record import Break, CellRecord, Fix, Standing
-from harness.nightly.telling import facts_of_break, releases_of
 from harness.probe import Judge
 from harness.report.answer.archive import kept_answer
 from harness.report.answer.phrases import title_of
@@ -38,20 +38,20 @@ _FAR = 10**6
 
 
 class Reports(Protocol):
-    """What a night knows of reports."""
+    """Where a night reads and writes reports."""
 
     def get(self, id: str) -> KeptAnswer | None:  # noqa: A002
-        """The answer of a report, None where it is not there any more."""
+        """The answer of a report, None if there is no such report."""
         ...
 
     def write(self, kept: KeptAnswer) -> None:
-        """Keep an answer and write its report, in the place of an earlier one of the same id."""
+        """Keep an answer and write its report, replacing one with the same id."""
         ...
 
 
 @frozen
 class Suspicion:
-    """A cell whose verdict is another than its baseline's; `signature` is None for one that is good now."""
+    """A cell whose verdict differs from its baseline's; `signature` is None if it is good now."""
 
     record: CellRecord
     probe: Probe
@@ -63,7 +63,7 @@ class Suspicion:
 
 @define
 class Triage:
-    """Settles suspicions of one night, whose `start` is ISO 8601 in UTC; `changed` are the breaks with news."""
+    """Settles the suspicions of one night. `start` is ISO 8601 in UTC; `changed` are the breaks that changed."""
 
     matrix: str
     start: str
@@ -79,25 +79,29 @@ class Triage:
     pass_env: tuple[str, ...] = ()
     depth: Level = Level.REGION
     changed: dict[str, Break] = field(factory=dict, init=False)
-    _mending: dict[str, list[tuple[Change, ...]]] = field(factory=dict, init=False)
+    _fixes_found: dict[str, list[tuple[Change, ...]]] = field(factory=dict, init=False)
 
     def known(self) -> dict[str, Break]:
-        """Every break as it is now."""
+        """Every break in its current state."""
         return {**self.past.breaks, **self.changed}
 
     def distance(self, suspicion: Suspicion) -> int:
-        """How many packages differ from the baseline's lock."""
+        """The number of packages that differ from the baseline's lock."""
         older, newer = self._older(suspicion), suspicion.observation
         if older is None or older.lock is None or newer.lock is None:
             return _FAR
         return len(older.lock.diff(newer.lock))
 
     def turned(self, suspicion: Suspicion) -> CellRecord:
-        """The record of a cell that was good and failed tonight, once it is known what that is."""
+        """Settle a cell that was good and failed tonight; returns its record."""
         record, newer, signature = suspicion.record, suspicion.observation, suspicion.signature
         older = self._older(suspicion)
         if older is None or older.lock is None or newer.lock is None or signature is None:
-            return evolve(record, standing=Standing.UNJUDGED, reason=f"{record.reason}; its last good run is not kept")
+            return evolve(
+                record,
+                standing=Standing.UNJUDGED,
+                reason=f"{record.reason}; the record of its last good run is missing",
+            )
         if self._is_spent(suspicion.probe):
             return record
         self.reporter.report(Note(f"{record.name} turned bad: {record.reason}; running it again"))
@@ -110,17 +114,17 @@ class Triage:
         if self._is_spent(suspicion.probe):
             return record
         self.reporter.report(Note(f"{record.name}: running its last good environment again"))
-        calm = self._again(suspicion.probe, older.lock)
-        first = self._judge(signature, calm)
-        is_gone = calm.outcome is Outcome.UNINSTALLABLE  # the two runs that are kept still tell something
+        baseline_run = self._again(suspicion.probe, older.lock)
+        first = self._judge(signature, baseline_run)
+        is_gone = baseline_run.outcome is Outcome.UNINSTALLABLE  # the stored runs are still evidence
         if (first.verdict is not Verdict.GOOD and not is_gone) or older.lock.id == newer.lock.id:
-            why = f"what was good before is {first.verdict.value} tonight ({first.reason}), so no package is the cause"
+            why = f"its last good environment is {first.verdict.value} now ({first.reason}), so no package is the cause"
             return evolve(record, standing=Standing.UNJUDGED, reason=f"{record.reason}; {why}")
-        found = self._find(suspicion, older, signature, again=(calm, again))
+        found = self._find(suspicion, older, signature, again=(baseline_run, again))
         return self._new(suspicion, *found) if found is not None else record
 
     def join(self, known: Break, record: CellRecord) -> CellRecord:
-        """A cell that is broken by a known break: its report lists it, and is open again if it was not."""
+        """Add a cell to a known break, and reopen the break if it was closed."""
         label = self._label(record)
         known = self.known().get(known.id, known)
         if label not in known.cells or not known.is_open or any(fix.cell == label for fix in known.fixes):
@@ -129,8 +133,8 @@ class Triage:
             self._change(evolve(known, cells=cells, fixes=fixes, closed="", last_seen=self.start))
         return evolve(record, standing=Standing.BROKEN, broken_by=known.id)
 
-    def mended(self, suspicion: Suspicion) -> None:
-        """Note which release mended a cell of a known break; `suspicion.baseline` is how it was broken."""
+    def fixed(self, suspicion: Suspicion) -> None:
+        """Record which release fixed a cell of a known break; `suspicion.baseline` is the broken record."""
         known = self.known().get(suspicion.baseline.broken_by)
         if known is None:
             return
@@ -138,35 +142,35 @@ class Triage:
         if any(fix.cell == label for fix in known.fixes):
             return
         self.reporter.report(Note(f"{suspicion.record.name} is good again"))
-        self._change(evolve(known, fixes=(*known.fixes, Fix(label, self._mended_by(suspicion, known), self.start))))
+        self._change(evolve(known, fixes=(*known.fixes, Fix(label, self._fixed_by(suspicion, known), self.start))))
 
     def close(self, known: Break) -> None:
-        """No cell is broken by it any more."""
+        """Close a break: no cell is broken by it any more."""
         self._change(evolve(known, closed=self.start))
 
-    def _mended_by(self, suspicion: Suspicion, known: Break) -> str:
+    def _fixed_by(self, suspicion: Suspicion, known: Break) -> str:
         older = self.store.get(suspicion.baseline.observation)
         newer = suspicion.observation
         kept = self.reports.get(known.id)
         signature = kept.answer.signature if kept is not None else None
         if older is None or older.lock is None or newer.lock is None or signature is None:
-            return "not known: the records of its last bad run are not kept"
+            return "not known: the record of its last bad run is missing"
         changes = older.lock.diff(newer.lock)
         if not changes:
-            return "nothing that was installed: the same packages were bad before"
-        for packages in self._mending.get(known.id, ()):
+            return "no package: the same packages were bad before"
+        for packages in self._fixes_found.get(known.id, ()):
             if came_between(packages, older.lock, newer.lock):
                 return releases_of(packages)
         if self._is_spent(suspicion.probe):
-            return f"one of {len(changes)} packages that changed; which one was not searched, for want of time"
+            return f"one of {len(changes)} packages that changed; not bisected: the time budget ran out"
         found = self._find(suspicion, older, signature)
         if found is None:
-            return f"one of {len(changes)} packages that changed; the search stopped, for want of time"
+            return f"one of {len(changes)} packages that changed; the search stopped: the time budget ran out"
         _, answer = found
         if answer.culprit is None and len(answer.lock_changes) != 1:
             return f"one of: {releases_of(answer.lock_changes)}"
         packages = answer.culprit.packages if answer.culprit is not None else answer.lock_changes
-        self._mending.setdefault(known.id, []).append(packages)
+        self._fixes_found.setdefault(known.id, []).append(packages)
         return releases_of(packages)
 
     def _new(self, suspicion: Suspicion, plan: Plan, answer: Answer) -> CellRecord:
@@ -192,7 +196,7 @@ class Triage:
         return evolve(record, standing=Standing.BROKEN, broken_by=id_)
 
     def _change(self, known: Break, kept: KeptAnswer | None = None) -> None:
-        """Keep a break's new state, and write its report anew."""
+        """Keep a break's new state, and rewrite its report."""
         self.changed[known.id] = known
         kept = kept or self.reports.get(known.id)
         if kept is not None:
@@ -201,7 +205,7 @@ class Triage:
     def _find(
         self, suspicion: Suspicion, older: Observation, signature: Signature, *, again: tuple[Observation, ...] = ()
     ) -> tuple[Plan, Answer] | None:
-        """The cause as closely as asked, or the package that mended it; None where the time ended before."""
+        """The cause, as deep as asked, or the package that fixed it; None if the time budget ran out first."""
         is_fix = suspicion.signature is None
         probe = suspicion.probe
         device = probe.combination.device
@@ -210,9 +214,9 @@ class Triage:
             self.interpreters[probe.combination.python],
             self.index,
             self.lanes,
-            Timed(self.reporter, self.budget, device),
+            BudgetedReporter(self.reporter, self.budget, device),
         )
-        # What is kept under a lock may have been asked for in other words, and on another day.
+        # The stored observation may come from a question with other requirements or another date.
         as_of = probe.combination.as_of.isoformat() if probe.combination.as_of else None
         newer = evolve(suspicion.observation, requirements=probe.combination.requirements, as_of=as_of)
         try:
@@ -222,7 +226,7 @@ class Triage:
             return None
 
     def _again(self, probe: Probe, lock: Lock) -> Observation:
-        """One more run of a lock tonight; one that this night has made already counts."""
+        """Run a lock once more tonight, unless this night already ran it."""
         prober = self._prober(probe)
         attempt = 1
         while True:
@@ -236,7 +240,7 @@ class Triage:
         return observation
 
     def _known(self, pattern: str, older: Lock, newer: Lock) -> Break | None:
-        """The break that fails in this way and whose culprit came between two locks, else one without a culprit."""
+        """A break with the same pattern whose culprit changed between two locks, else an open one without a culprit."""
         same = [known for known in self.known().values() if known.pattern == pattern]
         came = [known for known in same if came_between(known.culprit, older, newer)]
         return next(iter([*came, *(known for known in same if known.is_open and not known.culprit)]), None)

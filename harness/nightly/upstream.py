@@ -1,4 +1,4 @@
-"""What a person may send to the maintainers of a culprit: where to, a title, a body. Nothing here sends it."""
+"""An issue that a person may send to the culprit's maintainers: repository, title, body. Nothing here sends it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _REPOSITORY = re.compile(r"^https://github\.com/([\w.-]+/[\w.-]+)$")
 
 @frozen
 class UpstreamIssue:
-    """An issue to be sent by hand. `repository` is "owner/name" on GitHub, "" where no metadata names one.
+    """An issue to send by hand. `repository` is "owner/name" on GitHub, "" if the metadata names none.
 
-    `package` is the distribution whose maintainers it is for.
+    `package` is the distribution that it is about.
     """
 
     package: str
@@ -31,7 +31,7 @@ class UpstreamIssue:
     body: str
 
     def command(self, body_file: str) -> str:
-        """What a person can type to send it, once the body is in a file; "" where it is not known where to."""
+        """The command that sends it, with the body in a file; "" if the repository is not known."""
         if not self.repository:
             return ""
         words = ["gh", "issue", "create", "--repo", self.repository, "--title", self.title, "--body-file", body_file]
@@ -39,7 +39,7 @@ class UpstreamIssue:
 
 
 def upstream_issue(kept: KeptAnswer, repositories: Mapping[str, str], body: str) -> UpstreamIssue:
-    """The issue of an answer; `repositories` maps distributions to the address that their metadata names."""
+    """The issue for an answer; `repositories` maps distributions to the URL in their metadata."""
     answer = kept.answer
     packages = answer.culprit.packages if answer.culprit is not None else ()
     names = [change.name for change in packages] or [answer.subject]

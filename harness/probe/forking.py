@@ -28,7 +28,7 @@ from harness.probe.preload import preloadable
 from harness.run.devices.registry import hidden, passed_variables
 from harness.run.forking import Zygote, ZygoteFailed
 from harness.run.isolation import Needs
-from harness.run.launch import told_variables
+from harness.run.launch import repro_variables
 from harness.run.runner import INSIDE, Job, run_repro, search_path
 from harness.run.sandbox import process_environment, sandbox
 
@@ -220,7 +220,7 @@ def _zygote(job: Job, modules: tuple[str, ...]) -> Iterator[Zygote]:
             pass_env=(*job.pass_env, *passed_variables()),
             pycache_prefix=job.pycache_prefix,
             extra={
-                **told_variables(job.repro.params, job.device.value),
+                **repro_variables(job.repro.params, job.device.value),
                 **search_path(folder, job.repro),
                 **(hidden() if job.device is Device.CPU else {}),
             },

@@ -33,7 +33,7 @@ class Judge:
         return Judgement(Verdict.SKIP, observation.detail or observation.outcome.value)
 
     def captured(self, observation: Observation) -> Signature | None:
-        """A signature taken from a failure itself, None where nothing of it can be recognised again."""
+        """A signature taken from a failure itself, None if nothing of it can be recognised again."""
         log = self.store.log(observation) if observation.outcome is Outcome.EXITED else ""
         return capture_signature(observation, log)
 

@@ -91,7 +91,7 @@ class Prober:
         return resolution
 
     def known(self, probe: Probe) -> Observation | None:
-        """What was observed of a probe before, by the store alone; None where that is not there."""
+        """What was observed of a probe before, by the store alone; None if that is not there."""
         kept = self.store.get_resolution(probe.combination.resolution_key)
         if kept is None:
             return None
@@ -181,7 +181,7 @@ class Prober:
 
     @contextlib.contextmanager
     def _device(self, probe: Probe, cancel: threading.Event | None) -> Iterator[Gpu | NoGpu | None]:
-        """A GPU for one run, or None where the run needs none, or none is known of."""
+        """A GPU for one run, or None if the run needs none, or none is known of."""
         if probe.combination.device is not Device.CUDA or not self.gpus:
             yield None
             return
@@ -240,7 +240,7 @@ class Prober:
         *,
         apart: bool,
     ) -> tuple[Ran, Altered]:
-        """One run, and what it altered. Raises `CannotBuild` where the environment is not there any more."""
+        """One run, and what it altered. Raises `CannotBuild` if the environment is not there any more."""
         probe = prepared.probe
         with occupied(self.builder, environment, mixture=probe.mixture, apart=apart, cancel=cancel) as place:
             job = Job(
@@ -311,7 +311,7 @@ class Prober:
 
 
 def _wrong_python(probe: Probe) -> str | None:
-    """Why the repro can't run with the interpreter of its combination, None where it can."""
+    """Why the repro can't run with the interpreter of its combination, None if it can."""
     needs, python = probe.repro.requires_python, probe.combination.python
     return None if meets(needs, python) else f"the repro requires Python {needs}, this is {python}"
 

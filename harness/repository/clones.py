@@ -31,7 +31,7 @@ def is_url(text: str) -> bool:
 def clone_of(url: str, cache: Path) -> Repository:
     """A bare clone of a repository, made once below `cache` and brought up to date each time it is asked for.
 
-    Raises `NoNetwork` where it can't be reached and no clone was made before.
+    Raises `NoNetwork` if it can't be reached and no clone was made before.
     """
     folder = cache / hashlib.sha256(url.encode()).hexdigest()[:20]
     cache.mkdir(parents=True, exist_ok=True)

@@ -54,7 +54,7 @@ class Repository:
 
     @classmethod
     def open(cls, folder: Path) -> Repository:
-        """The repository of a folder. Raises `BadRepository` where git finds none there."""
+        """The repository of a folder. Raises `BadRepository` if git finds none there."""
         place = folder.expanduser().absolute()
         if not place.is_dir():
             raise BadRepository(f"there is no folder {folder}", hint="--git takes a clone, or the URL of a repository")
@@ -92,7 +92,7 @@ class Repository:
         return [line for line in self.call(*arguments).decode("utf-8", "replace").splitlines() if line]
 
     def commit(self, revision: str) -> Commit:
-        """The commit that a revision names: a hash, a branch, a tag. Raises `BadRepository` where there is none."""
+        """The commit that a revision names: a hash, a branch, a tag. Raises `BadRepository` if there is none."""
         if revision.startswith("-") or not revision.strip():
             raise BadRepository(f"{revision!r} is not a revision")
         try:
@@ -134,7 +134,7 @@ class Repository:
         return found
 
     def contents(self, blobs: Iterable[str]) -> dict[str, bytes]:
-        """The contents of files, by hash. Raises `BadRepository` where a partial clone lacks one."""
+        """The contents of files, by hash. Raises `BadRepository` if a partial clone lacks one."""
         wanted = list(dict.fromkeys(blobs))
         if not wanted:
             return {}
@@ -156,7 +156,7 @@ class Repository:
         return self.merge_base(older, newer) == older
 
     def merge_base(self, one: str, other: str) -> str:
-        """The newest commit that both come from. Raises `BadRepository` where there is none."""
+        """The newest commit that both come from. Raises `BadRepository` if there is none."""
         try:
             return self.lines("merge-base", one, other)[0]
         except (BadRepository, IndexError) as error:
@@ -176,7 +176,7 @@ class Repository:
         return {sha: datetime.fromisoformat(date) for sha, date in told}
 
     def nearest_tag(self, sha: str, tags: Mapping[str, str]) -> str | None:
-        """The nearest of these tags in a commit's history, None where none of them is."""
+        """The nearest of these tags in a commit's history, None if none of them is."""
         by_commit = {commit: tag for tag, commit in tags.items()}
         for line in self.lines("rev-list", "--topo-order", sha):
             if line in by_commit:

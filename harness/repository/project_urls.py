@@ -15,7 +15,7 @@ _SOURCE_LABELS = ("source", "repository", "sourcecode", "github", "code", "homep
 
 
 def repository_url(metadata: str) -> str | None:
-    """The repository's address in the text of a METADATA file, None where it names none of a known host."""
+    """The repository's address in the text of a METADATA file, None if it names none of a known host."""
     headers = email.parser.HeaderParser().parsestr(metadata)
     told = {}
     for value in headers.get_all("Project-URL", []):
@@ -30,7 +30,7 @@ def repository_url(metadata: str) -> str | None:
 
 
 def pull_request_url(repository: str, number: int | None) -> str:
-    """The page of a pull request, "" where the repository or the number is not known."""
+    """The page of a pull request, "" if the repository or the number is not known."""
     if not repository or number is None:
         return ""
     host = repository.split("/")[2]
@@ -39,7 +39,7 @@ def pull_request_url(repository: str, number: int | None) -> str:
 
 
 def commit_url(repository: str, sha: str) -> str:
-    """The page of a commit, "" where the repository is not known."""
+    """The page of a commit, "" if the repository is not known."""
     if not repository:
         return ""
     middle = {"gitlab.com": "/-/commit/", "bitbucket.org": "/commits/"}.get(repository.split("/")[2], "/commit/")

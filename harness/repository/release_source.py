@@ -39,7 +39,7 @@ class ReleaseSource:
 def find_source(repository: Repository, project: str, version: str, wheel: Mapping[str, str]) -> ReleaseSource:
     """The tag of a release whose files are most like its wheel's; `wheel` maps installed paths to git's hashes.
 
-    Raises `BadRepository` where no tag names the release, or none has the package's files.
+    Raises `BadRepository` if no tag names the release, or none has the package's files.
     """
     all_tags = repository.tags()
     tags = tags_of(version, all_tags, project)

@@ -27,7 +27,7 @@ _SHORTEST = 8  # characters of a removed line that is worth a search
 class ChangedLines:
     """Lines of one file that a change added (`after`, first and last line at the newer end) or removed (`removed`).
 
-    `path` is the file's path in the repository; `after` is None where nothing was added.
+    `path` is the file's path in the repository; `after` is None if nothing was added.
     """
 
     path: str

@@ -16,7 +16,7 @@ _NUMBER = re.compile(r"\d+(?:[._]\d+)*.*$")
 
 
 def tagged_version(tag: str, project: str) -> Version | None:
-    """The version that a tag of this project names, None where it names none or is another project's."""
+    """The version that a tag of this project names, None if it names none or is another project's."""
     match = _NUMBER.search(tag)
     # The first digits may be part of the project's name ("py3dns-4.0"): each later start is tried too.
     while match is not None:

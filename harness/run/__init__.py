@@ -1,1 +1,1 @@
-"""Runs one repro in one interpreter under limits, ends its whole process tree, and says what happened."""
+"""Runs one repro in one interpreter under limits, kills its whole process tree, and classifies what happened."""

@@ -1,9 +1,9 @@
-"""What a run prints, kept as far as a limit: its first half and its last, and how much lay between.
+"""Keeps the output of a run up to a limit: the first and last half, with a note on how much is missing between.
 
-Standard library only. A regression is told by how a run begins and ends; a loop that prints makes gigabytes in seconds.
+Standard library only. The start and end of the output identify a regression; a printing loop makes gigabytes a minute.
 """
 
-# Importing pathlib would cost as much time as all else here.
+# Importing pathlib would take as long as everything else here.
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import os
 
 
 class BoundedLog:
-    """Writes to a file at most `keep` bytes of all that is added, and a line that says how many were left out.
+    """Writes at most `keep` bytes of its input to a file, and a line that says how many were left out.
 
-    A full disk does not raise: it is told by `error`, an errno, and the rest is left out.
+    A full disk does not raise: `error` has the errno, and the rest is left out.
     """
 
     def __init__(self, path: str, keep: int) -> None:
-        # The file is there already, made by whoever wants to read it; a link in its place is none of ours.
+        # The reader has already created the file; a link in its place is not ours.
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         self._head_left = keep - keep // 2
         self._tail_limit = keep // 2
@@ -27,7 +27,7 @@ class BoundedLog:
         self.error = 0
 
     def add(self, data: bytes) -> None:
-        """Take what was printed next."""
+        """Add more output."""
         self.size += len(data)
         if self._head_left:
             head, data = data[: self._head_left], data[self._head_left :]
@@ -38,7 +38,7 @@ class BoundedLog:
             self._cut_tail()
 
     def finish(self) -> None:
-        """Write the tail; nothing can be added any more."""
+        """Write the tail; call nothing after this."""
         if len(self._tail) > self._tail_limit:
             self._cut_tail()
         if self.dropped:

@@ -1,7 +1,7 @@
-"""What a run wrote for us, read with suspicion: the child driver's report and the repro's metrics.
+"""Reads the child driver's report and the repro's metrics as untrusted input.
 
-Both lie where the repro can write. Only a regular file of bounded size is read, a link is not followed, nothing in it
-is taken for granted, and text is made safe to show.
+The repro can write to both files. Only regular files of bounded size are read, links are not followed, every value is
+checked, and text is made safe to print.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-REPORT_LIMIT = 64 * 1024 * 1024  # a trace of every function that was called takes megabytes
+REPORT_LIMIT = 64 * 1024 * 1024  # a trace of all called functions takes megabytes
 METRICS_COUNT = 1000
 _NAME = 200
 _MESSAGE = 20_000
@@ -33,15 +33,15 @@ _FRAMES = 400
 
 
 class Unreadable(Exception):
-    """Why a file that a run wrote is not read: a few words."""
+    """Why a file from a run can't be read, in a few words."""
 
 
 @frozen
 class ChildReport:
-    """What the child driver told, each part as far as it makes sense, else empty.
+    """The child driver's report; parts that make no sense are empty.
 
-    `end` is "completed", "exit", "raised" or "forked"; `stage` is "emulation" or "script"; `chain` has type and message
-    of each exception that this one came out of.
+    `end` is "completed", "exit", "raised" or "forked"; `stage` is "emulation" or "script"; `chain` has the type and
+    message of each exception in the chain.
     """
 
     end: str
@@ -60,51 +60,51 @@ _ENDS = frozenset({"completed", "exit", "raised", "forked"})
 
 
 def read_report(path: Path) -> ChildReport | None:
-    """The child driver's report; None if it wrote none. Raises `Unreadable` where it is no report."""
+    """The child driver's report; None if it wrote none. Raises `Unreadable` if it is no report."""
     data = content_of(path, REPORT_LIMIT)
     if data is None:
         return None
-    told = _parsed(data)
-    if not isinstance(told, dict) or not isinstance(told.get("end"), str) or told["end"] not in _ENDS:
+    report = _parsed(data)
+    if not isinstance(report, dict) or not isinstance(report.get("end"), str) or report["end"] not in _ENDS:
         raise Unreadable("is not a report")
-    machine: dict[str, Any] = {name: _simple(value) for name, value in _items(told.get("machine"))}
-    if problems := list(_texts(told.get("problems"))):
+    machine: dict[str, Any] = {name: _simple(value) for name, value in _items(report.get("machine"))}
+    if problems := list(_texts(report.get("problems"))):
         machine["problems"] = problems
-    exception = exception_of(told.get("exception"), 0)
-    if told["end"] == "raised" and exception is None:
-        raise Unreadable("tells of an exception that it does not describe")
+    exception = exception_of(report.get("exception"), 0)
+    if report["end"] == "raised" and exception is None:
+        raise Unreadable("does not describe its exception")
     return ChildReport(
-        end=told["end"],
-        stage="emulation" if told.get("stage") == "emulation" else "script",
-        message=_text(told.get("message")),
+        end=report["end"],
+        stage="emulation" if report.get("stage") == "emulation" else "script",
+        message=_text(report.get("message")),
         exception=exception,
-        chain=tuple(_pairs(told.get("chain"))),
-        loaded={name: tuple(_texts(files)) for name, files in _items(told.get("loaded"))},
-        installed=tuple(_pairs(told.get("installed"))),
+        chain=tuple(_pairs(report.get("chain"))),
+        loaded={name: tuple(_texts(files)) for name, files in _items(report.get("loaded"))},
+        installed=tuple(_pairs(report.get("installed"))),
         machine=machine,
-        python=_text(told.get("python")),
-        trace=_trace(told["trace"]) if isinstance(told.get("trace"), dict) else None,
+        python=_text(report.get("python")),
+        trace=_trace(report["trace"]) if isinstance(report.get("trace"), dict) else None,
     )
 
 
 def read_imports(path: Path) -> tuple[dict[str, str], dict[str, list[str]]] | None:
-    """The modules of a traced run with their files, in the order of loading, and which of them each imported."""
+    """The modules of a traced run with their files, in loading order, and what each of them imported."""
     try:
         data = content_of(path, REPORT_LIMIT)
-        told = _parsed(data) if data is not None else None
+        report = _parsed(data) if data is not None else None
     except Unreadable:
         return None
-    if not isinstance(told, dict):
+    if not isinstance(report, dict):
         return None
-    modules = {name: file for name, file in _items(told.get("modules")) if isinstance(file, str)}
-    imports = {name: list(_texts(found)) for name, found in _items(told.get("imports"))}
+    modules = {name: file for name, file in _items(report.get("modules")) if isinstance(file, str)}
+    imports = {name: list(_texts(found)) for name, found in _items(report.get("imports"))}
     return modules, imports
 
 
 def read_metrics(path: Path) -> tuple[dict[str, float], str]:
-    """The numbers that a repro wrote, and a complaint about what could not be read ("" if nothing).
+    """The numbers that a repro wrote, and a complaint about anything unreadable ("" if none).
 
-    NaN and infinities count as numbers, true and false as 1 and 0. The first thousand are kept.
+    NaN and infinities are numbers, true and false count as 1 and 0. Only the first thousand are kept.
     """
     try:
         data = content_of(path, METRICS_LIMIT)
@@ -127,12 +127,12 @@ def read_metrics(path: Path) -> tuple[dict[str, float], str]:
     dropped = len(written) - len(odd) - len(metrics)
     complaint = f"; metrics that are not numbers: {listed(odd, 6)}" if odd else ""
     if dropped > 0:
-        complaint += f"; of its metrics the first {len(metrics)} are kept, {dropped} were dropped"
+        complaint += f"; the first {len(metrics)} metrics are kept, {dropped} are dropped"
     return metrics, complaint
 
 
 def content_of(path: Path, limit: int) -> bytes | None:
-    """The bytes of a regular file, None if there is none. Raises `Unreadable`; never waits and never follows a link."""
+    """The bytes of a regular file, None if there is none. Never blocks, never follows a link. Raises `Unreadable`."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except FileNotFoundError:
@@ -145,7 +145,7 @@ def content_of(path: Path, limit: int) -> bytes | None:
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode):
             raise Unreadable("is not a regular file")
-        # A sparse file costs nothing to make and all of the memory to read.
+        # A sparse file is cheap to make, and reading it would fill the memory.
         if status.st_size > limit:
             raise Unreadable(f"is larger than {limit >> 20} MiB")
         with os.fdopen(os.dup(file), "rb") as raw:
@@ -191,16 +191,16 @@ def _pairs(value: Any) -> Iterator[tuple[str, str]]:
                 yield _text(first), _text(second)
 
 
-def _trace(told: dict[str, Any]) -> Trace:
-    returned = told.get("returned")
+def _trace(trace: dict[str, Any]) -> Trace:
+    returned = trace.get("returned")
     return Trace(
         called={
             file: {name: rank for name, rank in _items(functions) if type(rank) is int}
-            for file, functions in _items(told.get("called"))
+            for file, functions in _items(trace.get("called"))
         },
         lines={
             file: tuple(line for line in lines if type(line) is int)
-            for file, lines in _items(told.get("lines"))
+            for file, lines in _items(trace.get("lines"))
             if isinstance(lines, list)
         },
         returned=tuple(
@@ -215,22 +215,22 @@ def _simple(value: Any) -> str | int | float | bool | None:
     return _text(value) if isinstance(value, str) else value if isinstance(value, int | float) else None
 
 
-def exception_of(told: Any, depth: int = 0) -> RaisedException | None:
-    """An exception as a child described it, None where it described none."""
-    match told:
+def exception_of(value: Any, depth: int = 0) -> RaisedException | None:
+    """An exception as a child described it, None if it described none."""
+    match value:
         case {"type": str(kind), "message": str(message)} if depth <= _CAUSES:
             return RaisedException(
                 type=_text(kind, _NAME),
                 message=_text(message),
-                bases=tuple(_texts(told.get("bases"))),
-                frames=tuple(_frames(told.get("frames"))),
-                cause=exception_of(told.get("cause"), depth + 1),
+                bases=tuple(_texts(value.get("bases"))),
+                frames=tuple(_frames(value.get("frames"))),
+                cause=exception_of(value.get("cause"), depth + 1),
             )
     return None
 
 
-def _frames(told: Any) -> Iterator[StackFrame]:
-    for frame in told[:_FRAMES] if isinstance(told, list) else ():
+def _frames(value: Any) -> Iterator[StackFrame]:
+    for frame in value[:_FRAMES] if isinstance(value, list) else ():
         match frame:
             case {"file": str(file), "line": int(line), "function": str(function)}:
                 yield StackFrame(

@@ -1,4 +1,4 @@
-"""From how a process ended, and its own report if there is one, to an outcome: no I/O and no judgement."""
+"""Classifies how a process ended, with its report if there is one, as an outcome. No I/O, no verdict."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 _DECLINED = 125
 _WIDTH = 300
 _NOT_FOUND = 127
-_KILLED_IN_SHELL = 128 + 9  # how a shell passes on that SIGKILL ended its command
+_KILLED_IN_SHELL = 128 + 9  # a shell's exit code for a command killed by SIGKILL
 
 
 _MEMORY_TYPES = frozenset({"MemoryError", "OutOfMemoryError"})
-# Without a report only what was printed can tell; an exception's own line, not any mention of it.
+# Without a report, only the output can tell; look for the exception's own line, not any mention of it.
 _ERROR_LINE = re.compile(r"^.*(?:Error\b|Exception\b|terminate called|what\(\):).*$", re.MULTILINE)
 
 
@@ -37,10 +37,10 @@ def classify(
     printed: str = "",
     is_command: bool = False,
 ) -> tuple[Outcome, str]:
-    """The outcome of a run and one sentence on it.
+    """The outcome of a run, and one sentence about it.
 
-    `report` is None for a command, and for a script that never came back to the child driver; `printed`
-    is the end of what was written to stdout and stderr.
+    `report` is None for a command, and for a script that never returned to the child driver; `printed` is the end of
+    stdout and stderr.
     """
     if report is not None and report.end == "raised":
         return _raised(report, device)
@@ -50,7 +50,7 @@ def classify(
     if ended.returncode == 0:
         return (Outcome.COMPLETED, "ran to its end") if is_command else _last_word(report)
     if ended.returncode == _DECLINED:
-        return Outcome.DECLINED, f"exit code {_DECLINED}: the repro says that it can't tell"
+        return Outcome.DECLINED, f"exit code {_DECLINED}: the repro can't tell"
     if report is None:
         found = _by_texts(_ERROR_LINE.findall(printed), device)
         if found is not None:
@@ -63,39 +63,42 @@ def classify(
 
 
 def _stopped(ended: Ended, report: ChildReport | None, limits: Limits) -> tuple[Outcome, str] | None:
-    """A run that did not come to an end of its own."""
+    """The outcome of a run that did not end by itself."""
     match ended.reason:
         case EndReason.TIMEOUT:
             if report is not None and report.end == "completed":
-                return Outcome.TIMED_OUT, f"the script ended, its process did not within {limits.wall_s:g} s"
-            return Outcome.TIMED_OUT, f"no end within {limits.wall_s:g} s"
+                return (
+                    Outcome.TIMED_OUT,
+                    f"timed out after {limits.wall_s:g} s: the script ended, its process did not",
+                )
+            return Outcome.TIMED_OUT, f"timed out after {limits.wall_s:g} s"
         case EndReason.MEMORY:
             return Outcome.OUT_OF_MEMORY, f"used more than {_size(limits.bytes)} of memory"
         case EndReason.OUTPUT:
             return Outcome.TOO_MUCH_OUTPUT, f"printed more than {_size(limits.output)}"
         case EndReason.LOST:
-            return Outcome.NO_REPORT, "the process that watched over it was killed, so how it ended is not known"
+            return Outcome.NO_REPORT, "its guard process was killed, so how it ended is not known"
     if ended.oom_killed and (ended.signal == "SIGKILL" or ended.returncode == _KILLED_IN_SHELL):
-        return Outcome.OUT_OF_MEMORY, "killed by the system for want of memory"
+        return Outcome.OUT_OF_MEMORY, "killed by the system: out of memory"
     return None
 
 
 def _last_word(report: ChildReport | None) -> tuple[Outcome, str]:
-    """What exit code 0 of a script means: that it ran to its end only where the child driver saw it do so."""
+    """What exit code 0 of a script means: it completed only if the child driver saw its end."""
     match report.end if report is not None else None:
         case "completed":
             return Outcome.COMPLETED, "ran to its end"
         case "forked":
-            why = "it exited while a process that it had forked was still running the script"
+            why = "it exited while a forked copy was still running the script"
         case "exit":
-            why = "it asked for another exit code than 0"
+            why = "it asked for a non-zero exit code"
         case _:
             why = "the process ended without a report (os._exit, os.execv, or a fork)"
-    return Outcome.NO_REPORT, f"exit code 0 without reaching its end: {why}"
+    return Outcome.NO_REPORT, f"exit code 0, but it did not reach its end: {why}"
 
 
 def not_started(command: str, why: str) -> tuple[Outcome, str, int]:
-    """Outcome, sentence and a shell's exit code for a command that the environment does not have."""
+    """Outcome, sentence and exit code (as in a shell) for a command that the environment lacks."""
     return Outcome.EXITED, f"{command} can't be started: {why}", _NOT_FOUND
 
 
@@ -107,7 +110,7 @@ def _raised(report: ChildReport, device: Device) -> tuple[Outcome, str]:
     for kind, message in report.chain:
         if kind.endswith("EmulationGap"):
             return Outcome.EMULATION_GAP, _titled(kind.rpartition(".")[2], message)
-    # The exceptions it was raised `from` count; one that was being handled by chance does not.
+    # Causes (`raise ... from`) count; an exception that happened to be handled does not.
     explicit = list(raised.chain()) if raised is not None else []
     for one in explicit:
         if not _MEMORY_TYPES.isdisjoint(kind.rpartition(".")[2] for kind in (one.type, *one.bases)):

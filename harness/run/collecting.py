@@ -1,6 +1,6 @@
-"""From a command that runs tests to the result of each test: our plugin in, and its record out.
+"""Collects the result of each test from a test command: injects our plugin and reads its record.
 
-The record is written by a process that runs other people's code, so nothing in it is taken on trust.
+A process that runs other people's code writes the record, so nothing in it is trusted.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _UNITTEST_ENDS = {5: "no tests were found"}
 
 @frozen
 class Record:
-    """What a record says: results so far, tests that began and did not end, and whether the run came to its end."""
+    """A parsed record: the results, tests that began but did not end, and whether the run ended."""
 
     tests: tuple[TestResult, ...] = ()
     running: tuple[str, ...] = ()
@@ -50,13 +50,13 @@ class Record:
 
 @frozen
 class Collection:
-    """The tests of one run: `folder` is where the record lies."""
+    """Collects the tests of one run; `folder` holds the record."""
 
     command: TestCommand
     folder: Path
 
     def start(self, argv: Sequence[str], env: dict[str, str]) -> list[str]:
-        """The words to start instead of `argv`; adds the variables that they need to `env`."""
+        """The command to start instead of `argv`; adds the variables that it needs to `env`."""
         if self.command.only:
             (self.folder / _ONLY).write_text(json.dumps(self.command.only), encoding="utf-8")
         words, variables = collecting(
@@ -70,7 +70,7 @@ class Collection:
         return list(words)
 
     def added_to(self, ran: Ran) -> Ran:
-        """What a run came to, with its tests; a test in which the process died is named."""
+        """The result of a run with its tests; names the test in which the process died."""
         record = read_record(self.folder / _RECORD)
         died = _last_words(ran, record)
         tests = record.tests
@@ -85,13 +85,13 @@ class Collection:
 
 
 def collection_of(argv: Sequence[str], folder: Path) -> Collection | None:
-    """How to collect the tests of a command, with the record in `folder`; None where it runs none that we can read."""
+    """How to collect the tests of a command, with the record in `folder`; None if it runs no tests we understand."""
     command = recognised(argv)
     return Collection(command, folder) if command is not None else None
 
 
 def read_record(path: Path) -> Record:
-    """The record that was left at `path`; what is no result is left out, a file that is none is complained of."""
+    """The record at `path`. Invalid results are dropped; an invalid file gives a complaint."""
     try:
         content = content_of(path, _RECORD_LIMIT)
     except Unreadable as why:
@@ -146,7 +146,7 @@ def _loaded(told: Any) -> dict[str, tuple[str, ...]]:
 
 
 def _with_packages(raised: RaisedException | None, owners: Mapping[str, str]) -> RaisedException | None:
-    """The exception with each frame's distribution, where that is known, instead of its top-level folder."""
+    """The exception with the distribution of each frame, if known, instead of the top-level folder."""
     if raised is None:
         return None
     return evolve(
@@ -160,7 +160,7 @@ def _with_packages(raised: RaisedException | None, owners: Mapping[str, str]) ->
 
 
 def _last_words(ran: Ran, record: Record) -> RaisedException | None:
-    """The failure of the tests in which the process died, or of the whole run where none tells why it failed."""
+    """The failure of the tests in which the process died, or of the whole run if no test explains it."""
     in_test = bool(record.running) and not record.ended
     if not in_test and any(test.outcome.is_failure for test in record.tests):
         return None
@@ -179,7 +179,7 @@ def _last_words(ran: Ran, record: Record) -> RaisedException | None:
 
 
 def _detail(tool: TestTool, ran: Ran, tests: tuple[TestResult, ...], record: Record) -> str:
-    """One sentence on how the run ended."""
+    """One sentence about how the run ended."""
     running = "" if record.ended or not record.running else f" in {_named(record.running)}"
     if ran.outcome is not Outcome.EXITED:
         return ran.detail + ("" if ran.outcome is Outcome.COMPLETED else running)
@@ -200,7 +200,7 @@ def _detail(tool: TestTool, ran: Ran, tests: tuple[TestResult, ...], record: Rec
 
 
 def _last_line(text: str) -> str:
-    """The last line that says something: what a usage error of pytest ends with."""
+    """The last non-empty line, where pytest puts a usage error."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if "error" in line.lower()]
     return (errors or lines or [""])[-1]

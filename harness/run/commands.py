@@ -1,6 +1,6 @@
-"""Which commands run tests that we can read: pytest and unittest, however they are started.
+"""Recognises commands that run pytest or unittest, however they are started.
 
-This is the one place that knows their command lines. Pure.
+Only this module knows their command lines. Pure.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MOST_TYPED = 12
 
 
 class TestTool(enum.StrEnum):
-    """A tool whose results are understood."""
+    """A test tool whose results can be read."""
 
     __test__ = False
 
@@ -34,7 +34,7 @@ class TestTool(enum.StrEnum):
 
 @frozen
 class TestCommand:
-    """A command that runs tests: `at` is where `pytest` or `unittest` stands in `argv`, `only` are the tests to run."""
+    """A command that runs tests: `at` is the index of `pytest` or `unittest` in `argv`, `only` are the tests to run."""
 
     __test__ = False
 
@@ -45,7 +45,7 @@ class TestCommand:
 
 
 def recognised(argv: Sequence[str]) -> TestCommand | None:
-    """What is known of a command that runs pytest or unittest, None of any other."""
+    """The parsed command if it runs pytest or unittest, else None."""
     words, only_these = _split(argv)
     at = _program(words)
     if at >= len(words):
@@ -69,10 +69,10 @@ def recognised(argv: Sequence[str]) -> TestCommand | None:
 
 
 def only(argv: Sequence[str], tests: Iterable[str]) -> tuple[str, ...]:
-    """The same command for these tests alone, named as their results name them; a module's name means all of it.
+    """The same command for these tests only, named as in their results; a module's name selects the whole module.
 
-    They are no words of the tool's own command line, so that there may be any number of them: the paths, options and
-    configuration of the whole run stay in force. Raises `ValueError` for a command that is not understood.
+    The tests are not put on the tool's command line, so there can be any number of them, and the paths, options and
+    configuration of the whole run still apply. Raises `ValueError` for other commands.
     """
     command = recognised(argv)
     if command is None:
@@ -81,7 +81,7 @@ def only(argv: Sequence[str], tests: Iterable[str]) -> tuple[str, ...]:
 
 
 def typed(argv: Sequence[str]) -> str:
-    """The command as a person would type it, with at most a dozen tests named."""
+    """The command line to show, with at most a dozen tests."""
     command = recognised(argv)
     words, asked = _split(argv)
     if command is None or not asked or len(asked) > _MOST_TYPED or any(test.startswith("<") for test in asked):
@@ -96,10 +96,10 @@ def typed(argv: Sequence[str]) -> str:
 def collecting(
     command: TestCommand, *, folder: str, results: str, only_file: str, given: Mapping[str, str]
 ) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Words and variables that make a command write its results.
+    """The arguments and variables that make a command write its results.
 
-    `folder` is the one of our plugins, `results` the file to write, `only_file` a JSON list of `command.only`; `given`
-    are the variables that the command would have had.
+    `folder` contains our plugins, `results` is the file to write, `only_file` a JSON list of `command.only`; `given`
+    are the variables of the original command.
     """
     words = command.argv
     if command.tool is TestTool.PYTEST:
@@ -112,18 +112,18 @@ def collecting(
 
 
 def _split(argv: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The words of the command, and the tests to which `only` restricted it."""
+    """The arguments of the command, and the tests that `only` selected."""
     words = tuple(word for word in argv if not word.startswith(_ONLY))
     return words, tuple(word[len(_ONLY) :] for word in argv if word.startswith(_ONLY))
 
 
 def is_python(program: str) -> bool:
-    """Whether a program's name, or its path, is that of a Python interpreter."""
+    """Whether a program's name or path is a Python interpreter's."""
     return _PYTHON.fullmatch(program.rpartition("/")[2]) is not None
 
 
 def program_at(words: Sequence[str]) -> int:
-    """Where the program of a command stands, after `env` and the variables that are set for it."""
+    """The index of a command's program, after `env` and variable assignments."""
     at = 0
     if words and words[0].rpartition("/")[2] == "env":
         at = 1
@@ -135,7 +135,7 @@ def program_at(words: Sequence[str]) -> int:
 
 
 def _program(words: Sequence[str]) -> int:
-    """Where the program stands: after `env` and the variables that are set for it."""
+    """The index of the program, after `env` and variable assignments."""
     at = 0
     if words and words[0].rpartition("/")[2] == "env":
         at = 1
@@ -147,7 +147,7 @@ def _program(words: Sequence[str]) -> int:
 
 
 def _module_of_python(words: Sequence[str], at: int) -> int | None:
-    """Where the module stands that Python runs, None where it runs none or reads no variables."""
+    """The index of the module that Python runs, None if it runs none or ignores variables."""
     while at < len(words) and words[at].startswith("-"):
         word = words[at]
         if word == "-m":
@@ -161,7 +161,7 @@ def _module_of_python(words: Sequence[str], at: int) -> int | None:
 
 
 def _module_of_coverage(words: Sequence[str], at: int) -> int | None:
-    """Where the module stands that coverage runs."""
+    """The index of the module that coverage runs."""
     while at < len(words) and words[at].startswith("-"):
         if words[at] in ("-m", "--module"):
             return at + 1 if at + 1 < len(words) else None
@@ -170,6 +170,6 @@ def _module_of_coverage(words: Sequence[str], at: int) -> int | None:
 
 
 def _covers(word: str, names: Iterable[str]) -> bool:
-    """Whether a word of the command names a folder, a module or a test that the names are below."""
+    """Whether an argument names a folder, module or test that contains one of the names."""
     path = word.split("::")[0].rstrip("/").removeprefix("./")
     return any(name == path or name.startswith((f"{path}/", f"{path}.")) for name in names) if path else False

@@ -1,4 +1,4 @@
-"""Forks probes from a process that has imported what no candidate changes: the harness's end of `inside/zygote.py`."""
+"""Forks probes from a process with preloaded modules: the harness's end of `inside/zygote.py`."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _ENDS_WITHIN_S = 10.0
 
 
 class ZygoteFailed(Exception):
-    """The process to fork from could not be made, or may not be forked; the words say why."""
+    """The zygote could not be started or must not be forked; the message says why."""
 
 
 @frozen
 class Preloaded:
-    """What a zygote said of itself: modules that it holds, those that failed, seconds that the imports took."""
+    """A zygote's report: its modules, those that failed to import, and how long the imports took in seconds."""
 
     loaded: int
     failed: tuple[str, ...]
@@ -39,25 +39,25 @@ class Preloaded:
 
 @define
 class ForkedGuard:
-    """The guard of one forked run, by its two pipes; it has ended when nothing more comes from `stdout`."""
+    """The guard of one forked run, connected by two pipes; it has ended when `stdout` reaches end of file."""
 
     stdin: FileIO
     stdout: FileIO
     returncode: int = 0
 
     def wait(self, timeout: float | None = None) -> int:  # noqa: ARG002 - as subprocess has it
-        """It is no child of this process: the end of its output is its end."""
+        """Wait for the end of its output, because it is not a child of this process."""
         return self.returncode
 
     def kill(self) -> None:
-        """It ends itself, and all that it watches, when its input is closed."""
+        """Close its input, which makes it end itself and its processes."""
         with contextlib.suppress(OSError):
             self.stdin.close()
 
 
 @define
 class Zygote:
-    """A running zygote; `close` ends it. One thread at a time may ask it for a guard."""
+    """A running zygote; `close` ends it. Only one thread at a time may ask it for a guard."""
 
     preloaded: Preloaded
     _process: subprocess.Popen[bytes]
@@ -79,7 +79,7 @@ class Zygote:
     ) -> Zygote:
         """Start an interpreter and import `modules` in it, in this order; `timeout` is in seconds.
 
-        Raises `ZygoteFailed` where that fails, or where an import started a thread or initialised CUDA.
+        Raises `ZygoteFailed` if that fails, or if an import started a thread or initialised CUDA.
         """
         folder = tempfile.TemporaryDirectory(prefix="z", dir=scratch_root)
         try:
@@ -125,34 +125,34 @@ class Zygote:
                 start_new_session=True,
             )
         try:
-            told = _heard(ours, timeout)
+            report = _answer(ours, timeout)
         except ZygoteFailed as error:
             _end(process, ours)
             words = (place / "log").read_text(encoding="utf-8", errors="replace").strip().splitlines()
             raise ZygoteFailed(f"{error}: {words[-1]}" if words else str(error)) from error
-        problem = _problem(told)
+        problem = _problem(report)
         if problem:
             _end(process, ours)
             raise ZygoteFailed(problem)
-        preloaded = Preloaded(int(told["loaded"]), tuple(map(str, told["failed"])), float(told["seconds"]))
+        preloaded = Preloaded(int(report["loaded"]), tuple(map(str, report["failed"])), float(report["seconds"]))
         return cls(preloaded, process, ours, folder)
 
     def guard(self) -> ForkedGuard:
-        """A fork that is ready to take the order of a run. Raises `ZygoteFailed` where the zygote is gone."""
+        """A fork that is ready for the order of a run. Raises `ZygoteFailed` if the zygote is gone."""
         order_out, order_in = os.pipe()
-        told_out, told_in = os.pipe()
+        report_out, report_in = os.pipe()
         try:
             with self._lock:
-                pipes = array.array("i", [order_out, told_in])
+                pipes = array.array("i", [order_out, report_in])
                 self._control.sendmsg([b"f"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, pipes)])
         except OSError as error:
-            for pipe in (order_in, told_out):
+            for pipe in (order_in, report_out):
                 os.close(pipe)
-            raise ZygoteFailed(f"the process to fork from has ended: {error.strerror}") from error
+            raise ZygoteFailed(f"the zygote process has ended: {error.strerror}") from error
         finally:
             os.close(order_out)
-            os.close(told_in)
-        return ForkedGuard(FileIO(order_in, "wb"), FileIO(told_out, "rb"))
+            os.close(report_in)
+        return ForkedGuard(FileIO(order_in, "wb"), FileIO(report_out, "rb"))
 
     def close(self) -> None:
         """End it."""
@@ -160,36 +160,36 @@ class Zygote:
         self._folder.cleanup()
 
 
-def _heard(control: socket.socket, timeout: float) -> dict[str, Any]:
-    """What the zygote says once it has imported everything."""
+def _answer(control: socket.socket, timeout: float) -> dict[str, Any]:
+    """The zygote's answer after its imports."""
     control.settimeout(timeout)
     said = b""
     try:
         while not said.endswith(b"\n"):
             piece = control.recv(1 << 16)
             if not piece:
-                raise ZygoteFailed("the imports ended the process")
+                raise ZygoteFailed("an import ended the process")
             said += piece
-        told = json.loads(said)
+        report = json.loads(said)
     except TimeoutError as error:
         raise ZygoteFailed(f"the imports timed out after {timeout:g} s") from error
     except (OSError, ValueError) as error:
         raise ZygoteFailed(f"it did not answer: {error}") from error
     finally:
         control.settimeout(None)
-    return told if isinstance(told, dict) else {}
+    return report if isinstance(report, dict) else {}
 
 
-def _problem(told: Mapping[str, Any]) -> str:
-    """Why a zygote may not be forked, "" where it may."""
+def _problem(report: Mapping[str, Any]) -> str:
+    """Why a zygote must not be forked, "" if it may."""
     try:
-        if told["threads"]:
-            return f"an import started threads ({', '.join(told['threads'][:3])}), which a fork would lack"
-        if told["device"]:
+        if report["threads"]:
+            return f"an import started threads ({', '.join(report['threads'][:3])}), which a fork would not have"
+        if report["device"]:
             return "an import initialised CUDA, which does not survive a fork"
-        float(told["seconds"]), int(told["loaded"]), list(told["failed"])
+        float(report["seconds"]), int(report["loaded"]), list(report["failed"])
     except (KeyError, TypeError, ValueError):
-        return "it gave no answer that can be read"
+        return "its answer can't be read"
     return ""
 
 

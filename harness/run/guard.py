@@ -1,11 +1,11 @@
-"""Holds one process tree under limits and ends it whole, also when the harness dies by kill -9.
+"""Keeps one process tree under limits and kills all of it at the end, even if the harness is killed with -9.
 
-Run as `python -I -S guard.py`, standard library only. It reads one JSON line, the order, from stdin and watches stdin
-from then on: end of file means that the harness is gone, a byte that it cancels. Its JSON line on stdout tells the end.
-All that the tree prints goes through a pipe to here and from here, as far as a limit, to the log.
+Run as `python -I -S guard.py`, standard library only. It reads its order, one JSON line, from stdin and keeps
+watching stdin: end of file means that the harness is gone, a byte means cancel. It answers with one JSON line.
+The output of the tree comes through a pipe and goes, up to a limit, to the log.
 """
 
-# Importing pathlib or typing would cost as much time as all else here.
+# Importing pathlib or typing would take as long as everything else here.
 # ruff: noqa: PTH100, PTH101, PTH114, PTH118, PTH120, PTH123
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import sys
 import time
 
 if __name__ in ("__main__", "_harness_guard"):
-    # -I leaves the script's own folder out; after the standard library, so that nothing here can hide a part of it.
+    # -I leaves out the script's folder. It goes after the standard library, so that nothing here can shadow it.
     if __name__ == "__main__":
         sys.path.append(os.path.dirname(os.path.abspath(__file__)))
     from bounded_log import BoundedLog  # type: ignore[import-not-found,unused-ignore]
@@ -37,18 +37,18 @@ if TYPE_CHECKING:
     from typing import Any
 
 _SAMPLE_S = 0.1
-_SAMPLE_SHARE = 20  # a sample may cost a twentieth of the time between two
+_SAMPLE_SHARE = 20  # sampling may take a twentieth of the time
 _GIVE_UP_S = 10.0  # a process in uninterruptible sleep can't be killed
 _LAST_WORDS_S = 1.0
 _PIECE = 1 << 20
-_PIECES_AT_ONCE = 16  # then the clock and the memory have their turn
+_PIECES_AT_ONCE = 16  # then check the clock and the memory
 _LINUX = sys.platform.startswith("linux")
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 1, 4, 36  # prctl(2)
 _F_SETPIPE_SZ = 1031  # fcntl(2); in the fcntl module from Python 3.10 on
 
 
 class Guard:
-    """One order carried out: start, watch, end."""
+    """Carries out one order: start, watch, end."""
 
     def __init__(self, order: dict[str, Any]) -> None:
         self._order = order
@@ -63,7 +63,7 @@ class Guard:
         self._libc = ctypes.CDLL(None, use_errno=True) if _LINUX else None
 
     def run(self) -> dict[str, Any]:
-        """Start the command, wait for its end or bring it about, and leave none of its processes."""
+        """Start the command, wait for its end or kill it, and leave no processes behind."""
         self._settle()
         oom_kills = _oom_kills()
         begun = time.monotonic()
@@ -78,7 +78,7 @@ class Guard:
         self._log.finish()
         status = self._status
         if self._stage is not None:
-            problem, status = self._stage.heard(status)
+            problem, status = self._stage.result(status)
             if problem:
                 return {"problem": problem}
             if status is None and reason == "ended":
@@ -97,7 +97,7 @@ class Guard:
     def _settle(self) -> None:
         if self._libc is not None:
             self._libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-            # What the tree runs as the same user is neither to read nor to write in this process.
+            # Processes of the tree run as the same user and must not read or write this process.
             self._libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
         for number in (signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
@@ -117,7 +117,7 @@ class Guard:
         self._cancelled = True
 
     def _start(self) -> int:
-        """Start the command; the errno if it can't be started, else 0."""
+        """Start the command; returns the errno if it can't be started, else 0."""
         order = self._order
         argv = order["argv"]
         if self._stage is not None:
@@ -144,7 +144,7 @@ class Guard:
         if self._libc is not None:
             self._libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
             self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-            # When the machine runs out of memory, the kernel is to take the probe and not the harness.
+            # If the machine runs out of memory, the kernel should kill the probe, not the harness.
             with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
                 file.write("500")
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -158,7 +158,7 @@ class Guard:
         self._execute(argv, order["env"])
 
     def _execute(self, argv: list[str], env: dict[str, str]) -> None:
-        """Be the command; its success closes the pipe on which a failure to start is told."""
+        """Become the command. On success, exec closes the pipe that reports a failure to start."""
         os.execvpe(argv[0], argv, env)  # noqa: S606 - a shell is not wanted
 
     def _watch(self, deadline: float, limit: int) -> str:
@@ -194,7 +194,7 @@ class Guard:
                 sample_at = now + max(_SAMPLE_S, cost * _SAMPLE_SHARE)
 
     def _pump(self) -> bool:
-        """Take to the log what has been printed; whether more may come."""
+        """Copy new output to the log; returns whether more may come."""
         for _ in range(_PIECES_AT_ONCE):
             try:
                 piece = os.read(self._printed, _PIECE)
@@ -206,7 +206,7 @@ class Guard:
         return True
 
     def _reap(self) -> bool:
-        """Collect what has ended; whether any child is left."""
+        """Reap ended children; returns whether any are left."""
         while True:
             try:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
@@ -219,10 +219,10 @@ class Guard:
                 self._peak = max(self._peak, usage.ru_maxrss * (1024 if _LINUX else 1))
 
     def _ask_for_tracebacks(self) -> None:
-        """Abort the main process first: Python's faulthandler then writes where every thread stood."""
+        """Abort the main process first, so that Python's faulthandler prints the traceback of every thread."""
         main = self._main
         if self._stage is not None:
-            self._stage.heard(None)
+            self._stage.result(None)
             main = self._tree.numbered(self._stage.child) or main
         with contextlib.suppress(ProcessLookupError):
             os.kill(main, signal.SIGABRT)
@@ -233,10 +233,10 @@ class Guard:
             self._reap()
 
     def _end_all(self) -> int:
-        """Kill until none is left; the number of processes that would not die."""
+        """Kill until no process is left; returns the number that would not die."""
         until = time.monotonic() + _GIVE_UP_S
         while True:
-            # An orphan becomes a child of this subreaper, so that no child means no descendant.
+            # Orphans become children of this subreaper, so no children means no descendants.
             if not self._reap() and _LINUX:
                 return 0
             members = self._tree.members()
@@ -250,7 +250,7 @@ class Guard:
 
 
 def _oom_kills() -> int:
-    """How often the kernel's OOM killer has struck since boot, 0 where that can't be known."""
+    """How often the kernel's OOM killer has run since boot, 0 if unknown."""
     with contextlib.suppress(OSError), open("/proc/vmstat", "rb", buffering=0) as file:
         for line in file.read().splitlines():
             if line.startswith(b"oom_kill "):
@@ -271,7 +271,7 @@ def _remove(folder: str) -> None:
 
 
 def main(kind: type[Guard] = Guard) -> None:
-    """Read the order, have it carried out by a guard of this kind, and tell."""
+    """Read the order, carry it out with a guard of this class, and print the result."""
     line = b""
     while b"\n" not in line:
         piece = os.read(0, 1 << 16)
@@ -280,11 +280,11 @@ def main(kind: type[Guard] = Guard) -> None:
         line += piece
     line, _, cancels = line.partition(b"\n")
     order = json.loads(line)
-    # Both may come in one piece, where the harness cancels before this process has come to read.
+    # Both may arrive at once if the harness cancels before this process reads.
     result = {"reason": "cancelled"} if cancels else kind(order).run()
     if result.get("reason") == "orphaned" and order["remove_if_orphaned"]:
         _remove(order["remove_if_orphaned"])
-    with contextlib.suppress(OSError):  # nobody may be left to be told
+    with contextlib.suppress(OSError):  # the reader may be gone
         os.write(1, json.dumps(result).encode() + b"\n")
 
 

@@ -1,4 +1,4 @@
-"""Takes the environment of this process out of what other processes of the same user can read of it under /proc."""
+"""Hides this process's environment from other processes of the same user, which could read it under /proc."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _ENV_START, _ENV_END = 49, 50  # proc(5), fields of /proc/PID/stat counted from 
 def hide_environment() -> None:
     """Clear the block of memory that the kernel shows as /proc/PID/environ; os.environ and getenv stay as they are.
 
-    A repro that runs without a sandbox reads it else, with every token of the user's shell. What cleans up behind a
-    setproctitle(3) does the same. Where this is not Linux, or anything looks odd, nothing is done.
+    Otherwise a repro without a sandbox could read every token of the user's shell. setproctitle(3) overwrites the same
+    memory. Does nothing on other systems than Linux, or if anything looks odd.
     """
     if not sys.platform.startswith("linux"):
         return
     with contextlib.suppress(OSError, ValueError, IndexError):
         shown = Path("/proc/self/environ").read_bytes()
-        # The name of the program, in parentheses, may hold spaces.
+        # The program name is in parentheses and may contain spaces.
         fields = [b"", b"", *Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()]
         start, end = int(fields[_ENV_START]), int(fields[_ENV_END])
         if not shown or end - start != len(shown) or ctypes.string_at(start, len(shown)) != shown:
             return
         for name, value in os.environ.items():
-            os.putenv(name, value)  # the C library keeps its own copy from now on
+            os.putenv(name, value)  # from now on the C library keeps its own copy
         ctypes.memset(start, 0, len(shown))
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

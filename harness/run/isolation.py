@@ -1,7 +1,7 @@
-"""Runs strangers' code in a sandbox of bubblewrap: what it sees, what it can write, and whether this machine can.
+"""Runs untrusted code in a bubblewrap sandbox: what it can see and write, and whether this machine supports it.
 
-The file system is there read-only, without home folders, /tmp and /run; only the run's own folders can be written.
-There is no network, no process of anybody else, and no device but the harmless ones and GPUs.
+The file system is read-only, without home folders, /tmp and /run; only the run's own folders are writable. There is no
+network, no access to other processes, and no device except harmless ones and GPUs.
 See docs/guides/sandbox.md.
 """
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 _STAGE = Path(__file__).with_name("inside") / "stage.py"
 _PROGRAM = "bwrap"
 _TRIAL_S = 20.0
-# Below /run: drivers of NixOS, the daemon that keeps NVIDIA's driver awake, and how names are looked up.
+# Below /run: NixOS drivers, NVIDIA's persistence daemon, and name resolution.
 _KEPT = ("/run/opengl-driver", "/run/current-system", "/run/nvidia-persistenced", "/run/systemd/resolve")
 
 
 class SandboxMode(enum.StrEnum):
-    """Whether runs are sandboxed: where that works, always, or never."""
+    """When runs are sandboxed: if it works, always, or never."""
 
     AUTO = "auto"
     REQUIRE = "require"
@@ -41,7 +41,7 @@ class SandboxMode(enum.StrEnum):
 
 @frozen
 class Needs:
-    """What one run needs to see (`readable`) and may write (`writable`); `work` is where it starts."""
+    """What one run must read (`readable`) and may write (`writable`); `work` is its working directory."""
 
     scratch: Path
     work: Path
@@ -52,7 +52,7 @@ class Needs:
 
 @frozen
 class Isolation:
-    """A bubblewrap that works here: its path and version, whether runs get the network, whether it must be used."""
+    """A working bubblewrap: its path and version, whether runs get the network, whether it is required."""
 
     program: str
     version: str
@@ -61,15 +61,15 @@ class Isolation:
 
     @property
     def label(self) -> str:
-        """How an observation names it."""
+        """Its name in an observation."""
         return f"{self.version}, with network" if self.network else f"{self.version}, no network"
 
     def command(self, needs: Needs) -> list[str]:
-        """The words to which guard.py adds a file descriptor and the command to run."""
+        """The command line to which guard.py appends a file descriptor and the command to run."""
         return [*self.around(needs), sys.executable, "-I", "-S", str(_STAGE)]
 
     def around(self, needs: Needs) -> list[str]:
-        """The words to which a command is added that tells nothing of itself but its exit code."""
+        """The command line to which a plain command is appended, known only by its exit code."""
         hidden = hidden_folders()
         view = View(hidden)
         for path in (*needs.readable, _STAGE.parent, *(Path(kept) for kept in _KEPT)):
@@ -87,7 +87,7 @@ class Isolation:
         ]
 
     def namespaces(self) -> list[str]:
-        """The words that come before what is mounted."""
+        """The options before the mounts."""
         network = [] if self.network else ["--unshare-net"]
         return [
             self.program,
@@ -99,9 +99,9 @@ class Isolation:
 
 
 def choose(mode: SandboxMode, *, network: bool, reporter: Reporter) -> Isolation | None:
-    """The sandbox of all runs of a command, None for none.
+    """The sandbox for all runs of a command, or None.
 
-    `reporter` hears where there is none though there should be. Raises `UserMistake` where one is required.
+    Warns `reporter` if there should be a sandbox but it does not work. Raises `UserMistake` if it is required.
     """
     if mode is SandboxMode.OFF:
         return None
@@ -110,7 +110,7 @@ def choose(mode: SandboxMode, *, network: bool, reporter: Reporter) -> Isolation
     if program and not why:
         return Isolation(program, _version(program), network, is_required=mode is SandboxMode.REQUIRE)
     if mode is SandboxMode.REQUIRE:
-        raise UserMistake(f"no sandbox: {why}", hint="--sandbox off runs repros with all the rights that you have")
+        raise UserMistake(f"no sandbox: {why}", hint="--sandbox off runs repros with all your rights")
     reporter.report(
         Warned(f"no sandbox, repros run with your rights and the network: {why} (--sandbox off hides this)")
     )
@@ -119,7 +119,7 @@ def choose(mode: SandboxMode, *, network: bool, reporter: Reporter) -> Isolation
 
 @lru_cache(maxsize=4)
 def _why_not(program: str, *, network: bool) -> str:
-    """Why a sandbox can't be made here, tried once; "" where it can."""
+    """Why a sandbox can't be created here, tried once; "" if it can."""
     isolation = Isolation(program, "", network)
     view = View(hidden_folders())
     view.show_python(Path(sys.executable))
@@ -129,7 +129,7 @@ def _why_not(program: str, *, network: bool) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"bubblewrap can't be started: {error}"
     said = tried.stderr.strip().splitlines()
-    return "" if tried.returncode == 0 else f"bubblewrap does not work here: {said[-1] if said else 'without a word'}"
+    return "" if tried.returncode == 0 else f"bubblewrap does not work here: {said[-1] if said else 'no error message'}"
 
 
 @lru_cache(maxsize=4)

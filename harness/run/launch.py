@@ -1,7 +1,6 @@
-"""How a run is laid out and what is kept of it, with the standard library alone.
+"""Lays out a run and keeps its log, with the standard library only.
 
-A node that has no harness does it with this very file, so that a run there and one here begin and end in the same way.
-It works on Python 3.9 and later.
+A node without the harness uses this same file, so runs start and end the same way there. Python 3.9 and later.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ if TYPE_CHECKING:
 
 METRICS_LIMIT = 8 * 1024 * 1024
 LOG_KEPT = 16 * 1024 * 1024
-OUTPUT_LIMIT = 1024 * 1024 * 1024  # who prints more than that is ended
-_GZIP_LEVEL = 3  # logs shrink well at any level, and higher ones take seconds on a long one
+OUTPUT_LIMIT = 1024 * 1024 * 1024  # a run that prints more is killed
+_GZIP_LEVEL = 3  # logs compress well at any level, and higher levels take seconds
 _SHARE_OF_MEMORY = 0.9
 
 
@@ -35,7 +34,7 @@ def script_command(
     capability: str | None,
     trace: frozenset[str] | None = None,
 ) -> list[str]:
-    """Lay out a script and the child driver's job; the command that starts it.
+    """Write a script and the child driver's job; returns the command that starts it.
 
     `inside` is the folder of the child driver; `capability` is the compute capability to emulate, None without the
     stand-in for CUDA.
@@ -54,10 +53,10 @@ def script_command(
     return [str(python), str(inside / "child.py"), str(place.job)]
 
 
-def told_variables(params: Mapping[str, Any], device: str) -> dict[str, str]:
-    """The environment variables that tell a repro what is wanted of it."""
+def repro_variables(params: Mapping[str, Any], device: str) -> dict[str, str]:
+    """The environment variables for a repro: its parameters and its device."""
     told = {"HARNESS_PARAMS": json.dumps(params), "HARNESS_DEVICE": device}
-    # A verdict on the CPU must not come from a GPU that happens to be there.
+    # A CPU verdict must not come from a GPU that happens to exist.
     return {**told, "CUDA_VISIBLE_DEVICES": ""} if device == "cpu" else told
 
 
@@ -73,7 +72,7 @@ def guard_order(  # noqa: PLR0913 - each is a key of the order
     output_limit: int = OUTPUT_LIMIT,
     sandbox: Sequence[str] = (),
 ) -> bytes:
-    """The line that tells the guard (guard.py) what to start, how long and how large it may get, and how much print."""
+    """The order for the guard (guard.py): what to start, and its limits of time, memory and output."""
     order = {
         "argv": list(argv),
         "env": dict(env),
@@ -90,12 +89,12 @@ def guard_order(  # noqa: PLR0913 - each is a key of the order
 
 
 def memory_limit(asked: int | None) -> int:
-    """Bytes that a process tree may use: what is asked, else 90 % of the machine's."""
+    """The memory limit of a process tree in bytes: `asked`, else 90 % of the machine's."""
     return asked if asked is not None else int(physical_memory() * _SHARE_OF_MEMORY)
 
 
 def physical_memory() -> int:
-    """Bytes of memory that this machine, or the container around us, has."""
+    """The memory of this machine, or of its container, in bytes."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         try:
@@ -106,13 +105,13 @@ def physical_memory() -> int:
 
 
 def keep_log(log: BinaryIO, target: Path) -> None:
-    """Compress a log to its place, whole or not at all; one that something wrote to behind the guard's back is cut."""
+    """Compress a log to `target`, atomically. A log that something else wrote to is cut."""
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, part = tempfile.mkstemp(prefix=".log", dir=target.parent)
     log.seek(0)
     try:
         with os.fdopen(handle, "wb") as raw, gzip.GzipFile("", "wb", _GZIP_LEVEL, raw, mtime=0) as packed:
-            left = LOG_KEPT + 4096  # with the line that says what was left out
+            left = LOG_KEPT + 4096  # including the line that says what was left out
             while left > 0 and (piece := log.read(min(left, 1 << 20))):
                 packed.write(piece)
                 left -= len(piece)

@@ -1,7 +1,7 @@
-"""A lease: a GPU for one probe alone, once it has enough memory free.
+"""A lease: one GPU for one probe, once it has enough free memory.
 
-A lease is a file lock named after the GPU: it holds between the lanes of this process and between all harnesses of
-this machine that share a cache folder, and the system takes it back from a process that dies.
+A lease is a file lock named after the GPU. It works between the lanes of this process and between all harnesses that
+share a cache folder, and the system releases it if the process dies.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DEFAULT_WAIT_S = 600.0
-# A CUDA context with the libraries' workspaces takes some hundred MiB before a repro has made its first tensor.
+# A CUDA context with library workspaces takes some hundred MiB before the first tensor.
 DEFAULT_NEED = 2**30
 _LOOK_S = 2.0  # nvidia-smi itself may take a second
 
 
 @frozen
 class NoGpu:
-    """Why no GPU was to be had, in one sentence."""
+    """Why no GPU was available, in one sentence."""
 
     words: str
 
@@ -42,11 +42,11 @@ def _pause(seconds: float, cancel: threading.Event | None) -> None:
 
 @frozen
 class GpuPool:
-    """The GPUs that probes may be given, and how long a probe waits for one.
+    """The GPUs that probes may use, and how long a probe waits for one.
 
-    `locks` is the folder of the file locks; `wait_s` limits, in seconds, the wait for memory that others use, not
-    the wait for another probe to end; `reporter` gets a note when a wait begins. It keeps nothing in memory, so
-    it serves any number of threads.
+    `locks` is the folder of the file locks; `wait_s` limits the wait for memory that others use (in seconds), not the
+    wait for another probe to end; `reporter` gets a note when a wait begins. It has no state, so any number of
+    threads can use it.
     """
 
     gpus: tuple[Gpu, ...]
@@ -59,7 +59,7 @@ class GpuPool:
 
     @contextlib.contextmanager
     def lease(self, needed: int, cancel: threading.Event | None = None) -> Iterator[Gpu | NoGpu]:
-        """A GPU with `needed` bytes free, for as long as the context lasts. Raises `Cancelled` once `cancel` is set."""
+        """A GPU with `needed` bytes free while the context lasts. Raises `Cancelled` once `cancel` is set."""
         with contextlib.ExitStack() as held:
             yield self._wait(needed, cancel, held)
 
@@ -72,7 +72,7 @@ class GpuPool:
             if listed and all(0 < gpu.memory < needed for gpu in listed):
                 largest = max(listed, key=lambda gpu: gpu.memory)
                 there, wanted = size_in_words(largest.memory), size_in_words(needed)
-                return NoGpu(f"{largest} has {there} of memory in all, {wanted} are needed")
+                return NoGpu(f"{largest} has {there} of memory, {wanted} are needed")
             in_use = False
             for gpu in listed:
                 lock = FileLock(self.locks / f"{gpu.lock_name}.lock", timeout=0)
@@ -95,14 +95,14 @@ class GpuPool:
             self.pause(_LOOK_S if in_use else min(_LOOK_S, self.wait_s - short_s), cancel)
 
     def _listed(self) -> tuple[Gpu, ...]:
-        """The pool's GPUs as they are now, the one with most memory free first."""
+        """The current state of the pool's GPUs, most free memory first."""
         wanted = {gpu.address for gpu in self.gpus}
         found = [gpu for gpu in self.find() if gpu.address in wanted]
         return tuple(sorted(found, key=lambda gpu: (-gpu.free, gpu.index)))
 
     def _waiting(self, listed: tuple[Gpu, ...], needed: int, *, in_use: bool) -> str:
         if in_use:
-            return f"waiting until another probe has ended: {_one_of(self.gpus)} takes one at a time"
+            return f"waiting for another probe to end: {_one_of(self.gpus)} runs one at a time"
         limit = f"at most {_duration(self.wait_s)} (--gpu-wait changes it)"
         return f"waiting for memory, {limit}: {_memory(listed, needed)} free"
 
@@ -113,7 +113,7 @@ class GpuPool:
 
 
 def _has_free(gpu: Gpu, needed: int) -> bool:
-    return gpu.free >= needed or not gpu.memory  # a GPU that shares the machine's memory tells none of its own
+    return gpu.free >= needed or not gpu.memory  # a GPU that shares the machine's memory reports none
 
 
 def _memory(listed: tuple[Gpu, ...], needed: int) -> str:

@@ -1,4 +1,4 @@
-"""Reads the compressed log of a run, as far as one can be long; what is damaged is read as far as it is whole."""
+"""Reads the compressed log of a run, up to a limit; of a damaged log, as much as is readable."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _TAIL = 64 * 1024
 
 
 def read_log(path: Path) -> str:
-    """All that was kept of what a run printed; empty where there is no log."""
+    """The stored output of a run; empty if there is no log."""
     return _read(path).decode("utf-8", "replace")
 
 
 def read_tail(path: Path) -> str:
-    """The end of a log, as much as is looked at after a run."""
+    """The end of a log, as much as is inspected after a run."""
     return _read(path)[-_TAIL:].decode("utf-8", "replace")
 
 
 def _read(path: Path) -> bytes:
-    # A few kilobytes can unpack to terabytes.
+    # A few kilobytes can decompress to terabytes.
     pieces, left = [], _MOST
     try:
         with path.open("rb") as raw, gzip.GzipFile(fileobj=raw, mode="rb") as packed:

@@ -1,6 +1,6 @@
-"""Which failures of a command are about how it was written, and not about what it was meant to try.
+"""Recognises failures that come from a wrong command rather than from the bug.
 
-Taken for the bug, each of these would be "found" in every release, or in none.
+Mistaken for the bug, each would be "found" in every release or in none.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _PYTEST_USAGE = re.compile(r"^ERROR: (?:usage:.*|file or directory not found: .*
 
 
 def mistake_in(ran: Ran, argv: Sequence[str], invoked_from: Path) -> str:
-    """One sentence on what is wrong with the command, "" where it failed at what it was meant to try.
+    """One sentence about what is wrong with the command, "" if the command is right.
 
-    `argv` is empty for a script, whose only mistake of this kind is to import a project of the user's own that is not
-    installed in the environment.
+    `argv` is empty for a script. Its only such mistake is importing the user's own project, which is not installed in
+    the environment.
     """
     if ran.outcome not in (Outcome.EXITED, Outcome.RAISED, Outcome.NO_REPORT):
         return ""
@@ -38,18 +38,18 @@ def mistake_in(ran: Ran, argv: Sequence[str], invoked_from: Path) -> str:
     if own or not argv:
         return own
     if ran.exit_code == 127 and (found := _last(_NOT_FOUND, ran.tail)):
-        return f"{found}: command not found; if it comes with a Python package, add it by --with"
+        return f"{found}: command not found; if a Python package provides it, add that with --with"
     if ran.exit_code == 126:
         return "the command can't be executed (exit code 126)"
     if found := _last(_NO_TOOL, ran.tail):
-        return f"python -m {found}: there is no such module in the environment; add --with {found.split('.')[0]}"
+        return f"python -m {found}: no such module in the environment; add --with {found.split('.')[0]}"
     if ran.exit_code == 2 and (found := _last(_NO_FILE, ran.tail)):
-        return f"there is no file {found}"
+        return f"no such file: {found}"
     return _test_tool(ran, argv)
 
 
 def _own_project(ran: Ran, invoked_from: Path) -> str:
-    """The user's own project is not in the environment: only what is installed there can be imported."""
+    """A mistake if the user's own project is imported but not installed in the environment."""
     found = [match["name"] for match in _NO_MODULE.finditer(ran.tail)]
     for name in dict.fromkeys(reversed(found)):
         for folder in (invoked_from, invoked_from / "src"):
@@ -65,9 +65,9 @@ def _test_tool(ran: Ran, argv: Sequence[str]) -> str:
     if ran.exit_code == 5 and (command is not None or _NO_TESTS.search(ran.tail)):
         return "no tests were found"
     if ran.exit_code == 4 and (usage := _PYTEST_USAGE.search(ran.tail)):
-        return f"pytest could not be used like this: {usage[0].removeprefix('ERROR: ').strip()}"
+        return f"pytest usage error: {usage[0].removeprefix('ERROR: ').strip()}"
     if ran.exit_code == 2 and command is not None and command.tool is TestTool.UNITTEST and "usage:" in ran.tail:
-        return "unittest could not be used like this"
+        return "unittest usage error"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""Starts a command under the guard and says how it ended; nothing of it outlives the call or the harness."""
+"""Runs a command under the guard; none of its processes outlives the call or the harness."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ _GUARD = Path(__file__).with_name("guard.py")
 _CANCEL_POLL_MS = 100
 _LONGEST_POLL_MS = 3_600_000.0
 _GUARD_ENDS_WITHIN_S = 20.0
-_SILENT_S = 30.0  # the guard ends a run at its limit, with seconds to spare, and says so
+_SILENT_S = 30.0  # the guard ends a run at its limit and reports well before this
 _GUARD_NEEDS = frozenset({"LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"})
 
 
 class Cancelled(Exception):
-    """The run was called off; all its processes have ended and nothing was observed."""
+    """The run was cancelled; all its processes have ended and nothing was observed."""
 
 
 class NoSandbox(Exception):
-    """The sandbox of a run could not be made; the words are those of bubblewrap."""
+    """The sandbox could not be created; the message is bubblewrap's."""
 
 
 class EndReason(enum.StrEnum):
-    """Why a process tree came to its end."""
+    """Why a process tree ended."""
 
     ENDED = "ended"
     TIMEOUT = "timeout"
     MEMORY = "memory"
     OUTPUT = "output"
-    LOST = "lost"  # who watched over it was killed, by the tree itself as a rule
+    LOST = "lost"  # its guard was killed, usually by the tree itself
 
 
 @frozen
 class Limits:
-    """What a process tree may use: seconds of wall clock, bytes of memory (None: 90 % of the machine's), of output."""
+    """The limits of a process tree: wall time in seconds, memory (None: 90 % of the machine's) and output in bytes."""
 
     wall_s: float
     memory: int | None = None
@@ -60,7 +60,7 @@ class Limits:
 
     @property
     def bytes(self) -> int:
-        """The memory limit in force."""
+        """The effective memory limit."""
         return memory_limit(self.memory)
 
 
@@ -68,10 +68,9 @@ class Limits:
 class Ended:
     """How a command ended.
 
-    `returncode` is negative for a signal, as in `subprocess`; `seconds` runs from its start to its end;
-    `peak_memory` is in bytes over the whole tree; `oom_killed` says that the kernel's OOM killer struck
-    during the run; `left` counts processes that could not be killed (uninterruptible sleep); `output` counts the
-    bytes that were printed.
+    `returncode` is negative for a signal, as in `subprocess`; `seconds` is the duration; `peak_memory` is in bytes for
+    the whole tree; `oom_killed` says that the kernel's OOM killer ran during the run; `left` counts processes that
+    could not be killed (uninterruptible sleep); `output` is the number of bytes printed.
     """
 
     returncode: int
@@ -94,7 +93,7 @@ class Ended:
 
 
 class GuardProcess(Protocol):
-    """A guard that runs, as `subprocess` has it."""
+    """A running guard, with the interface of `subprocess.Popen`."""
 
     @property
     def stdin(self) -> IO[bytes] | None:
@@ -103,12 +102,12 @@ class GuardProcess(Protocol):
 
     @property
     def stdout(self) -> IO[bytes] | None:
-        """Where it tells the end."""
+        """Where it reports the end."""
         ...
 
     @property
     def returncode(self) -> int:
-        """Its exit status, once it was waited for."""
+        """Its exit status, after `wait`."""
         ...
 
     def wait(self, timeout: float | None = None) -> int:
@@ -116,16 +115,16 @@ class GuardProcess(Protocol):
         ...
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill it."""
         ...
 
 
 @frozen
 class Start:
-    """How a guard and its command are started.
+    """How to start a guard and its command.
 
-    `sandbox` is the command that makes a sandbox and starts in it what follows (see `isolation`); `forked` gives a
-    guard that is a fork and not a new process.
+    `sandbox` is the command that creates a sandbox and starts the rest in it (see `isolation`); `forked` returns a
+    guard that is a fork instead of a new process.
     """
 
     sandbox: Sequence[str] = ()
@@ -143,10 +142,10 @@ def run_guarded(
     remove_if_orphaned: Path | None = None,
     start: Start = Start(),
 ) -> Ended:
-    """Run a command to its end, within limits, with what it prints appended to `output` (see `BoundedLog`).
+    """Run a command to its end, within limits, and append its output to `output` (see `BoundedLog`).
 
-    Every process that it started has ended on return. `remove_if_orphaned` is a folder that the guard
-    removes if the harness dies meanwhile. Raises `OSError` where the command can't be started or the log not be
+    All its processes have ended on return. `remove_if_orphaned` is a folder that the guard removes if the harness dies.
+    Raises `OSError` if the command can't be started or the log not be
     written, `NoSandbox` where the sandbox can't be made, `Cancelled` once `cancel` is set, `HarnessFault` where the
     guard itself fails.
     """
@@ -175,7 +174,7 @@ def run_guarded(
 
 
 def _new_guard() -> GuardProcess:
-    # A session of its own, so that Ctrl-C in a terminal reaches the harness alone.
+    # A new session, so that Ctrl-C in a terminal reaches only the harness.
     return subprocess.Popen(
         [sys.executable, "-I", "-S", str(_GUARD)],
         stdin=subprocess.PIPE,
@@ -183,14 +182,14 @@ def _new_guard() -> GuardProcess:
         stderr=subprocess.STDOUT,
         bufsize=0,
         start_new_session=True,
-        # What runs below it can read it there, under /proc.
+        # Its children could read the environment under /proc.
         env={name: value for name, value in os.environ.items() if name in _GUARD_NEEDS},
     )
 
 
 def _converse(guard: GuardProcess, order: bytes, cancel: threading.Event | None, deadline: float) -> bytes:
     stdin, stdout = _stream(guard.stdin), _stream(guard.stdout)
-    with contextlib.suppress(BrokenPipeError):  # its last words follow on stdout
+    with contextlib.suppress(BrokenPipeError):  # its last answer follows on stdout
         unsent = memoryview(order)
         while unsent:
             unsent = unsent[stdin.write(unsent) :]
@@ -201,10 +200,10 @@ def _converse(guard: GuardProcess, order: bytes, cancel: threading.Event | None,
     while True:
         if cancel is not None and cancel.is_set() and not asked_to_cancel:
             asked_to_cancel = True
-            with contextlib.suppress(BrokenPipeError):  # it may just have ended by itself
+            with contextlib.suppress(BrokenPipeError):  # it may have just ended
                 stdin.write(b"c")
         left_ms = (deadline - time.monotonic()) * 1000
-        if left_ms <= 0:  # it was stopped by a signal: a stopped process can be killed, not asked
+        if left_ms <= 0:  # a process stopped by a signal does not answer, but can be killed
             guard.kill()
             return b""
         if not poller.poll(min(left_ms, _LONGEST_POLL_MS) if cancel is None else min(left_ms, _CANCEL_POLL_MS)):
@@ -239,20 +238,20 @@ def _ended(said: bytes, argv: Sequence[str], status: int, log: Path) -> Ended:
     except ValueError:
         words = said.decode(errors="replace").strip()
         raise HarnessFault(
-            f"the guard of {argv[0]} ended with status {status} and no result: {words or 'it said nothing'}"
+            f"the guard of {argv[0]} ended with status {status} and no result: {words or 'no error message'}"
         ) from None
     if "problem" in result:
         raise OSError(result["problem"], os.strerror(result["problem"]), argv[0])
     if log_error := result.pop("log_error", 0):
         raise OSError(log_error, os.strerror(log_error), str(log))
     if result["reason"] == "unsandboxed":
-        raise NoSandbox(log.read_text(errors="replace").strip().rpartition("\n")[2] or "it said nothing")
+        raise NoSandbox(log.read_text(errors="replace").strip().rpartition("\n")[2] or "no error message")
     if result["reason"] not in set(EndReason):
         raise Cancelled
     return ended_from(result)
 
 
 def ended_from(told: Mapping[str, Any]) -> Ended:
-    """How a command ended, in the guard's own words. Raises `ValueError` and `TypeError` where they are not such."""
+    """Parse the guard's answer. Raises `ValueError` and `TypeError` if it is invalid."""
     known = {name: value for name, value in told.items() if name != "log_error"}
     return Ended(**{**known, "reason": EndReason(told["reason"])})

@@ -1,6 +1,6 @@
-"""The descendants of this process and the memory that they use, with the standard library alone."""
+"""The descendants of this process and their memory use, with the standard library only."""
 
-# Importing pathlib would cost as much time as all else here.
+# Importing pathlib would take as long as everything else here.
 # ruff: noqa: PTH110, PTH123, PTH208
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Tree:
-    """The descendants of this process, however they got detached from their parents."""
+    """The descendants of this process, even if detached from their parents."""
 
     def __init__(self) -> None:
         self._walk = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
         self._groups: set[int] = set()
 
     def members(self) -> list[int]:
-        """Process ids, this process left out."""
+        """Process ids, without this process."""
         return self._members_by_walk() if self._walk else list(self._members_by_ps())
 
     def memory(self, limit: int) -> int:
-        """Bytes in use; exact about shared pages only where the limit would be broken without that."""
+        """Bytes in use. Counts shared pages once only if the limit would be exceeded otherwise."""
         if not self._walk:
             return sum(self._members_by_ps().values())
         resident, private, shared, members = 0, 0, 0, self._members_by_walk()
@@ -37,7 +37,7 @@ class Tree:
             shared = max(shared, of_files)
         if resident <= limit:
             return min(resident, private + shared)
-        # Forked workers share most of their pages, and counting them once costs milliseconds per process.
+        # Forked workers share most pages; counting those once takes milliseconds per process.
         return sum(_proportional_memory(pid) for pid in members)
 
     def _members_by_walk(self) -> list[int]:
@@ -55,7 +55,7 @@ class Tree:
         return members
 
     def _members_by_ps(self) -> dict[int, int]:
-        """Where there is no /proc: descendants, and whoever is in a process group that one of them was in."""
+        """Without /proc: the descendants, and the members of their process groups."""
         import subprocess
 
         listing = subprocess.run(
@@ -71,7 +71,7 @@ class Tree:
         return {pid: rss * 1024 for pid, _, _, rss in rows if pid in family and pid != os.getpid()}
 
     def numbered(self, inner: int) -> int | None:
-        """The descendant that has this process id in the innermost of its namespaces, by its id out here."""
+        """The outer process id of the descendant with this id in its innermost namespace."""
         for pid in self.members():
             try:
                 lines = _read(f"/proc/{pid}/status").splitlines()

@@ -1,6 +1,6 @@
-"""Which program a command starts: the environment's own first, and never a Python tool of the user's.
+"""Finds the program of a command: the environment's first, and never a Python tool of the user's.
 
-A `pytest` from the user's PATH would run with the user's packages and say nothing of those that are probed.
+A `pytest` from the user's PATH would run with the user's packages instead of the probed ones.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from harness.run.commands import is_python, program_at
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Tools that come as Python packages, whatever a file of this name on the user's PATH looks like.
+# Tools that are Python packages, whatever a file with this name on the user's PATH is.
 _PYTHON_TOOLS = {
     "accelerate": "accelerate",
     "coverage": "coverage",
@@ -41,16 +41,16 @@ _PYTHON_TOOLS = {
 _SYSTEM = frozenset({"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"})
 _PYTHON_NAME = re.compile(r"(python|pypy)[\d.]*|pip[\d.]*")
 _SHEBANG = re.compile(rb"#![^\n]*(python|pypy)|#!/bin/sh\n'''exec'")
-# Part of Debian, written in Python, and asked for by libraries; it knows nothing of packages.
+# Part of Debian and written in Python; libraries call it, and it does not use packages.
 _HARMLESS = frozenset({"lsb_release"})
 _STUB = """#!/bin/sh
-echo "${0##*/}: command not found in the environment of the probe; --with NAME adds the package it comes with" >&2
+echo "${0##*/}: command not found in the environment of the probe; add its package with --with NAME" >&2
 exit 127
 """
 
 
 def program_of(argv: Sequence[str]) -> str:
-    """The program that a command starts, as it names it; with its module where that is a Python's."""
+    """The program that a command starts, as written; with the module after `python -m`."""
     at = program_at(argv)
     if at >= len(argv):
         return ""
@@ -61,10 +61,10 @@ def program_of(argv: Sequence[str]) -> str:
 def missing_program(
     argv: Sequence[str], python: Path, path: str, invoked_from: Path, beside: Sequence[Path] = ()
 ) -> str:
-    """Why a command can't be run in the environment of `python`: one sentence, "" where it can.
+    """Why a command can't run in the environment of `python`: one sentence, "" if it can.
 
-    `path` is the user's PATH; `invoked_from` the folder that a relative path of a program starts at; `beside` are
-    folders whose modules Python finds too, with programs of their own below `bin`.
+    `path` is the user's PATH; `invoked_from` is the base of relative program paths; `beside` are further folders with
+    modules, and with programs below `bin`.
     """
     at = program_at(argv)
     if at >= len(argv):
@@ -86,15 +86,15 @@ def missing_program(
             return f"{program} is not the Python of the environment; write python, or choose it with --python"
         return f"{program} is not in the environment; add --with {_PYTHON_TOOLS.get(program, program)}"
     if found is None and not _is_in_shell(program):
-        return f"{program} is neither in the environment nor on the PATH; add --with and the package it comes with"
+        return f"{program} is neither in the environment nor on the PATH; add its package with --with"
     return ""
 
 
 def write_stubs(folder: Path, python: Path, path: str) -> None:
-    """Fill a folder that goes on the PATH between the environment's programs and the user's.
+    """Write stubs to a folder that goes on the PATH between the environment's programs and the user's.
 
-    In it, each Python tool of the user's that the environment has not is a script that says so and exits 127, also for
-    who is started by a shell or by another program.
+    Each Python tool of the user's that the environment lacks becomes a script that says so and exits with 127. This
+    also works if a shell or another program starts it.
     """
     folder.mkdir()
     stub = folder / ".stub"
@@ -107,7 +107,7 @@ def write_stubs(folder: Path, python: Path, path: str) -> None:
 
 @lru_cache(maxsize=8)
 def user_tools(path: str) -> tuple[tuple[str, str], ...]:
-    """The Python tools that a PATH leads to, each with the program of that name behind it that is none ("" if none)."""
+    """The Python tools on a PATH, each with the first program of the same name that is not a Python tool, or ""."""
     first: dict[str, str] = {}
     hidden: set[str] = set()
     for folder in dict.fromkeys(path.split(os.pathsep)):
@@ -138,7 +138,7 @@ def _is_in_shell(program: str) -> bool:
 
 
 def _is_python_tool(file: str) -> bool:
-    """A script for some Python, whatever lies in a virtual environment, and the shims of pyenv and the like."""
+    """Whether it is a Python script, in a virtual environment, or a shim of pyenv and the like."""
     folder, _, name = file.rpartition("/")
     if name in _HARMLESS:
         return False
@@ -159,7 +159,7 @@ def _has_python(folder: str) -> bool:
 
 
 def _unfit_script(script: Path, own: Path) -> str:
-    """A script may be named by its path, unless its first line names another Python."""
+    """Why a script can't run by its path: its first line names another Python."""
     line = _head(str(script)).partition(b"\n")[0].decode("utf-8", "replace")
     words = line.removeprefix("#!").split() if line.startswith("#!") else []
     if words and is_python(words[0]) and Path(words[0]).parent != own:
@@ -181,7 +181,7 @@ def _head(file: str) -> bytes:
 
 
 def _missing_module(argv: Sequence[str], at: int, python: Path, beside: Sequence[Path]) -> str:
-    """`python -m X` where no X is in the environment; what can't be seen without running anything is let through."""
+    """Why `python -m X` can't run: the environment lacks X. Passes if that can't be decided without a run."""
     value = _module(argv[at + 1 :])
     top = value.partition(".")[0]
     folders = list(python.parent.parent.glob("lib*/python*/site-packages"))
@@ -195,7 +195,7 @@ def _missing_module(argv: Sequence[str], at: int, python: Path, beside: Sequence
 
 
 def _module(words: Sequence[str]) -> str:
-    """The module after -m, "" where there is none."""
+    """The module after -m, "" if there is none."""
     for before, word, value in zip(("", *words), words, words[1:], strict=False):
         if word == "-m":
             return value
@@ -205,7 +205,7 @@ def _module(words: Sequence[str]) -> str:
 
 
 def _is_closed(python: Path, folders: Sequence[Path]) -> bool:
-    """Whether all that can be imported lies in these folders: a virtual environment without others by way of `.pth`."""
+    """Whether only these folders are importable: a virtual environment whose `.pth` files add no others."""
     try:
         settings = (python.parent.parent / "pyvenv.cfg").read_text(encoding="utf-8").lower().replace(" ", "")
     except (OSError, UnicodeDecodeError):

@@ -1,6 +1,6 @@
-"""From what a run left behind - how it ended, the child driver's report, metrics, log - to what it came to.
+"""Turns what a run left behind (how it ended, report, metrics, log) into its result.
 
-It is the same for a run that has just ended here and for one that was brought back from elsewhere.
+It works the same for a run that just ended here and for one that was brought back from another machine.
 """
 
 from __future__ import annotations
@@ -23,15 +23,14 @@ if TYPE_CHECKING:
 
 @frozen
 class Ran:
-    """What one run came to.
+    """The result of one run.
 
-    `installed` has name and version of each distribution, `loaded` the files of each that were used,
-    `machine` what is known of the device; `python` is the interpreter's full version. All four are empty
-    for a command, and for a script that never came back to the child driver. `duration_s` is in seconds
-    from the start of the interpreter to its end; `peak_memory` in bytes; `tail` the end of the log; `trace` what
-    was recorded, where that was asked for; `tests` has the results
-    of a command that runs pytest or unittest. `mistake` says why a failure is one of how the command was written, and
-    not of what it was meant to try.
+    `installed` has the name and version of each distribution, `loaded` its used files, `machine` facts about the
+    device; `python` is the interpreter's full version. All four are empty for a command, and for a script that never
+    returned to the child driver. `duration_s` is in seconds from start to end of the interpreter; `peak_memory` is in
+    bytes; `tail` is the end of the log; `trace` is what was recorded, if asked for;
+    `tests` has the results of pytest or unittest. `mistake` says what is wrong with the command, if that is why it
+    failed.
     """
 
     outcome: Outcome
@@ -53,9 +52,9 @@ class Ran:
 
 @frozen
 class LeftBehind:
-    """What a run left: how it ended, the end of its log, and where its report and metrics would lie.
+    """What a run left behind: how it ended, the end of its log, and the paths of its report and metrics.
 
-    `is_command` tells a command, which is known by its exit code alone, from a script under the child driver.
+    `is_command` is true for a command, which has only an exit code, and false for a script under the child driver.
     """
 
     ended: Ended
@@ -66,7 +65,7 @@ class LeftBehind:
 
 
 def result_of(left: LeftBehind, *, device: Device, limits: Limits) -> Ran:
-    """What a run came to. A report that can't be read counts as none, and that is told."""
+    """The result of a run. An unreadable report counts as missing, with a note."""
     ended, complaint = left.ended, ""
     report: ChildReport | None = None
     if not left.is_command:
@@ -80,7 +79,7 @@ def result_of(left: LeftBehind, *, device: Device, limits: Limits) -> Ran:
     metrics, about_metrics = read_metrics(left.metrics)
     complaint += about_metrics
     if ended.output > LOG_KEPT:
-        complaint += f"; of its output {ended.output - LOG_KEPT} bytes are left out of the log"
+        complaint += f"; the log leaves out {ended.output - LOG_KEPT} bytes of its output"
     if ended.left:
         complaint += f"; {ended.left} of its processes could not be killed"
     killed = ended.reason is not EndReason.ENDED

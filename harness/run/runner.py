@@ -1,4 +1,4 @@
-"""One repro, one interpreter, one run: sandbox, guard, child driver, and the classified result."""
+"""Runs one repro once in one interpreter: sandbox, guard, child driver, and the classified result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.run.collecting import collection_of
 from harness.run.devices.registry import hidden, passed_variables
 from harness.run.inside.emulation.device_profiles import DEFAULT_CAPABILITY
 from harness.run.isolation import Isolation, Needs
-from harness.run.launch import keep_log, script_command, told_variables
+from harness.run.launch import keep_log, repro_variables, script_command
 from harness.run.mistakes import mistake_in
 from harness.run.process import Limits, NoSandbox, Start, run_guarded
 from harness.run.programs import missing_program, program_of, write_stubs
@@ -48,7 +48,7 @@ _PATHS_IN = (
 
 @frozen
 class Job:
-    """What to run and how.
+    """What to run, and how.
 
     `python` is the environment's interpreter; `timeout` (seconds) and `memory` (bytes) take the place of
     the repro's own; `log_path` gets the whole log, compressed by gzip; `scratch_root` is a folder for what
@@ -80,7 +80,7 @@ class Job:
 
     @property
     def limits(self) -> Limits:
-        """The limits in force."""
+        """The effective limits."""
         return Limits(
             self.timeout if self.timeout is not None else self.repro.timeout,
             self.memory if self.memory is not None else self.repro.memory,
@@ -88,10 +88,10 @@ class Job:
 
 
 def run_repro(job: Job, *, cancel: threading.Event | None = None) -> Ran:
-    """Run a repro once and say what happened. Raises `MissingProgram` where the environment lacks a command's program.
+    """Run a repro once and say what happened. Raises `MissingProgram` if the environment lacks a command's program.
 
-    Nothing that it started is left on return, nor any file but the log. Raises `Cancelled` once `cancel`
-    is set, `NoSpace` where the disk is full, `HarnessFault` where the harness itself fails.
+    On return its processes have ended and its files are gone, except the log. Raises `Cancelled` once `cancel` is set,
+    `NoSpace` if the disk is full, `HarnessFault` on an internal error.
     """
     try:
         with sandbox(job.scratch_root) as place:
@@ -105,20 +105,20 @@ def run_repro(job: Job, *, cancel: threading.Event | None = None) -> Ran:
 def _run_in(place: Sandbox, job: Job, cancel: threading.Event | None) -> Ran:
     if job.repro.project:
         shutil.copytree(job.repro.project, place.work, symlinks=True, dirs_exist_ok=True)
-    # Held open, so that nothing is lost if the script removes the whole sandbox.
+    # Kept open, so that nothing is lost if the script removes the sandbox.
     with place.log.open("x+b") as log:
         ran = _run_with(log, place, job, cancel)
         keep_log(log, job.log_path)
         if job.imports is not None:
             _keep_imports(place.imports, job.imports)
     if job.pycache_prefix is not None:
-        # Of modules in the working folder: no later run has the same folder.
+        # Bytecode of modules in the working folder, which no later run shares.
         remove_tree(Path(f"{job.pycache_prefix}{place.root}"))
     return ran
 
 
 def _keep_imports(written: Path, target: Path) -> None:
-    """Copy the import graph of a traced run, where it wrote one that can be read."""
+    """Copy the import graph of a traced run, if it is readable."""
     graph = read_imports(written)
     if graph is not None:
         modules, imports = graph
@@ -142,7 +142,7 @@ def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event |
         pycache_prefix=job.pycache_prefix,
         stubs=True,
         extra={
-            **told_variables(job.repro.params, job.device.value),
+            **repro_variables(job.repro.params, job.device.value),
             "HARNESS_ROOT": str(root),
             **search_path(place, job.repro),
             **(hidden() if job.device is Device.CPU else {}),
@@ -165,7 +165,7 @@ def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event |
             start=_start(place, job, argv, env),
         )
     except NoSandbox as words:
-        raise UserMistake(f"the sandbox of a run failed: {words}", hint="--sandbox off runs it without") from None
+        raise UserMistake(f"the sandbox of a run failed: {words}", hint="--sandbox off runs without it") from None
     except (FileNotFoundError, PermissionError) as error:
         if not job.repro.argv:
             raise HarnessFault(f"the interpreter {job.python} can't be started: {error.strerror}") from error
@@ -183,14 +183,14 @@ def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event |
 
 
 def _start(place: Sandbox, job: Job, argv: list[str], env: Mapping[str, str]) -> Start:
-    """In a sandbox of its own, or as a fork, which is in the sandbox of its zygote."""
+    """Start in a new sandbox, or as a fork, which shares the sandbox of its zygote."""
     if job.zygote is not None:
         return Start(forked=job.zygote.guard)
     return Start(job.isolation.command(_needs(place, job, argv, env)) if job.isolation is not None else ())
 
 
 def _needs(place: Sandbox, job: Job, argv: list[str], env: Mapping[str, str]) -> Needs:
-    """What a run has to see of the file system beyond what belongs to everybody."""
+    """What a run must see of the file system beyond the system folders."""
     files = [env[name] for name in _PATHS_IN if env.get(name, "").startswith("/")]
     files += [folder for folder in env.get("LD_LIBRARY_PATH", "").split(os.pathsep) if folder.startswith("/")]
     files += [value for value in job.repro.params.values() if isinstance(value, str) and value.startswith("/")]
@@ -208,7 +208,7 @@ def _needs(place: Sandbox, job: Job, argv: list[str], env: Mapping[str, str]) ->
 
 
 def _path_in(word: str) -> str:
-    """The path that a word of a command names: `--rootdir=/x`, `/x/test_y.py::test_z`."""
+    """The path in an argument: `--rootdir=/x`, `/x/test_y.py::test_z`."""
     return (word.partition("=")[2] if word.startswith("-") else word).partition("::")[0]
 
 
@@ -225,7 +225,7 @@ def _script(place: Sandbox, job: Job) -> list[str]:
 
 
 def script_name(repro: Repro) -> str:
-    """The file name that a repro's script has where it runs."""
+    """The file name of a repro's script in the sandbox."""
     return Path(repro.path).name or f"{repro.name}.py"
 
 
@@ -237,14 +237,14 @@ def search_path(place: Sandbox, repro: Repro) -> dict[str, str]:
 
 
 def _programs(repro: Repro) -> list[str]:
-    """Folders with the programs of what was built for the repro."""
+    """Folders with programs that were built for the repro."""
     return [str(programs) for folder in repro.search_path if (programs := Path(folder, "bin")).is_absolute()]
 
 
 def _command(job: Job) -> list[str]:
-    """The command with existing relative paths made absolute, as it runs in a folder of its own.
+    """The command with existing relative paths made absolute, because it runs in another folder.
 
-    In a copy of a project it stays as it was typed there.
+    In a copy of a project, it stays as typed.
     """
     if job.repro.project:
         return list(job.repro.argv)
@@ -255,18 +255,18 @@ def _command(job: Job) -> list[str]:
 
 
 def _absolute(argument: str, folder: Path) -> str:
-    """`tests/test_x.py::test_y` and `--rootdir=tests` name paths, too."""
+    """Make the path of an argument absolute, also in `tests/test_x.py::test_y` and `--rootdir=tests`."""
     option, equals, value = argument.partition("=") if argument.startswith("-") else ("", "", argument)
     path, colons, rest = value.partition("::")
     try:
         exists = bool(path) and not path.startswith("-") and (folder / path).exists()
-    except (OSError, ValueError):  # too long for a path, or with a zero byte: no path then
+    except (OSError, ValueError):  # not a path: too long, or with a null byte
         exists = False
     return f"{option}{equals}{(folder / path).absolute()}{colons}{rest}" if exists else argument
 
 
 def _tail_of(log: BinaryIO) -> str:
-    """The end of a log, as much as is looked at."""
+    """The end of a log, as much as is inspected."""
     size = log.seek(0, os.SEEK_END)
     log.seek(max(0, size - _TAIL))
     return log.read().decode("utf-8", "replace")

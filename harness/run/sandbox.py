@@ -1,6 +1,6 @@
-"""A run's own place: fresh folders for all that a process writes, and an environment without secrets.
+"""A run's sandbox folder: fresh folders for everything a process writes, and an environment without secrets.
 
-Standard library only, as a node without the harness makes the same place with this file.
+Standard library only, because a node without the harness uses this file too.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 @dataclass(frozen=True)
 class Sandbox:
-    """The folders of one run; `root` holds all others and is removed at the end."""
+    """The folders of one run; `root` contains the others and is removed at the end."""
 
     root: Path
 
@@ -59,7 +59,7 @@ class Sandbox:
 
     @property
     def script(self) -> Path:
-        """Where the script lies, apart from the working directory."""
+        """The folder of the script, separate from the working directory."""
         return self.root / "script"
 
     @property
@@ -74,17 +74,17 @@ class Sandbox:
 
     @property
     def metrics(self) -> Path:
-        """The file that a repro writes its numbers to."""
+        """The metrics file of the repro."""
         return self.root / "metrics.json"
 
     @property
     def report(self) -> Path:
-        """The file that the child driver writes its report to, in a folder that no script looks into."""
+        """The report file of the child driver, in a folder that scripts don't look into."""
         return self.root / "harness" / "report.json"
 
     @property
     def imports(self) -> Path:
-        """The file that the child driver of a traced run writes to which module imported which."""
+        """The import graph that the child driver of a traced run writes."""
         return self.root / "harness" / "imports.json"
 
     @property
@@ -94,16 +94,16 @@ class Sandbox:
 
     @property
     def log(self) -> Path:
-        """The file that collects stdout and stderr."""
+        """The file for stdout and stderr."""
         return self.root / "harness" / "log"
 
     @property
     def stubs(self) -> Path:
-        """A folder for what takes the place of the user's Python tools on the PATH."""
+        """The folder of stubs that replace the user's Python tools on the PATH."""
         return self.root / "not-in-the-environment"
 
     def variables(self) -> dict[str, str]:
-        """The environment variables that lead a process into this place."""
+        """The environment variables that point a process to these folders."""
         places = {name: str(self.root / "cache" / folder) for name, folder in _CACHES.items()}
         return {
             **places,
@@ -115,9 +115,9 @@ class Sandbox:
 
 @contextlib.contextmanager
 def sandbox(scratch_root: Path) -> Iterator[Sandbox]:
-    """A fresh sandbox below `scratch_root`, removed at the end whatever is in it."""
+    """A fresh sandbox below `scratch_root`, removed at the end."""
     scratch_root.mkdir(parents=True, exist_ok=True)
-    # A short path: the sockets that multiprocessing puts below TMPDIR allow 108 characters.
+    # A short path, because sockets of multiprocessing below TMPDIR are limited to 108 characters.
     place = Sandbox(Path(tempfile.mkdtemp(prefix="r", dir=scratch_root)).resolve())
     try:
         for folder in (place.work, place.script, place.home, place.temporary, place.report.parent):
@@ -130,7 +130,7 @@ def sandbox(scratch_root: Path) -> Iterator[Sandbox]:
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder, read-only ones within it too; what can't be removed is left."""
+    """Remove a folder, including read-only ones in it; leaves what can't be removed."""
     for parent, names, _ in os.walk(folder):
         for name in names:
             path = Path(parent, name)
@@ -150,10 +150,10 @@ def process_environment(
     pycache_prefix: Path | None = None,
     stubs: bool = False,
 ) -> dict[str, str]:
-    """The whole environment of a probe, made from the harness's own (`ours`).
+    """The complete environment of a probe, made from the harness's own (`ours`).
 
-    Only names known to be harmless pass, and those in `pass_env`; `extra` is added last. The folder of
-    `python` leads PATH, the stubs follow where there are any. Bytecode is written, below `pycache_prefix` if given.
+    Only names known to be harmless and those in `pass_env` are passed; `extra` is added last. The folder of `python`
+    comes first on PATH, then the stubs if there are any. Bytecode goes below `pycache_prefix` if given.
     """
     environment = {name: value for name, value in ours.items() if name in pass_env or _is_harmless(name, value)}
     environment |= place.variables()
@@ -192,7 +192,7 @@ def _has_credentials(url: str) -> bool:
 
 
 def _hub_cache(ours: Mapping[str, str]) -> Path | None:
-    """The user's own download cache of model files, addressed by content, hence safe to share."""
+    """The user's download cache of model files. It is addressed by content, so it is safe to share."""
     home = Path(ours.get("HOME", "/nonexistent"))
     for folder in (
         ours.get("HF_HUB_CACHE"),

@@ -1,4 +1,4 @@
-"""What a sandbox shows of the file system, as arguments of bubblewrap: all of it read-only, but for what is hidden."""
+"""The file system in a sandbox, as arguments of bubblewrap: read-only, without the hidden folders."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GPUS = ("nvidia*", "dri", "kfd", "dxg")
 
 
 def hidden_folders() -> list[Path]:
-    """Folders that are empty in the sandbox: homes, and where services and other programs leave things."""
+    """Folders that are empty in the sandbox: homes, and the runtime folders of services and other programs."""
     homes = [os.environ.get("HOME", "")]
     with contextlib.suppress(KeyError):
         homes.append(pwd.getpwuid(os.getuid()).pw_dir)
@@ -30,7 +30,7 @@ def hidden_folders() -> list[Path]:
 
 
 class View:
-    """Builds up what can be seen, from what is hidden."""
+    """Collects what is visible despite the hidden folders."""
 
     def __init__(self, hidden: Sequence[Path]) -> None:
         self._hidden = hidden
@@ -38,7 +38,7 @@ class View:
         self._links: dict[Path, str] = {}
 
     def show(self, path: Path, *, write: bool = False) -> None:
-        """Make a path visible under all the names it goes by; a hidden folder itself stays hidden."""
+        """Make a path visible under all its names; a hidden folder itself stays hidden."""
         real = self._followed(path)
         if real in self._hidden or not real.exists():
             return
@@ -46,7 +46,7 @@ class View:
             self._binds[real] = self._binds.get(real, False) or write
 
     def show_python(self, python: Path) -> None:
-        """Make an interpreter visible with its libraries, and the virtual environment that it may belong to."""
+        """Make an interpreter visible, with its libraries and its virtual environment if it has one."""
         self.show(python.parent.parent)
         real = self._followed(python)
         settings = python.parent.parent / "pyvenv.cfg"
@@ -59,14 +59,14 @@ class View:
             if name.strip() == "home" and value.strip().startswith("/"):
                 self.show(Path(value.strip()).parent)
         prefix = real.parent.parent
-        if prefix in self._hidden:  # a Python in ~/bin does not lay the home open
+        if prefix in self._hidden:  # a Python in ~/bin does not expose the home folder
             for part in ("bin", "lib", "lib64"):
                 self.show(prefix / part)
         else:
             self.show(prefix)
 
     def mounts(self, scratch: Path | None) -> Iterator[str]:
-        """The arguments of bubblewrap, the outer folders first."""
+        """The arguments of bubblewrap, outer folders first."""
         yield from _of_every_run()
         steps = [(path, 0, list(self._emptied(path, scratch))) for path in self._hidden]
         for path, write in self._binds.items():
@@ -92,7 +92,7 @@ class View:
         return any(path.is_relative_to(folder) for folder in self._hidden)
 
     def _followed(self, path: Path) -> Path:
-        """The real path; links on the way to it that lie in hidden folders are made again."""
+        """The real path; links on the way that are in hidden folders are recreated."""
         here, left = Path("/"), list(Path(os.path.abspath(path)).parts[1:])  # noqa: PTH100 - it must not follow links
         for _ in range(1000):
             if not left:
@@ -114,7 +114,7 @@ class View:
 
 
 def editable_projects(packages: Iterable[Path]) -> Iterator[Path]:
-    """Folders that are not installed but pointed to: by `.pth` files and by editable installs (PEP 660, PEP 610)."""
+    """Folders of editable installs and `.pth` files (PEP 660, PEP 610)."""
     for folder in packages:
         for file in folder.glob("*.pth"):
             for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -130,7 +130,7 @@ def editable_projects(packages: Iterable[Path]) -> Iterator[Path]:
 
 
 def _of_every_run() -> Iterator[str]:
-    """The whole system read-only, its GPUs, and nothing of what is secret on every machine."""
+    """The system read-only with its GPUs, without the secrets that every machine has."""
     yield from ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
     for pattern in _GPUS:
         for device in sorted(Path("/dev").glob(pattern)):

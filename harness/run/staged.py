@@ -1,6 +1,6 @@
-"""What the first process inside a sandbox (inside/stage.py) tells the guard: standard library only.
+"""Reads what the first process in a sandbox (inside/stage.py) reports to the guard. Standard library only.
 
-bubblewrap gives an exit code alone, in which a crash by a signal and an exit with 128 and more look the same.
+bubblewrap returns only an exit code, in which a signal and an exit code of 128 or more look the same.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 
 
 class Stage:
-    """What the first process inside a sandbox (inside/stage.py) tells out here of the command that it starts there."""
+    """The pipe on which inside/stage.py reports on the command that it starts."""
 
     def __init__(self) -> None:
         self._told, self.tell_end = os.pipe()
@@ -19,8 +19,8 @@ class Stage:
         self._said = b""
         self.child = 0
 
-    def heard(self, sandbox_status: int | None) -> tuple[int, int | None]:
-        """The errno if the command could not be started, and its status; None where nothing told of its end."""
+    def result(self, sandbox_status: int | None) -> tuple[int, int | None]:
+        """The errno if the command could not be started, and its status; None if no end was reported."""
         with contextlib.suppress(BlockingIOError):
             while piece := os.read(self._told, 1024):
                 self._said += piece
@@ -32,7 +32,7 @@ class Stage:
                 problem = int(word[1:])
             else:
                 status = int(word[1:])
-        # The whole sandbox was killed: that is how the command ended, too.
+        # The whole sandbox was killed, and the command with it.
         if status is None and sandbox_status is not None and os.WIFSIGNALED(sandbox_status):
             status = sandbox_status
         return problem, status

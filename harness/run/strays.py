@@ -1,4 +1,4 @@
-"""Ends what a run left behind where its guard was killed: processes that still carry the run's own variables."""
+"""Kills processes that a run left behind after its guard was killed, found by the run's environment variables."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _GIVE_UP_S = 10.0
 
 
 def end_strays(env: Mapping[str, str]) -> None:
-    """Kill every process that was started with these HOME and TMPDIR, which no two runs share, until none is left.
+    """Kill all processes with these HOME and TMPDIR, which are unique to a run, until none is left.
 
-    Where there is no /proc, nothing is found.
+    Does nothing without /proc.
     """
     if not (env.get("HOME") and env.get("TMPDIR")):
         return
@@ -39,7 +39,7 @@ def _carrying(marks: set[bytes]) -> Iterator[int]:
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             variables = set((folder / "environ").read_bytes().split(b"\0"))
-        except OSError:  # it has ended, or belongs to somebody else
+        except OSError:  # it has ended, or belongs to another user
             continue
         if marks <= variables and int(folder.name) != own:
             yield int(folder.name)

@@ -1,1 +1,1 @@
-"""Which probe runs when and where: the one loop, lanes, local and Dask probers."""
+"""Decides which probe runs when and where: the main loop, lanes, local and Dask probers."""

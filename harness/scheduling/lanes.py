@@ -1,4 +1,4 @@
-"""Lanes: where work runs beside the loop that decides. A lane takes one probe at a time."""
+"""Lanes run probes concurrently, each one probe at a time."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ T = TypeVar("T")
 
 
 class Lanes(Protocol):
-    """What the engine knows of lanes."""
+    """The interface of lanes."""
 
     @property
     def count(self) -> int:
-        """How many probes run at the same time."""
+        """The number of probes that run at the same time."""
         ...
 
     def submit(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Start a call on a free lane, or as soon as one is free."""
+        """Start a call on a lane as soon as one is free."""
         ...
 
     def close(self) -> None:
-        """Wait for what runs, take nothing more."""
+        """Wait for running calls, and accept no more."""
         ...
 
 
 @define
 class LocalLanes:
-    """Lanes on this machine: each holds one process tree, so a thread that waits for it is enough."""
+    """Lanes on this machine. Each lane is a thread that waits for one process tree."""
 
     count: int = 1
     _pool: Executor = field(init=False)
@@ -42,9 +42,9 @@ class LocalLanes:
         self._pool = ThreadPoolExecutor(self.count, thread_name_prefix="lane")
 
     def submit(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Start a call on a free lane, or as soon as one is free."""
+        """Start a call on a lane as soon as one is free."""
         return self._pool.submit(function, *args, **kwargs)
 
     def close(self) -> None:
-        """Wait for what runs, take nothing more."""
+        """Wait for running calls, and accept no more."""
         self._pool.shutdown(wait=True, cancel_futures=True)

@@ -1,8 +1,8 @@
-"""The one loop: a search asks, lanes run, verdicts are told. It knows neither packages nor searches' insides.
+"""The main loop: it asks a search for candidates, runs them on lanes, and tells the search their verdicts.
 
-While a lane runs, the candidates that a search foresees are resolved and installed beside it, so that the next run
-starts at once. A candidate that can't be resolved is told as a skip before anything of it runs, and of several that
-come to the same key (the same repro in the same lock) one is run and answers for the others.
+While a lane runs, the candidates that the search expects next are resolved and installed, so the next run starts at
+once. A candidate that can't be resolved is skipped without a run. If several candidates have the same key (the same
+repro in the same lock), one of them runs and answers for the others.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ _TICK_S = 0.25
 
 
 class Prepares(Protocol):
-    """What the engine knows of a prober."""
+    """The interface of a prober for the engine."""
 
     def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
-        """Lock and environment, or an answer without a run."""
+        """Resolve and build a probe, or answer it without a run."""
         ...
 
     def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
-        """Run what was prepared."""
+        """Run a prepared probe."""
         ...
 
 
 @define
 class _Work(Generic[C]):
-    """One candidate on its way."""
+    """One candidate in progress."""
 
     candidate: C
     cancel: threading.Event = field(factory=threading.Event)
@@ -55,14 +55,14 @@ class _Work(Generic[C]):
 
     @property
     def prepared(self) -> Prepared | None:
-        """What is ready to run or answered, None as long as it is not."""
+        """The prepared probe, None while it is being prepared."""
         done = self.preparing is not None and self.preparing.done() and not self.preparing.cancelled()
         if not done or self.preparing is None or self.preparing.exception() is not None:
             return None
         return self.preparing.result()
 
     def answer(self, prepared: Prepared) -> None:
-        """Take an answer that came another way."""
+        """Accept an answer from another candidate."""
         self.preparing = Future()
         self.preparing.set_result(prepared)
 
@@ -79,8 +79,8 @@ def _unchanged(verdict: Verdict) -> Verdict:
 class Engine(Generic[C]):
     """Drives searches over candidates of one kind.
 
-    `judge` takes an observation in, told whether it was known before; `as_told` makes a verdict what the search calls
-    it; `progress` says how far the search is, once it was told.
+    `judge` judges and records an observation, given whether it was cached; `as_told` translates a verdict for the
+    search; `progress` says how far the search is.
     """
 
     prober: Prepares
@@ -93,7 +93,7 @@ class Engine(Generic[C]):
     as_told: Callable[[Verdict], Verdict] = _unchanged
 
     def drive(self, search: Search[C], *, width: int | None = None, until: Callable[[], bool] = lambda: False) -> None:
-        """Run candidates, `width` at a time (None: all lanes), until the search is done or `until` says so.
+        """Run candidates, `width` at a time (None: all lanes), until the search is done or `until` returns true.
 
         Raises `Interrupted` on Ctrl-C, and whatever a probe raised that is not an outcome; every observation made
         before is kept.
@@ -106,7 +106,7 @@ class Engine(Generic[C]):
             while not search.done and not until():
                 asked = search.ask(at_once + _waiting(works))
                 if not asked:
-                    raise HarnessFault("the search is not done and asks for nothing")
+                    raise HarnessFault("the search is not done but asks for no candidate")
                 foreseen = search.foresee(_AHEAD)
                 self._drop(works, keep={*asked, *foreseen})
                 for candidate in (*asked, *foreseen):
@@ -122,7 +122,7 @@ class Engine(Generic[C]):
                 self._collect(search, works, asked, ended)
         except KeyboardInterrupt as error:
             raise Interrupted(
-                "stopped; every finished run is kept", hint="the same command goes on where it stopped"
+                "stopped; finished runs are kept", hint="run the same command again to continue"
             ) from error
         finally:
             for work in works.values():
@@ -141,7 +141,7 @@ class Engine(Generic[C]):
         return work
 
     def _answer_twins(self, works: dict[C, _Work[C]], ended: dict[str, Observation]) -> None:
-        """What was prepared before its twin ended is answered by it."""
+        """Answer the prepared candidates whose twin has ended."""
         for work in works.values():
             prepared = work.prepared
             if work.running is None and prepared is not None and prepared.observation is None:
@@ -198,7 +198,7 @@ class Engine(Generic[C]):
         )
 
     def _drop(self, works: dict[C, _Work[C]], *, keep: set[C]) -> None:
-        """Stop what a verdict has made useless."""
+        """Stop candidates that a verdict made useless."""
         for candidate in [c for c in works if c not in keep]:
             work = works.pop(candidate)
             work.cancel.set()
@@ -211,7 +211,7 @@ def _running_keys(works: dict[C, _Work[C]]) -> set[str]:
 
 
 def _waiting(works: dict[C, _Work[C]]) -> int:
-    """How many wait for their twin to end, and need no lane."""
+    """The number of candidates that wait for their twin and need no lane."""
     keys = _running_keys(works)
     return sum(
         work.running is None and work.prepared is not None and work.prepared.key in keys for work in works.values()
@@ -219,5 +219,5 @@ def _waiting(works: dict[C, _Work[C]]) -> int:
 
 
 def _is_idle(work: _Work[C]) -> bool:
-    """Prepared ahead and waiting to be asked for: nothing of it will complete by itself."""
+    """Whether it is prepared ahead and waits to be asked for, so nothing of it is running."""
     return work.running is None and work.preparing is not None and work.preparing.done()

@@ -1,6 +1,6 @@
-"""What a search needs of a prober, wherever that runs its probes; and several of them as one.
+"""The interface of a prober, wherever it runs its probes, and several probers behind one.
 
-With several interpreters, each probe goes the one way of a probe with the prober of its own Python.
+With several interpreters, each probe goes to the prober of its Python.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Probing(Protocol):
-    """What an investigation knows of a prober, whether its probes run here or elsewhere."""
+    """A prober, whether its probes run here or elsewhere."""
 
     @property
     def store(self) -> Store:
@@ -29,7 +29,7 @@ class Probing(Protocol):
 
     @property
     def builder(self) -> Builder:
-        """Builds environments here, to look into them."""
+        """Builds environments on this machine, to inspect them."""
         ...
 
     def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
@@ -37,15 +37,15 @@ class Probing(Protocol):
         ...
 
     def known(self, probe: Probe) -> Observation | None:
-        """What was observed of a probe before."""
+        """An earlier observation of a probe."""
         ...
 
     def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
-        """A probe that is ready to run, or answered."""
+        """A probe that is ready to run or answered."""
         ...
 
     def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
-        """Run what was prepared and keep what was observed."""
+        """Run a prepared probe and store the observation."""
         ...
 
 
@@ -56,13 +56,13 @@ class Probers:
     by_python: Mapping[str, Probing]
 
     def known(self, probe: Probe) -> Observation | None:
-        """What was observed of a probe before, by the store alone; None where that is not there."""
+        """An earlier observation of a probe from the store, or None."""
         return self.by_python[probe.combination.python].known(probe)
 
     def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
-        """Lock and environment, or an answer without a run."""
+        """Resolve and build a probe, or answer it without a run."""
         return self.by_python[probe.combination.python].prepare(probe, cancel=cancel)
 
     def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
-        """Run what was prepared. Raises `Cancelled` when `cancel` is set."""
+        """Run a prepared probe. Raises `Cancelled` when `cancel` is set."""
         return self.by_python[prepared.probe.combination.python].execute(prepared, cancel=cancel)

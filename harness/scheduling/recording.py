@@ -1,4 +1,4 @@
-"""The record of a search: each observation is judged by one signature and written down as a step."""
+"""The record of a search: it judges observations by one signature and lists them as steps."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ C = TypeVar("C")
 
 @define
 class Record(Generic[C]):
-    """What a search has seen so far, in the order in which it was told; `ran` counts what no store answered.
+    """The runs of a search so far, in order; `ran` counts those that did not come from the store.
 
-    Where there is no signature yet, the first failure that can be recognised again gives it; `captured_from` says in
-    words which run that is.
+    Without a signature, the first recognisable failure provides it; `captured_from` describes that run.
     """
 
     signature: Signature | None
@@ -34,13 +33,13 @@ class Record(Generic[C]):
     ran: int = 0
 
     def judge(self, candidate: C, observation: Observation, store: Store) -> Judgement:
-        """Note an observation and judge it.
+        """Record an observation and judge it.
 
-        Raises `UserMistake` where there is no signature yet and the command failed for how it was written.
+        Raises `UserMistake` if there is no signature yet and the command itself is wrong.
         """
         self.observations[candidate] = observation
         if self.signature is None and observation.mistake:
-            raise UserMistake(f"this is no bug to look for: {observation.mistake}", hint=f"the run: {observation.key}")
+            raise UserMistake(f"this failure is not a bug: {observation.mistake}", hint=f"the run: {observation.key}")
         judge = Judge(self.signature, store).or_captured(observation)
         if self.signature is None and judge.signature is not None:
             self.signature = judge.signature
@@ -50,7 +49,7 @@ class Record(Generic[C]):
     def write_down(
         self, release: str, judgement: Judgement, observation: Observation, *, cached: bool, attempt: int = 0
     ) -> None:
-        """Add a step: a release that was judged, in this repetition."""
+        """Add a step: one judged release."""
         self.steps.append(
             Step(
                 release=release,

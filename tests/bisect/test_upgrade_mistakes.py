@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planted import suite_of, write_project
+from planted_upgrades import suite_of, write_project
 
 RUN = ("--run", "python -m unittest -q test_mine")
 
@@ -58,3 +58,12 @@ def test_nothing_that_a_run_writes_comes_back(planted):
     ended = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN, "--json")
     assert ended.json["status"] == "found"
     assert not (folder / "left").exists()
+
+
+def test_a_python_that_has_wheels_at_both_ends_is_named(planted, parts_house):
+    """Neither a wheel for this Python nor a source release: it is told which Python has wheels."""
+    parts_house.add("compiled", "1.0", files={}, tag="cp39-cp39-any", uploaded="2024-01-01T12:00:00Z")
+    write_project(planted.folder, suite_of("part07"), requires=["part07", "compiled"])
+    ended = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN)
+    assert ended.code == 2
+    assert "compiled" in ended.stderr

@@ -76,7 +76,7 @@ def test_a_repro_that_hangs_is_ended_and_observed(parts, tmp_path):
     assert (ended.code, "(stopped, timeout)" in ended.stdout) == (0, True)
     (taken,) = absorb(tmp_path / "carry", parts.store).taken
     assert (taken.observation.outcome, taken.judgement.verdict) == (Outcome.TIMED_OUT, Verdict.SKIP)
-    assert "no end within 0.7 s" in taken.observation.detail
+    assert "timed out after 0.7 s" in taken.observation.detail
 
 
 def test_an_interrupted_run_leaves_nothing_running_and_goes_on(parts, tmp_path, run_once):

@@ -21,10 +21,10 @@ def history(picture="GBBG", *windows, status=HistoryStatus.BROKEN, unseen=()):
     ("window", "text"),
     [
         (BrokenWindow("4.53.0", "4.57.6", "4.52.4", "5.0.0"), "broken 4.53.0 to 4.57.6, good from 5.0.0"),
-        (BrokenWindow("1.1", "1.1", "1.0", "1.2"), "broken in 1.1 alone, good from 1.2"),
+        (BrokenWindow("1.1", "1.1", "1.0", "1.2"), "broken in 1.1 only, good from 1.2"),
         (BrokenWindow("1.1", "1.3", "1.0", None), "broken from 1.1 and still in 1.3"),
-        (BrokenWindow("1.0", "1.3", None, "1.4"), "broken already in 1.0 and up to 1.3, good from 1.4"),
-        (BrokenWindow("1.0", "1.3", None, None), "broken in all that could be judged, 1.0 to 1.3"),
+        (BrokenWindow("1.0", "1.3", None, "1.4"), "already broken in 1.0, up to 1.3, good from 1.4"),
+        (BrokenWindow("1.0", "1.3", None, None), "broken in every release that could be judged, 1.0 to 1.3"),
     ],
 )
 def test_a_window_says_where_it_begins_and_ends(window, text):
@@ -53,7 +53,7 @@ def test_what_was_not_run_beyond_the_last_judged_one_is_told_apart_from_skips():
 
 def test_where_nothing_is_broken_it_says_how_far_that_reaches():
     told = sentence_for(history("SGgG", status=HistoryStatus.NEVER_BROKEN))
-    assert told == "shop with sale: no release that was run is broken, 1.1 to 1.3."
+    assert told == "shop with sale: no broken release found from 1.1 to 1.3."
 
 
 def test_where_nothing_could_be_judged_it_says_so():
@@ -65,7 +65,7 @@ def test_what_was_not_run_is_named_with_what_could_hide_there():
     notes = notes_for(history("GggGgG", unseen=(Unseen(Verdict.GOOD, gaps, 2), Unseen(Verdict.BAD, (("1.9",),), 1))))
     assert notes == (
         "1.1 to 1.2 and 1.4 lie between good runs and were not run; a window of at most 2 releases could hide there.",
-        "1.9 lies between bad runs and was not run; a good stretch of 1 release could hide there.",
+        "1.9 lies between bad runs and was not run; a good range of 1 release could hide there.",
     )
 
 

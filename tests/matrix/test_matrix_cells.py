@@ -107,7 +107,7 @@ def test_an_axis_that_asks_for_releases_has_no_cells_yet(matrix):
     """The sentence names the axis, its value and what to do."""
     asking = matrix('axes.repro = "step"\naxes.packages.torch = ["1.0", "latest"]')
     assert asking.needs_index
-    with pytest.raises(BadMatrix, match=r"small: packages.torch = 'latest' needs the package index") as caught:
+    with pytest.raises(BadMatrix, match=r"small: packages.torch = 'latest' must be looked up") as caught:
         _ = asking.cells
     assert "harness matrix FILE --list" in caught.value.hint
     assert not matrix('axes.repro = "step"\naxes.packages.torch = "1.0"').needs_index

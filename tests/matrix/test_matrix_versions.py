@@ -113,14 +113,14 @@ def test_of_several_pythons_a_release_need_fit_one():
 
 def test_no_prereleases_are_no_mistake_where_there_is_another_value():
     assert versions("latest", "prereleases", releases=RELEASES[:2]) == ("1.1",)
-    with pytest.raises(BadMatrix, match=r"m: axes.packages.x: x has no such pre-releases now, .* add one such as"):
+    with pytest.raises(BadMatrix, match=r"m: axes.packages.x: x has no pre-releases now, .* add one"):
         versions("prereleases", releases=RELEASES[:2])
 
 
 def test_any_other_value_that_comes_to_nothing_is_a_mistake():
-    with pytest.raises(BadMatrix, match=r"no release of x that can be tried is meant by 'latest >9'$"):
+    with pytest.raises(BadMatrix, match=r"'latest >9' matches no release of x that can be tried$"):
         versions("latest >9", "1.0")
-    with pytest.raises(BadMatrix, match=r"meant by '==2.2' \(2.2 is left out: no wheel, source only\)"):
+    with pytest.raises(BadMatrix, match=r"'==2.2' matches no .* \(2.2 is left out: no wheel, source only\)"):
         versions("==2.2")
 
 

@@ -53,8 +53,8 @@ def test_each_change_is_one_sentence(matrix):
     assert sentences == (
         "transformers: latest and pre-releases instead of 3 versions",
         "peft: latest and pre-releases instead of monthly >=0.5",
-        "exclude 1 does not count, as it names versions of transformers",
-        "include 1 is not run, as it names a version of transformers",
+        "exclude 1 is ignored because it names versions of transformers",
+        "include 1 is not run because it names a version of transformers",
     )
 
 

@@ -34,7 +34,7 @@ def test_only_what_was_not_broken_turns(seen, past, tonight):
 def test_what_never_ran_is_not_judged_and_what_is_good_is_never_broken(seen, past, tonight):
     turn = compare(seen, past, tonight).turn
     assert (turn is Turn.UNJUDGED) or seen.shown is not Shown.NOTHING
-    assert seen.shown is not Shown.GOOD or turn in (Turn.GOOD, Turn.MENDED)
+    assert seen.shown is not Shown.GOOD or turn in (Turn.GOOD, Turn.FIXED)
 
 
 @given(seen, past, past)
@@ -45,7 +45,7 @@ def test_a_cell_is_compared_with_itself_before_any_other(seen, past, tonight):
 
 @given(seen, past)
 def test_a_cell_that_never_changed_brings_no_news(seen, past):
-    """What a night leaves behind, seen again in the same way, neither turns nor is mended."""
+    """What a night leaves behind, seen again in the same way, neither turns nor is fixed."""
     standing = {Shown.GOOD: Standing.GOOD, Shown.BAD: Standing.BROKEN}.get(seen.shown)
     if standing is not None:
         before = record(seen.name, standing, choice=dict(seen.choice), pattern=seen.pattern)

@@ -1,4 +1,4 @@
-"""The own repository is known by the workflow or the git remote; any other is refused."""
+"""This repository is known by the workflow or the git remote; any other is refused."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from harness.errors import UserMistake
-from harness.nightly.github import own_repository
+from harness.nightly.github import this_repository
 
 
 @pytest.fixture
@@ -32,20 +32,20 @@ def checkout(tmp_path):
     ],
 )
 def test_the_remote_tells_it(checkout, address):
-    assert own_repository(None, {}, checkout(address)) == "some-one/a.project"
+    assert this_repository(None, {}, checkout(address)) == "some-one/a.project"
 
 
 def test_the_workflow_tells_it_first(checkout):
     folder = checkout("git@github.com:some-one/fork.git")
-    assert own_repository(None, {"GITHUB_REPOSITORY": "some-one/project"}, folder) == "some-one/project"
-    assert own_repository("Some-One/Fork", {"GITHUB_REPOSITORY": "some-one/project"}, folder) == "Some-One/Fork"
+    assert this_repository(None, {"GITHUB_REPOSITORY": "some-one/project"}, folder) == "some-one/project"
+    assert this_repository("Some-One/Fork", {"GITHUB_REPOSITORY": "some-one/project"}, folder) == "Some-One/Fork"
 
 
 def test_any_other_is_refused(checkout):
-    with pytest.raises(UserMistake, match="nothing is posted to someone else's tracker"):
-        own_repository("huggingface/transformers", {}, checkout("git@github.com:some-one/project.git"))
+    with pytest.raises(UserMistake, match="huggingface/transformers is not this repository"):
+        this_repository("huggingface/transformers", {}, checkout("git@github.com:some-one/project.git"))
 
 
 def test_without_either_nothing_is_own(tmp_path):
     with pytest.raises(UserMistake, match="can't tell which repository"):
-        own_repository("some-one/project", {}, tmp_path)
+        this_repository("some-one/project", {}, tmp_path)

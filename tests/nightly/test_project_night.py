@@ -9,7 +9,7 @@ from attrs import evolve
 from markdown_it import MarkdownIt
 
 from harness.nightly.project_night import NightStatus, ProjectNight, issue_actions, marker, report_of
-from harness.nightly.tracker import Deed, Issue
+from harness.nightly.tracker import ActionKind, Issue
 
 ANSWER = {
     "groups": [
@@ -88,7 +88,7 @@ def test_the_night_is_kept_as_json():
 
 def test_a_broken_night_opens_an_issue_and_the_same_again_changes_nothing():
     (action,) = issue_actions(BROKEN, [])
-    assert action.deed is Deed.OPEN
+    assert action.kind is ActionKind.OPEN
     assert marker(BROKEN.name) in action.body
     assert issue_actions(BROKEN, [issue()]) == ()
     windows = issue(body=issue().body.replace("\n", "\r\n"))
@@ -98,16 +98,16 @@ def test_a_broken_night_opens_an_issue_and_the_same_again_changes_nothing():
 def test_another_answer_updates_the_issue():
     later = evolve(BROKEN, sentence="15 tests fail since numpy 2.0.0.")
     (action,) = issue_actions(later, [issue()])
-    assert (action.deed, action.number) == (Deed.UPDATE, 7)
+    assert (action.kind, action.number) == (ActionKind.UPDATE, 7)
     assert "15 tests" in action.title
 
 
 def test_the_issue_is_closed_when_the_tests_pass_and_a_new_break_opens_a_new_one():
     (action,) = issue_actions(PASSES, [issue()])
-    assert (action.deed, action.number) == (Deed.CLOSE, 7)
+    assert (action.kind, action.number) == (ActionKind.CLOSE, 7)
     closed = issue(is_open=False)
     assert issue_actions(PASSES, [closed]) == ()
-    assert [one.deed for one in issue_actions(BROKEN, [closed])] == [Deed.OPEN]
+    assert [one.kind for one in issue_actions(BROKEN, [closed])] == [ActionKind.OPEN]
 
 
 @pytest.mark.parametrize("status", [NightStatus.UNKNOWN, NightStatus.NOT_PACKAGES])
@@ -120,11 +120,11 @@ def test_issues_of_others_and_of_other_watches_are_left_alone():
     other = issue(3, night=evolve(BROKEN, name="Other tests"))
     stranger = Issue(4, "numpy is broken", "please help", True)
     assert issue_actions(PASSES, [other, stranger]) == ()
-    assert [one.deed for one in issue_actions(BROKEN, [other, stranger])] == [Deed.OPEN]
+    assert [one.kind for one in issue_actions(BROKEN, [other, stranger])] == [ActionKind.OPEN]
 
 
 def test_of_two_open_issues_the_first_is_kept():
-    assert [(one.deed, one.number) for one in issue_actions(BROKEN, [issue(9), issue(7)])] == [(Deed.CLOSE, 9)]
+    assert [(one.kind, one.number) for one in issue_actions(BROKEN, [issue(9), issue(7)])] == [(ActionKind.CLOSE, 9)]
 
 
 def test_a_long_report_is_cut_to_what_github_takes():

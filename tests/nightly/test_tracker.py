@@ -8,20 +8,20 @@ from hypothesis import strategies as st
 from night_cells import FIRST, SECOND, known
 
 from harness.nightly.record import Fix
-from harness.nightly.tracker import Action, Deed, Issue, actions, body_of
+from harness.nightly.tracker import Action, ActionKind, Issue, actions, body_of
 
 REPORT = "**It broke.**\n"
 
 
 def after(action: Action, issues: list[Issue]) -> list[Issue]:
     """The tracker after one deed."""
-    if action.deed is Deed.OPEN:
+    if action.kind is ActionKind.OPEN:
         return [*issues, Issue(len(issues) + 1, action.title, action.body.rstrip("\n"), is_open=True)]
     changes = {
-        Deed.UPDATE: {"title": action.title, "body": action.body.rstrip("\n")},
-        Deed.CLOSE: {"is_open": False},
-        Deed.REOPEN: {"is_open": True},
-    }[action.deed]
+        ActionKind.UPDATE: {"title": action.title, "body": action.body.rstrip("\n")},
+        ActionKind.CLOSE: {"is_open": False},
+        ActionKind.REOPEN: {"is_open": True},
+    }[action.kind]
     return [evolve(issue, **changes) if issue.number == action.number else issue for issue in issues]
 
 
@@ -69,10 +69,10 @@ def test_an_issue_says_what_the_break_is_and_holds_its_report():
 def test_a_report_that_is_too_long_is_named():
     body = body_of(known(), "x" * 70_000)
     assert len(body) < 65_536
-    assert "The report is `reports/ab.md` in the results." in body
+    assert "The report is `reports/ab.md`" in body
 
 
 def test_line_ends_of_the_tracker_are_no_change():
     there = Issue(3, known().title, body_of(known(), REPORT).replace("\n", "\r\n"), is_open=True)
     assert actions([known()], {"ab": REPORT}, [there]) == ()
-    assert actions([known(first_seen=FIRST, cells=("x: y",))], {"ab": REPORT}, [there])[0].deed is Deed.UPDATE
+    assert actions([known(first_seen=FIRST, cells=("x: y",))], {"ab": REPORT}, [there])[0].kind is ActionKind.UPDATE

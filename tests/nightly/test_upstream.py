@@ -31,6 +31,6 @@ def test_a_culprit_that_is_not_the_subject_gets_it():
     assert (issue.package, issue.repository, issue.title) == ("till", "tills/till", "till 3.1 breaks sale")
 
 
-def test_an_unknown_repository_is_not_guessed():
+def test_an_unknthis_repository_is_not_guessed():
     issue = upstream_issue(KEPT, {"till": "https://github.com/tills/till"}, "body")
     assert (issue.repository, issue.command("body.md")) == ("", "")

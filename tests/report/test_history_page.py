@@ -41,7 +41,7 @@ HISTORY = History(
     subject="shop",
     repro="sale",
     status=HistoryStatus.UNSURE,
-    sentence="shop with sale: broken in 1.2 alone, good from 1.5.",
+    sentence="shop with sale: broken in 1.2 only, good from 1.5.",
     signature=Signature(exception="ValueError"),
     windows=(BrokenWindow("1.2", "1.2", "1.0", "1.5", unsure_after=("1.3",)),),
     unseen=(Unseen(Verdict.GOOD, (("1.1",),), 1),),
@@ -103,7 +103,7 @@ def page(browser, content, tmp_path):
 
 def test_markdown_has_the_windows_the_picture_and_every_reason(content):
     text = render_history_markdown(content())
-    assert text.startswith("**shop with sale: broken in 1.2 alone, good from 1.5.**")
+    assert text.startswith("**shop with sale: broken in 1.2 only, good from 1.5.**")
     assert "[GgBSxG]  1.0 to 1.5" in text
     assert "| `1.0` | `1.2` | `1.2` | `1.5` | 1.3 may be broken too, and could not be judged |" in text
     assert "| 3 | `1.3` | skip | `does not import` | 2.0 s | `key-1.3` |" in text

@@ -16,19 +16,19 @@ from harness.run.launch import (
     keep_log,
     memory_limit,
     physical_memory,
+    repro_variables,
     script_command,
-    told_variables,
 )
 from harness.run.sandbox import sandbox
 
 
 def test_a_verdict_on_the_cpu_never_comes_from_a_gpu():
-    assert told_variables({"layers": 2}, "cpu") == {
+    assert repro_variables({"layers": 2}, "cpu") == {
         "HARNESS_PARAMS": '{"layers": 2}',
         "HARNESS_DEVICE": "cpu",
         "CUDA_VISIBLE_DEVICES": "",
     }
-    assert "CUDA_VISIBLE_DEVICES" not in told_variables({}, "cuda")
+    assert "CUDA_VISIBLE_DEVICES" not in repro_variables({}, "cuda")
 
 
 def test_memory_is_what_is_asked_or_nine_tenths_of_the_machine():

@@ -76,7 +76,7 @@ def test_each_gpu_takes_one_probe_at_a_time(pool_of):
         time.events[4.0] = called_off.set
         with pytest.raises(Cancelled), pool.lease(GIB, called_off):
             pass
-    assert heard.notes == ["waiting until another probe has ended: each of the 2 GPUs takes one at a time"]
+    assert heard.notes == ["waiting for another probe to end: each of the 2 GPUs runs one at a time"]
     with pool.lease(GIB) as again:
         assert again == T4
 
@@ -149,7 +149,7 @@ def test_the_wait_for_memory_ends_at_its_limit_and_says_what_was_missing(pool_of
 def test_what_no_gpu_can_ever_have_is_not_waited_for(pool_of):
     pool, heard, time = pool_of((T4, TWIN))
     with pool.lease(40 * GIB) as nothing:
-        assert nothing == NoGpu("GPU 0 (NVIDIA T4) has 15 GiB of memory in all, 40 GiB are needed")
+        assert nothing == NoGpu("GPU 0 (NVIDIA T4) has 15 GiB of memory, 40 GiB are needed")
     assert (heard.events, time.now) == ([], 0.0)
 
 

@@ -111,7 +111,7 @@ def test_an_exception_without_a_message_of_its_own_is_reported(tmp_path):
             "import sys; sys.exit(125)",
             Outcome.DECLINED,
             125,
-            "exit code 125: the repro says that it can't tell",
+            "exit code 125: the repro can't tell",
         ),
         ("import sys; sys.exit('no data')", Outcome.EXITED, 1, "exit code 1: no data"),
         ("import os; os._exit(4)", Outcome.EXITED, 4, "exit code 4"),
@@ -170,7 +170,7 @@ def test_processes_of_other_kinds_do_not_keep_a_script_from_completing(tmp_path,
 def test_a_hang_ends_at_its_limit_and_says_where_it_hung(tmp_path):
     pids = tmp_path / "pids"
     ran = probes.run(tmp_path, probes.HANG, timeout=1.5, extra_env={"PIDS": str(pids)})
-    assert (ran.outcome, ran.exit_code, ran.detail) == (Outcome.TIMED_OUT, None, "no end within 1.5 s")
+    assert (ran.outcome, ran.exit_code, ran.detail) == (Outcome.TIMED_OUT, None, "timed out after 1.5 s")
     assert all(probes.is_gone(pid) for pid in probes.told_pids(pids, 2))
     assert 'probe.py", line 16 in <module>' in ran.tail
 
@@ -323,7 +323,7 @@ def test_of_many_metrics_the_first_are_kept(tmp_path):
     path.write_text(json.dumps({f"loss {i}": i for i in range(200_000)}))
     metrics, complaint = read_metrics(path)
     assert metrics == {f"loss {i}": float(i) for i in range(METRICS_COUNT)}
-    assert "199000 were dropped" in complaint
+    assert "199000 are dropped" in complaint
 
 
 def test_text_out_of_a_probe_is_made_safe(tmp_path):

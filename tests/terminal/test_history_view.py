@@ -22,7 +22,7 @@ HISTORY = History(
     subject="shop",
     repro="sale",
     status=HistoryStatus.BROKEN,
-    sentence="shop with sale: broken in 1.1 alone, good from 1.3.",
+    sentence="shop with sale: broken in 1.1 only, good from 1.3.",
     signature=Signature(exception="ValueError"),
     windows=(BrokenWindow("1.1", "1.1", "1.0", "1.3"),),
     unseen=(),
@@ -41,10 +41,10 @@ def shown(history):
 
 def test_an_answer_has_its_sentence_picture_limits_and_skips():
     text = shown(HISTORY)
-    assert "shop with sale: broken in 1.1 alone, good from 1.3.\n" in text
+    assert "shop with sale: broken in 1.1 only, good from 1.3.\n" in text
     assert "[GBGgS]  1.0 to 1.5" in text
     assert "  1.4 was [not] run." in text
-    assert "skipped 1.5: a [reason]" in text
+    assert any(line.split()[:2] == ["skipped", "1.5:"] and "a [reason]" in line for line in text.splitlines())
     assert "recognised by: ValueError" in text
     assert "0 of 5 releases run now, 0 known already" in text
     assert text.endswith("harness bisect shop\n")

@@ -92,7 +92,7 @@ def parse_amd_smi(static: Any, metric: Any = None) -> tuple[Gpu, ...]:
 
 
 def _asked(query: tuple[str, ...]) -> Any:
-    """What a program answers in JSON, None where it is missing, fails, or says something else."""
+    """What a program answers in JSON, None if it is missing, fails, or says something else."""
     try:
         answer = subprocess.run(query, capture_output=True, text=True, timeout=_QUERY_S, check=False)
         return json.loads(answer.stdout) if answer.returncode == 0 else None

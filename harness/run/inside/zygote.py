@@ -92,7 +92,7 @@ def _uses_a_device() -> bool:
 
 
 def _received(control: socket.socket) -> list[int] | None:
-    """The two pipes of the next request, None where the harness is gone."""
+    """The two pipes of the next request, None if the harness is gone."""
     size = array.array("i").itemsize
     message, extra, _, _ = control.recvmsg(1, socket.CMSG_SPACE(_PIPES * size))
     if not message:

@@ -1,4 +1,4 @@
-"""Lanes on other machines: probes go to the workers of a Dask cluster that are like this machine, and to no other."""
+"""Lanes on other machines: sends probes to those workers of a Dask cluster that match this machine."""
 
 from harness.scheduling.cluster.connection import Connection
 from harness.scheduling.cluster.prober import ClusterProber

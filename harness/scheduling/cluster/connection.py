@@ -1,7 +1,7 @@
-"""The connection to a Dask scheduler: who its workers are, and one order at a time brought to an end.
+"""The connection to a Dask scheduler: lists its workers and runs orders on them.
 
-The only module that speaks to Dask from here; Dask itself is an optional extra. A worker that is lost takes nothing
-with it: Dask gives its order to another one, and where none is left the order waits for one for a while.
+This is the only client-side module that talks to Dask, which is an optional extra. If a worker is lost, Dask gives its
+order to another one; if none is left, the order waits for a new worker for a while.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 _CONNECT_S = 5.0
-_PORT = 8786  # Dask's own
-_FETCH_S = 60.0  # a long log on a slow line
+_PORT = 8786  # Dask's default
+_FETCH_S = 60.0  # enough for a long log on a slow network
 _TICK_S = 0.1
 _LOOK_S = 2.0
 _WAIT_FOR_WORKERS_S = 60.0
-_GO_ON = "the same command goes on where it stopped"
+_CONTINUE = "run the same command again to continue"
 
 
 @define
 class Connection:
-    """An open connection. `reporter` is warned of each worker that is left out, once."""
+    """An open connection. `reporter` is warned once about each worker that is left out."""
 
     client: Client
     address: str
     reporter: Reporter
     _known: dict[tuple[str, Kind], Member | None] = field(factory=dict, init=False)
-    _told: set[str] = field(factory=set, init=False)
+    _warned: set[str] = field(factory=set, init=False)
     _asking: threading.Lock = field(factory=threading.Lock, init=False)
 
     @classmethod
     def open(cls, address: str, reporter: Reporter) -> Connection:
-        """Connect to a scheduler such as "tcp://192.0.2.1:8786".
+        """Connect to a scheduler, for example "tcp://192.0.2.1:8786".
 
-        Raises `NoWorkers` where it can't be reached, `UserMistake` where Dask is not installed.
+        Raises `NoWorkers` if it can't be reached, `UserMistake` if Dask is not installed.
         """
         try:
             import dask
@@ -65,29 +65,29 @@ class Connection:
                 hint="pip install 'regression-harness[dask]'",
             ) from error
         for name in list(logging.root.manager.loggerDict):
-            if name.startswith("distributed"):  # what matters of it is told as an error of ours
+            if name.startswith("distributed"):  # the harness raises its own errors for what matters
                 logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-        # The files of a mixture travel with their order; Dask warns of more than 10 MB of them.
+        # An order carries the files of its mixture; Dask warns above 10 MB.
         dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"})
         try:
             client = Client(_knock(address), timeout=_CONNECT_S, set_as_default=False)
         except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else "what is there is no scheduler"
+            why = error.strerror if isinstance(error, OSError) else "it is not a Dask scheduler"
             raise NoWorkers(
                 f"the scheduler at {address} can't be reached" + (f": {why}" if why else ""),
-                hint="start one with 'dask scheduler', and give its address: --scheduler tcp://HOST:8786",
+                hint="start one with 'dask scheduler' and pass its address: --scheduler tcp://HOST:8786",
             ) from error
         connection = cls(client, address, reporter)
         connection._check_scheduler()
         return connection
 
     def close(self) -> None:
-        """Give back what is still asked for, and hang up."""
-        with contextlib.suppress(Exception):  # a scheduler that is gone can't be told
+        """Release pending futures and disconnect."""
+        with contextlib.suppress(Exception):  # the scheduler may be gone
             self.client.close(timeout=_LOOK_S)
 
     def members(self, kind: Kind) -> dict[str, Member]:
-        """The workers there are now that are of a kind, by address; the others are told once, with the reason."""
+        """The current workers of a kind, by address. Warns once about each other worker, with the reason."""
         with self._asking:
             addresses = self._addresses()
             unknown = [address for address in addresses if (address, kind) not in self._known]
@@ -101,15 +101,15 @@ class Connection:
             return {address: member for address, member in found if member is not None}
 
     def warn_once(self, sentence: str) -> None:
-        """Warn of something that is found again and again."""
-        if sentence not in self._told:
-            self._told.add(sentence)
+        """Give a warning only the first time."""
+        if sentence not in self._warned:
+            self._warned.add(sentence)
             self.reporter.report(Warned(sentence))
 
     def run(
         self, order: Order, may_run: Callable[[], dict[str, Member]], *, cancel: threading.Event | None = None
     ) -> Reply:
-        """Bring an order to its end on one of the workers that `may_run` names. Raises `Cancelled` and `NoWorkers`."""
+        """Run an order on one of the workers that `may_run` returns. Raises `Cancelled` and `NoWorkers`."""
         while True:
             addresses = self._waited_for(may_run, cancel)
             future = self.client.submit(
@@ -129,15 +129,15 @@ class Connection:
                 return reply
 
     def _waited_for(self, may_run: Callable[[], dict[str, Member]], cancel: threading.Event | None) -> list[str]:
-        """Workers to choose from; with none at the moment, wait for one to come (back)."""
+        """The workers to choose from; waits for one if there are none."""
         until = time.monotonic() + _WAIT_FOR_WORKERS_S
         while True:
             if addresses := list(may_run()):
                 return addresses
             if time.monotonic() > until:
                 raise NoWorkers(
-                    f"no worker is left at {self.address} that is like this machine",
-                    hint=f"start workers again; {_GO_ON}",
+                    f"no worker at {self.address} matches this machine any more",
+                    hint=f"start workers again; {_CONTINUE}",
                 )
             if (cancel or threading.Event()).wait(_LOOK_S):
                 raise Cancelled
@@ -145,7 +145,7 @@ class Connection:
     def _awaited(
         self, future: Future[Reply], addresses: list[str], order: Order, cancel: threading.Event | None
     ) -> Reply | None:
-        """The reply, None where all workers that could give it have gone."""
+        """The reply, None if all its workers have gone."""
         from distributed import KilledWorker
 
         done = threading.Event()
@@ -162,8 +162,8 @@ class Connection:
             return future.result(timeout=_FETCH_S)
         except KilledWorker as error:
             raise NoWorkers(
-                f"workers lost one after another while they ran {order.repro.name}: {error.allowed_failures + 1}",
-                hint=f"their logs, or the job queue's, say why; {_GO_ON}",
+                f"{error.allowed_failures + 1} workers died while running {order.repro.name}",
+                hint=f"see their logs or the job queue's; {_CONTINUE}",
             ) from error
         except Exception as error:
             if future.cancelled() or self.client.status != "running":
@@ -171,7 +171,7 @@ class Connection:
             raise HarnessFault(f"a worker failed with {type(error).__name__}: {error}") from error
 
     def _give_back(self, future: Future[Reply]) -> None:
-        """Tell the scheduler that nobody waits for this; one that is gone can't be told."""
+        """Release a future; the scheduler may be gone."""
         if self.client.status == "running":
             with contextlib.suppress(Exception):
                 future.cancel()
@@ -185,10 +185,10 @@ class Connection:
             raise self._lost() from error
 
     def _lost(self) -> NoWorkers:
-        return NoWorkers(f"the scheduler at {self.address} is gone", hint=f"start it again; {_GO_ON}")
+        return NoWorkers(f"the scheduler at {self.address} is gone", hint=f"start it again; {_CONTINUE}")
 
     def _introduced(self, addresses: list[str], kind: Kind) -> dict[str, Any]:
-        """What workers say of themselves, an exception for those that can't."""
+        """The workers' descriptions of themselves, an exception for those that fail."""
         if not addresses:
             return {}
         answers: dict[str, Any] = self.client.run(
@@ -197,7 +197,7 @@ class Connection:
         return answers
 
     def _check_scheduler(self) -> None:
-        """Orders pass through the scheduler, which has to know what they are."""
+        """Check that the scheduler can unpickle orders, which pass through it."""
         try:
             digest: str = self.client.run_on_scheduler(code_digest)
         except Exception as error:
@@ -209,15 +209,15 @@ class Connection:
 
     def _other_scheduler(self) -> NoWorkers:
         return NoWorkers(
-            f"the scheduler at {self.address} runs without this very harness",
-            hint="install the same release with its extra [dask] there, and start it from that environment",
+            f"the scheduler at {self.address} runs without this release of the harness",
+            hint="install the same release there with the extra [dask], and start the scheduler from that environment",
         )
 
 
 def _knock(address: str) -> str:
-    """The whole address of a scheduler; fails soon where none is, of which Dask's client would not be sure for long.
+    """The full address of a scheduler. Fails fast if there is none; Dask's client would retry for a long time.
 
-    Raises `OSError` where nobody listens, `ValueError` where it is something else that does.
+    Raises `OSError` if nothing listens there, `ValueError` if it is not Dask.
     """
     from distributed.comm.addressing import parse_address, parse_host_port, unparse_host_port
 
@@ -230,7 +230,7 @@ def _knock(address: str) -> str:
     try:
         identity = asyncio.run(asyncio.wait_for(_identity(whole), _CONNECT_S))
     except Exception as error:
-        raise ValueError("not a server of Dask") from error
+        raise ValueError("not a Dask server") from error
     if identity["type"] != "Scheduler":
         raise ValueError(identity["type"])
     return whole
@@ -248,4 +248,4 @@ async def _identity(address: str) -> dict[str, Any]:
 def _not_introduced(error: Any) -> str:
     if "No module named" in str(error):
         return "the harness is not installed there (pip install 'regression-harness[dask]')"
-    return f"it can't be asked: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
+    return f"it does not answer: {str(error).splitlines()[0] if str(error) else type(error).__name__}"

@@ -1,4 +1,4 @@
-"""Who the workers are, and which of them are like this machine: only those may answer for it."""
+"""Describes workers and decides which match this machine. Only those may run its probes."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from harness.environment import Interpreter
     from harness.run.devices import Gpu
 
-GPU = "gpu"  # the resource that a worker declares: dask worker ... --resources "gpu=1"
+GPU = "gpu"  # the Dask resource: dask worker ... --resources "gpu=1"
 
 
 @frozen
 class Kind:
-    """What has to be equal for a run to count as one of this machine.
+    """What must be equal for a run elsewhere to count as a run on this machine.
 
-    `code` is the content address of the harness itself; `tags` are the platform tags of wheels that it takes.
+    `code` is a digest of the harness's source; `tags` are the platform tags of the wheels it accepts.
     """
 
     version: str
@@ -42,9 +42,9 @@ class Kind:
 
 @frozen
 class Member:
-    """One worker process: `threads` and `declared` GPUs as Dask knows them, `gpus` as nvidia-smi lists them there.
+    """One worker process: `threads` and `declared` GPUs according to Dask, `gpus` according to nvidia-smi.
 
-    `kind.python` is empty where it lacks the Python that was asked for.
+    `kind.python` is empty if the worker lacks the wanted Python.
     """
 
     kind: Kind
@@ -53,19 +53,19 @@ class Member:
     gpus: tuple[Gpu, ...]
 
     def slots(self, device: Device) -> int:
-        """How many probes it runs at a time."""
+        """The number of probes it runs at a time."""
         return min(self.threads, self.declared) if device is Device.CUDA else self.threads
 
 
 async def introduce(python: str, cache_tag: str, dask_worker: Any) -> Member:
-    """Runs on a worker: what it is, and whether it has this Python."""
+    """Describe a worker, and whether it has this Python. Runs on the worker."""
     kind, gpus = await asyncio.to_thread(_look_around, python, cache_tag)
     declared = int(dask_worker.state.total_resources.get(GPU, 0))
     return Member(kind, dask_worker.state.nthreads, declared, gpus)
 
 
 def kind_of(interpreter: Interpreter) -> Kind:
-    """What this machine is, with an interpreter."""
+    """The kind of this machine with an interpreter."""
     return Kind(
         version=harness.__version__,
         code=code_digest(),
@@ -85,30 +85,30 @@ def _look_around(python: str, cache_tag: str) -> tuple[Kind, tuple[Gpu, ...]]:
 
 @cache
 def code_digest() -> str:
-    """Tells two harnesses apart that call themselves by the same version."""
+    """A digest that tells apart two harnesses with the same version."""
     root = Path(harness.__file__).parent
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
-        if "_repros" in path.parts:  # which only an installed package has; a repro travels with its order
+        if "_repros" in path.parts:  # only in an installed package; an order carries its repro
             continue
         digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:12]
 
 
 def left_out_because(member: Member, kind: Kind) -> str | None:
-    """Why a worker can't answer for a machine of this kind, None if it can."""
+    """Why a worker does not match this kind, None if it does."""
     its = member.kind
     if its.version != kind.version:
-        return f"harness {its.version} there, {kind.version} here"
+        return f"it has harness {its.version}, this machine has {kind.version}"
     if its.code != kind.code:
-        return f"another harness {its.version} there: its files differ from those here"
+        return f"its harness {its.version} has different files"
     if its.platform != kind.platform:
-        return f"{its.platform} there, {kind.platform} here"
+        return f"it is {its.platform}, this machine is {kind.platform}"
     if (its.python, its.cache_tag) != (kind.python, kind.cache_tag):
-        return f"no Python {kind.python} there ('uv python install {kind.python}' brings one)"
+        return f"it has no Python {kind.python} ('uv python install {kind.python}' installs one)"
     if not set(kind.tags) <= set(its.tags):
         newest = its.tags[0] if its.tags else "none"
-        return f"its system libraries take wheels up to {newest} only, those here up to {kind.tags[0]}"
+        return f"its system libraries accept wheels up to {newest}, this machine's up to {kind.tags[0]}"
     return None
 
 
@@ -117,14 +117,14 @@ def no_gpu_because(member: Member) -> str | None:
     if not member.declared:
         return 'it declares no GPU (dask worker ... --resources "gpu=1")'
     if member.declared > len(member.gpus):
-        return f"it declares gpu={member.declared} and sees {len(member.gpus)}"
+        return f"it declares gpu={member.declared} but sees {len(member.gpus)}"
     if len({gpu.name for gpu in member.gpus}) > 1:
-        return f"its GPUs are of several kinds: {', '.join(gpu.name for gpu in member.gpus)}"
+        return f"it has different GPUs: {', '.join(gpu.name for gpu in member.gpus)}"
     return None
 
 
 def commonest_gpu(members: Iterable[Member]) -> Gpu | None:
-    """A GPU of the kind that most lanes have, the first by name of those that are equal; None without any."""
+    """A GPU of the most common model, by lanes (ties: first by name); None if there are no GPUs."""
     lanes: Counter[str] = Counter()
     first: dict[str, Gpu] = {}
     for member in members:

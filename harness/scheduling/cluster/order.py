@@ -1,4 +1,4 @@
-"""What travels: an order to a worker and its reply. Frozen values, with nothing in them that only one machine knows."""
+"""An order to a worker and its reply: frozen values without anything specific to one machine."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @frozen
 class Order:
-    """One probe for a worker: the lock to install, the repro with its source, and how to run it.
+    """One probe for a worker: the lock to install, the repro's source, and how to run it.
 
-    `key` is the observation's address; a worker that would store its run under another one refuses. `cache_tag` names
-    the interpreter's kind, the lock its version and platform. `pass_env` names variables of the worker's environment;
-    `rights` says what the run is allowed beyond a sandbox, which the worker makes itself.
+    `key` is the key of the observation; a worker refuses if its run would get another key. `cache_tag` names the kind
+    of interpreter; the lock has its version and platform. `pass_env` names variables of the worker's environment;
+    `rights` says what the run may do beyond the sandbox, which the worker sets up.
     """
 
     key: str
@@ -43,7 +43,7 @@ class Order:
 
 @frozen
 class Trouble:
-    """What went wrong around a probe on a worker: an error of the tree, as values."""
+    """An error that a worker raised: its class, message and hint."""
 
     kind: type[HarnessError]
     message: str
@@ -52,9 +52,9 @@ class Trouble:
 
 @frozen
 class Reply:
-    """One of four: an observation with its compressed log, why the worker refuses, its trouble, or that it stopped.
+    """A reply is one of: an observation with its compressed log, a refusal, an error, or that it stopped.
 
-    `stopped` says that the run was called off, or that the worker itself is going away.
+    `stopped` says that the run was cancelled or that the worker is shutting down.
     """
 
     observation: Observation | None = None
@@ -65,7 +65,7 @@ class Reply:
 
 
 def order_for(probe: Probe, lock: Lock, key: str, prober: Prober, interpreter: Interpreter) -> Order:
-    """What a worker needs to know of a probe that `prober` would run here with `lock`."""
+    """The order for a probe that `prober` would run here with `lock`."""
     return Order(
         key=key,
         repro=evolve(probe.repro, path=PurePath(probe.repro.path).name),

@@ -1,7 +1,7 @@
-"""Probes whose runs happen on a cluster: locks and answers are looked up here, what is missing is run there.
+"""Runs probes on a cluster: resolves and looks up answers here, and runs the rest there.
 
-It takes the place of a prober, so every search, culprits included, goes the same way. A mixture's files travel with
-it, and the worker mixes them into its own environment; an environment is built here only to look into its files.
+It replaces the local prober, so every search works the same way. An order carries the files of its mixture, and the
+worker puts them into its own environment. An environment is built here only to inspect its files.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 @frozen
 class ClusterProber:
-    """A prober over the workers of one cluster that are like this machine.
+    """A prober over the workers of one cluster that match this machine.
 
-    `here` resolves, keeps and looks up; its GPU is `gpu`, the workers' and never this machine's, so that whatever is
-    kept says which kind of GPU has answered.
+    `here` resolves, stores and looks up; its GPU is `gpu`, which is the workers', so that stored observations name the
+    GPU they ran on.
     """
 
     here: Prober
@@ -43,54 +43,54 @@ class ClusterProber:
 
     @classmethod
     def over(cls, connection: Connection, here: Prober) -> ClusterProber:
-        """A prober with the settings of one of this machine. Raises `NoWorkers` where no worker is like it."""
+        """A prober with the settings of a local one. Raises `NoWorkers` if no worker matches this machine."""
         kind = kind_of(here.builder.interpreter)
         members = connection.members(kind)
         if not members:
             raise NoWorkers(
-                f"no worker of {connection.address} is like this machine "
+                f"no worker at {connection.address} matches this machine "
                 f"({kind.platform}, Python {kind.python}, harness {kind.version})",
-                hint="what keeps a worker out is told above; 'dask worker' starts one",
+                hint="the warnings above say why; 'dask worker' starts one",
             )
         gpu = commonest_gpu(members.values())
         return cls(evolve(here, gpus=(gpu,) if gpu else ()), connection, kind, gpu)
 
     @property
     def store(self) -> Store:
-        """Where observations are kept: here."""
+        """Where observations are kept, on this machine."""
         return self.here.store
 
     @property
     def builder(self) -> Builder:
-        """Builds environments here, to look into them."""
+        """Builds environments on this machine, to inspect them."""
         return self.here.builder
 
     def slots(self, device: Device) -> int:
-        """How many probes run at a time now. Raises `NoWorkers` where none can."""
+        """The number of probes that can run at a time now. Raises `NoWorkers` if there are none."""
         members = self._who(device)
         if not members:
             raise NoWorkers(
-                f"no worker of {self.connection.address} can run on a GPU",
-                hint='what keeps each of them from it is told above; dask worker ... --resources "gpu=1" declares one',
+                f"no worker at {self.connection.address} can run on a GPU",
+                hint='the warnings above say why; dask worker ... --resources "gpu=1" declares a GPU',
             )
         return sum(member.slots(device) for member in members.values())
 
     def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
-        """The lock of a probe, by this machine's resolver."""
+        """The lock of a probe, resolved on this machine."""
         return self.here.resolve(probe, cancel=cancel)
 
     def known(self, probe: Probe) -> Observation | None:
-        """What was observed of a probe before, by the store alone."""
+        """An earlier observation of a probe from the store."""
         return self.here.known(probe)
 
     def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
-        """The lock of a probe, or its answer where the store has it; nothing is built.
+        """Resolve a probe, or answer it from the store. Builds nothing.
 
-        Raises `UserMistake` for a command, whose files are only here.
+        Raises `UserMistake` for a command, because its files are only on this machine.
         """
         if probe.repro.argv:
             raise UserMistake(
-                "--run takes a command with files of this machine, which the workers don't have",
+                "--run needs files of this machine, which the workers don't have",
                 hint="write it as a repro (README, 'Write a repro'), or leave out --scheduler",
             )
         begun = time.monotonic()
@@ -98,12 +98,12 @@ class ClusterProber:
             return self.here.look_up(probe, probe.lock, begun=begun)
         resolution = self.here.resolve(probe, cancel=cancel)
         if resolution.lock is None:
-            return self.here.prepare(probe, cancel=cancel)  # builds nothing: the answer is that there is no lock
+            return self.here.prepare(probe, cancel=cancel)  # builds nothing, as there is no lock
         settled = evolve(probe, lock=resolution.lock)
         return self.here.look_up(settled, resolution.lock, drift=resolution.drift, begun=begun)
 
     def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
-        """Have a probe run by a worker and keep here what was observed. Raises `Cancelled`, `NoWorkers` and others."""
+        """Run a probe on a worker and store its observation here. Raises `Cancelled`, `NoWorkers` and others."""
         if prepared.observation is not None:
             return prepared.observation
         probe = prepared.probe
@@ -118,19 +118,19 @@ class ClusterProber:
             raise reply.trouble.kind(f"on a worker: {reply.trouble.message}", hint=reply.trouble.hint)
         if reply.observation is None:
             raise NoWorkers(
-                f"a worker took an order and refused it: {reply.refused}",
-                hint="it has changed since it joined; start it again, and this command",
+                f"a worker refused an order: {reply.refused}",
+                hint="it changed after it joined; restart it and run this command again",
             )
         return reply.observation
 
     def _kept(self, observation: Observation, log: bytes) -> Observation:
-        # What a worker can't install may be for its index settings, and mixtures are cheap to say again.
+        # A failed install may be due to the worker's index settings; mixtures are cheap to repeat.
         if observation.outcome is Outcome.UNINSTALLABLE:
             return observation
         return self.store.put_from_elsewhere(observation, log)
 
     def _who(self, device: Device) -> dict[str, Member]:
-        """The workers that may answer a probe on a device, by address."""
+        """The workers that may run a probe on a device, by address."""
         members = self.connection.members(self.kind)
         if device is not Device.CUDA:
             return members
@@ -138,9 +138,9 @@ class ClusterProber:
         for address, member in members.items():
             why = no_gpu_because(member)
             if why is None and self.gpu is not None and member.gpus[0].name != self.gpu.name:
-                why = f"its GPU is {member.gpus[0].name}, most are {self.gpu.name}"
+                why = f"its GPU is {member.gpus[0].name}, most workers have {self.gpu.name}"
             if why is None:
                 fit[address] = member
             else:
-                self.connection.warn_once(f"worker {address} runs nothing on a GPU: {why}")
+                self.connection.warn_once(f"worker {address} gets no GPU probes: {why}")
         return fit

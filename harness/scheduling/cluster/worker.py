@@ -1,7 +1,7 @@
-"""A probe on a worker: built and run by the one way of a probe, with the worker's own folders and index settings.
+"""Runs a probe on a worker with the ordinary prober, in the worker's own folders and with its index settings.
 
-Each worker process keeps one prober, which every probe of that process shares, with the GPUs that it sees. What a
-probe leaves is sent back and removed here.
+Each worker process has one prober, shared by its probes, with the GPUs that it sees. The observation is sent back and
+removed from the worker.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ _KNOWN = (NoNetwork, NoSpace, UserMistake)
 
 @frozen
 class Bench:
-    """What a worker process keeps from probe to probe."""
+    """The state that a worker process keeps between probes."""
 
     prober: Prober
 
     @classmethod
     def of_this_process(cls) -> Bench:
-        """Set up with this machine's own settings: pip's, uv's, and HARNESS_CACHE_DIR."""
+        """Set up with the machine's settings of pip and uv, and HARNESS_CACHE_DIR."""
         workspace = Workspace.default()
         remove_leftovers(workspace)
         settings = read_pip_settings()
         uv = Uv(settings)
         interpreter = find_interpreter(None, uv)
         prober = Prober(
-            store=Store(workspace.root / "results"),  # never written: each order brings its own
+            store=Store(workspace.root / "results"),  # never written: each order has its own
             resolver=Resolver(uv, Index(settings, workspace.index), interpreter),
             builder=Builder(uv, interpreter, workspace),
             workspace=workspace,
@@ -62,7 +62,7 @@ class Bench:
         return cls(prober)
 
     def interpreter(self, version: str, cache_tag: str) -> Interpreter | None:
-        """The Python of exactly this version and kind, None if this machine has none."""
+        """The Python with exactly this version and cache tag, or None."""
         builder = self.prober.builder
         found: Interpreter | None = builder.interpreter
         if found is not None and found.version != version:
@@ -73,7 +73,7 @@ class Bench:
         return found if found is not None and (found.version, found.cache_tag) == (version, cache_tag) else None
 
     def prober_for(self, order: Order, interpreter: Interpreter, folder: Path) -> Prober:
-        """This process's prober with an order's settings; what it observes goes below `folder`."""
+        """This process's prober with the settings of an order; observations go to `folder`."""
         backend = {"UV_TORCH_BACKEND": order.torch_backend} if order.torch_backend else {}
         own = self.prober.builder.uv
         uv = evolve(own, extra_environment={**own.extra_environment, **backend})
@@ -90,7 +90,7 @@ class Bench:
 
 
 def _sandbox(order: Order) -> Isolation | None:
-    """The sandbox of this machine, as the order asks for it. Raises `UserMistake` where one is required and fails."""
+    """The sandbox that the order asks for. Raises `UserMistake` if it is required but unavailable."""
     mode = SandboxMode.REQUIRE if order.is_sandbox_required else SandboxMode.AUTO
     mode = SandboxMode.OFF if order.rights == "unsandboxed" else mode
     return choose(mode, network=order.rights == "network", reporter=SILENT)
@@ -105,19 +105,19 @@ def _bench() -> Bench:
 
 
 def bench() -> Bench:
-    """The one bench of this process, set up at first use."""
+    """The bench of this process, set up on first use."""
     with _setting_up:
         return _bench()
 
 
 def run_order(order: Order) -> Reply:
-    """Run one order on the Dask worker that this thread belongs to; stops when nobody waits for it any more."""
+    """Run an order on this thread's Dask worker; stops when nobody waits for the result any more."""
     with _unwanted() as cancel:
         return answer(order, bench(), cancel)
 
 
 def answer(order: Order, bench: Bench, cancel: threading.Event | None = None) -> Reply:
-    """Run one order. Nothing but the answer is kept of it, apart from environments and bytecode."""
+    """Run an order. Keeps only environments and bytecode."""
     try:
         interpreter = bench.interpreter(order.lock.python, order.cache_tag)
         if interpreter is None:
@@ -144,7 +144,7 @@ def _run(order: Order, prober: Prober, cancel: threading.Event | None) -> Reply:
     )
     if prober.key(probe, order.lock) != order.key:
         gpu = prober.gpus[0].name if prober.gpus else "no GPU"
-        return Reply(refused=f"what it ran would be another observation: it has {gpu}")
+        return Reply(refused=f"the run would be a different observation, because it has {gpu}")
     observation = prober.execute(prober.prepare(probe, cancel=cancel), cancel=cancel)
     log = (prober.store.root / observation.log).read_bytes() if observation.log else b""
     return Reply(observation, log)
@@ -152,9 +152,9 @@ def _run(order: Order, prober: Prober, cancel: threading.Event | None) -> Reply:
 
 @contextlib.contextmanager
 def _unwanted() -> Iterator[threading.Event]:
-    """An event that is set once the scheduler has taken the task back, or the worker is closing.
+    """An event that is set when the scheduler cancels the task or the worker closes.
 
-    Dask does not end a task that runs: it forgets it. So the task is looked up, for as long as it runs.
+    Dask does not stop a running task, it only forgets it. So a thread checks whether the task still exists.
     """
     from distributed import get_worker
 

@@ -29,7 +29,7 @@ def test_an_address_at_which_nobody_listens_is_told():
 
 def test_an_address_at_which_something_else_listens_is_told(house):
     with house.served() as url:
-        assert "what is there is no scheduler" in refused(f"tcp://{urlsplit(url).netloc}")
+        assert "it is not a Dask scheduler" in refused(f"tcp://{urlsplit(url).netloc}")
 
 
 @pytest.mark.parametrize("address", ["bar://head:1", "tcp://head:12x", "::"])

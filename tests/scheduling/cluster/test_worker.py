@@ -83,7 +83,7 @@ def test_another_gpu_than_the_one_asked_for_is_refused(order, parts, bench):
     asked = evolve(parts.prober, gpus=(Gpu(0, "NVIDIA A100", 80, 80, "550"),))
     probe = Probe(sent.repro, sent.combination)
     reply = answer(evolve(sent, key=asked.key(probe, sent.lock)), bench)
-    assert "another observation" in reply.refused
+    assert "a different observation" in reply.refused
 
 
 def test_trouble_around_a_probe_is_told_as_what_it_is(order, bench, tmp_path):

@@ -152,7 +152,7 @@ class Recorder:
 
 
 def recorder(tool: str) -> Recorder | None:
-    """The recorder of this process, None where nobody asked for one; the processes it starts get none."""
+    """The recorder of this process, None if nobody asked for one; the processes it starts get none."""
     path = os.environ.pop("HARNESS_TESTS", None)
     return Recorder(path, tool) if path else None
 

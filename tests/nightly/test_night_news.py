@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from night_cells import FIRST, SECOND, known, night, record
 
+from harness.nightly.news import exit_code, news_of, one_line
 from harness.nightly.record import Fix, Past, Standing
-from harness.nightly.telling import exit_code, news_of, one_line
 
 BEFORE = Past.of((night(record("a"), record("b")),), "nightly")
 
@@ -77,7 +77,7 @@ def test_each_thing_has_its_heading():
     past = Past.of((night(record("d", Standing.BEFORE)),), "nightly")
     assert news_of(tonight, past) == {
         "newly broken": ("helper 1.2 broke it. Seen in nightly: a",),
-        "turned bad, cause still to be found": ("a: bad",),
+        "broken, cause not found yet": ("a: bad",),
         "known breaks that reached more cells": ("helper 1.2 broke it. Seen in nightly: a; nightly: x",),
         "fixed": (
             "helper 1.2 breaks step: helper 1.3 fixed nightly: d, and no cell is broken by it any more",

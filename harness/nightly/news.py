@@ -1,4 +1,4 @@
-"""What a night has to say: headings with their sentences, whether there is any news, and the exit code. Pure."""
+"""The news of a night: headings with their lines, a one-line summary, the exit code. Pure."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ NOTHING_NEW, SOMETHING_BROKE, NOT_JUDGED = 0, 1, 3
 
 
 def report_of(known: Break) -> str:
-    """Where a break's report lies in the results folder."""
+    """The path of a break's report in the results folder."""
     return f"reports/{known.id}.html"
 
 
 def news_of(night: Night, past: Past) -> dict[str, tuple[str, ...]]:
-    """Headings and what is new under them, the most urgent first; headings without news are left out.
+    """Headings and the news under them, the most urgent first, without empty headings.
 
-    In the first night of a matrix nothing can be new but what could not be judged.
+    In the first night of a matrix, only cells that could not be judged are news.
     """
     cells = {cell.name: cell for cell in night.cells}
     new = [known for known in night.breaks if known.first_seen == night.start]
     older = [known for known in night.breaks if known.first_seen != night.start]
     found = {
         "newly broken": [_broken(known) for known in new],
-        "turned bad, cause still to be found": [_told(cell) for cell in _with(night, Standing.TURNED)],
+        "broken, cause not found yet": [_line(cell) for cell in _with(night, Standing.TURNED)],
         "broken again": [_broken(known) for known in older if _is_back(known, night, past)],
         "known breaks that reached more cells": [
             _broken(known) for known in older if known.last_seen == night.start and not _is_back(known, night, past)
@@ -45,9 +45,9 @@ def news_of(night: Night, past: Past) -> dict[str, tuple[str, ...]]:
                 if cell.standing is Standing.GOOD and _stood(past, name) is Standing.BEFORE
             ),
         ],
-        "flaky": [_told(cell) for cell in _with(night, Standing.FLAKY) if not _was_flaky(past, cell)],
+        "flaky": [_line(cell) for cell in _with(night, Standing.FLAKY) if not _was_flaky(past, cell)],
         "could not be judged": [
-            _told(cell) for cell in _with(night, Standing.UNJUDGED) if not _was_unjudged(past, cell)
+            _line(cell) for cell in _with(night, Standing.UNJUDGED) if not _was_unjudged(past, cell)
         ],
         "left for tomorrow": [cell.name for cell in _with(night, Standing.LEFT)],
     }
@@ -55,21 +55,21 @@ def news_of(night: Night, past: Past) -> dict[str, tuple[str, ...]]:
 
 
 def one_line(night: Night, past: Past) -> str:
-    """The whole night in one line."""
+    """The night in one line."""
     count = {standing: len(_with(night, standing)) for standing in Standing}
-    told = [f"{count[standing]} {standing.value}" for standing in Standing if count[standing]]
+    counts = [f"{count[standing]} {standing.value}" for standing in Standing if count[standing]]
     if past.nights == 0:
         lead = "first night, so there is nothing to compare with; "
         if count[Standing.BEFORE]:
-            lead += "what is bad already has no report; "
+            lead += "cells that are already bad get no report; "
     else:
         lead = "" if news_of(night, past) else "nothing changed; "
     cells = f"{len(night.cells)} {'cell' if len(night.cells) == 1 else 'cells'}"
-    return f"{night.matrix}, night of {night.start[:10]}: {lead}{cells}: {', '.join(told)}; {night.ran} run now"
+    return f"{night.matrix}, night of {night.start[:10]}: {lead}{cells}: {', '.join(counts)}; {night.ran} run now"
 
 
 def exit_code(night: Night, past: Past) -> int:
-    """1 if anything new broke, broke again, or turned bad and waits; 3 if not one cell could be judged; else 0."""
+    """1 if something broke, broke again, or waits for its cause; 3 if no cell could be judged; else 0."""
     is_new = any(known.first_seen == night.start or _is_back(known, night, past) for known in night.breaks)
     if is_new or _with(night, Standing.TURNED):
         return SOMETHING_BROKE
@@ -125,7 +125,7 @@ def _broken(known: Break) -> str:
 
 
 def _is_back(known: Break, night: Night, past: Past) -> bool:
-    """Whether a break that was closed, or fixed in this cell, is there again."""
+    """Whether a break that was closed, or fixed in one of its cells, is back."""
     before = past.breaks.get(known.id)
     if before is None or known.last_seen != night.start:
         return False
@@ -134,22 +134,22 @@ def _is_back(known: Break, night: Night, past: Past) -> bool:
 
 
 def _fixed(known: Break, start: str) -> str:
-    """What a night says of a break's fixes, "" where there are no new ones."""
+    """The news about a break's fixes, "" if there are none."""
     by: dict[str, list[str]] = {}
     for fix in known.fixes:
         if fix.night == start:
             by.setdefault(fix.by, []).append(fix.cell)
-    told = [f"{what} fixed {'; '.join(cells)}" for what, cells in by.items()]
+    parts = [f"{what} fixed {'; '.join(cells)}" for what, cells in by.items()]
     if known.closed == start:
-        told.append("no cell is broken by it any more")
-    return f"{known.title}: {', and '.join(told)}" if told else ""
+        parts.append("no cell is broken by it any more")
+    return f"{known.title}: {', and '.join(parts)}" if parts else ""
 
 
 def _with(night: Night, standing: Standing) -> list[CellRecord]:
     return [cell for cell in night.cells if cell.standing is standing]
 
 
-def _told(cell: CellRecord) -> str:
+def _line(cell: CellRecord) -> str:
     return f"{cell.name}: {cell.reason}"
 
 
@@ -158,7 +158,7 @@ def _stood(past: Past, name: str) -> Standing | None:
 
 
 def _was_unjudged(past: Past, cell: CellRecord) -> bool:
-    """Whether the last night said the same, but for paths and numbers."""
+    """Whether the last night gave the same reason, apart from paths and numbers."""
     before = past.unjudged.get(cell.name)
     return before is not None and normalized_message(before) == normalized_message(cell.reason)
 
@@ -169,12 +169,12 @@ def _was_flaky(past: Past, cell: CellRecord) -> bool:
 
 
 def releases_of(packages: tuple[Change, ...]) -> str:
-    """The releases that a change brought, in words."""
-    return listed(f"{one.name} {one.after}" if one.after else f"{one.name} being gone" for one in packages)
+    """The releases of a change, in words."""
+    return listed(f"{one.name} {one.after}" if one.after else f"the removal of {one.name}" for one in packages)
 
 
 def facts_of_break(known: Break) -> tuple[tuple[str, str], ...]:
-    """What the nights add to the report of a break, as label and text."""
+    """What the nights add to a break's report, as label and text."""
     facts = [
         ("Seen in", "; ".join(known.cells)),
         ("First seen", f"in the night of {known.first_seen[:10]}"),

@@ -1,0 +1,57 @@
+"""Which Python has wheels at both ends of a question, where the one in use has not."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from harness.environment.interpreter import accepted_tags
+from harness.errors import UnknownProject, UserMistake
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from harness.environment import Index
+    from harness.environment.uv import Uv
+
+_KNOWN = tuple(f"3.{minor}" for minor in range(8, 15))
+_NAMED = re.compile(r"Wheels are required for `([A-Za-z0-9._-]+)`")
+
+
+def python_hint(words: str, moment: datetime, index: Index, uv: Uv) -> str:
+    """A sentence on the Pythons with wheels on a day and today, by the resolver's words; "" where these name nothing.
+
+    Raises `NoNetwork`.
+    """
+    projects = sorted(set(_NAMED.findall(words)))
+    moments = (moment, datetime.now(UTC))
+    fitting = [
+        python for python in _KNOWN if projects and all(_has_wheels(name, python, moments, index) for name in projects)
+    ]
+    if not fitting:
+        return ""
+    here = [python for python in fitting if _is_here(python, uv)]
+    told = f"Python {' and '.join(fitting)} would serve both ends"
+    return f"{told}; this machine has {' and '.join(here)} (--python {here[-1]})" if here else f"{told}, none is here"
+
+
+def _has_wheels(project: str, python: str, moments: Collection[datetime], index: Index) -> bool:
+    tags = frozenset(accepted_tags(python))
+    try:
+        fitting = [
+            release.uploaded
+            for release in index.releases(project)
+            if release.uploaded is not None and release.left_out_because(python=f"{python}.0", tags=tags) is None
+        ]
+    except UnknownProject:
+        return False
+    return all(any(uploaded <= moment for uploaded in fitting) for moment in moments)
+
+
+def _is_here(python: str, uv: Uv) -> bool:
+    try:
+        uv.find_python(python)
+    except UserMistake:
+        return False
+    return True
