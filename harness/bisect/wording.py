@@ -146,7 +146,7 @@ def _inconclusive(answer: Answer, result: BisectionResult, name: Mapping[int, st
     if effect is not None and answer.signature is not None and not (effect.is_clear and result.boundary is None):
         return (
             f"Not sure: {answer.signature.metric} varies by {effect.spread:.3g} between runs of one side, too much to "
-            f"tell {_few(answer.suspects)} from noise: the good side ({effect.good_runs} runs) and the bad one "
+            f"tell {listed(answer.suspects)} from noise: the good side ({effect.good_runs} runs) and the bad one "
             f"({effect.bad_runs}) show {_difference(effect)}."
         )
     if result.flaky and result.bad_side is not None:
