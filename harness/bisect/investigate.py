@@ -90,7 +90,9 @@ def _tell(searched: Searched, sides: Sides, culprit: Culprit | None) -> None:
             continue
         told.add(seen.key)
         if not seen.mixture and seen.lock.id in positions:
-            searched.search.tell(Trial(positions[seen.lock.id], seen.attempt), proof.verdict)
+            trial = Trial(positions[seen.lock.id], seen.attempt)
+            searched.record.observations.setdefault(trial, seen)
+            searched.search.tell(trial, proof.verdict)
         elif proof.holds:
             held[proof.verdict] += 1
         else:

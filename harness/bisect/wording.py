@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from harness.model.culprit import Culprit, Finding, Region
     from harness.planning.plan import Plan
-    from harness.search import BisectionResult
+    from harness.search import BisectionResult, Effect
 
 
 def sentence_for(answer: Answer, result: BisectionResult, name: Mapping[int, str]) -> str:
@@ -47,7 +47,7 @@ def sentence_for(answer: Answer, result: BisectionResult, name: Mapping[int, str
         f"{name[end.asked]} could not be tested, so {name[end.used]} stands for the {end.end.value} end"
         for end in result.moved_ends
     ]
-    text += _untried_between(answer) + _how_sure(answer, result)
+    text += _untried_between(answer) + _how_sure(answer, result) + _how_far(answer)
     return " ".join([text, *(f"{sentence[0].upper()}{sentence[1:]}." for sentence in moved)])
 
 
@@ -103,6 +103,29 @@ def _how_sure(answer: Answer, result: BisectionResult) -> str:
     return f" It is flaky: it fails in {bad} runs {where}, and in {good} {other}; that is {sure}."
 
 
+def _how_far(answer: Answer) -> str:
+    """How far a metric differs between the two sides, and from how many runs that is known."""
+    effect = answer.effect
+    if effect is None or answer.signature is None or answer.status not in (Status.FOUND, Status.FIXED):
+        return ""
+    newer, side = (answer.first_good, effect.good) if answer.first_good else (answer.first_bad, effect.bad)
+    older = effect.bad if answer.first_good else effect.good
+    runs = effect.good_runs + effect.bad_runs
+    medians = f" {answer.signature.metric} goes from {older:g} to {side:g} with {newer} (medians of {runs} runs)"
+    if effect.spread == 0:
+        return f" {answer.signature.metric} goes from {older:g} to {side:g} with {newer}, the same in all {runs} runs."
+    return f"{medians}: {_difference(effect, flip=answer.first_good is not None)}."
+
+
+def _difference(effect: Effect, *, flip: bool = False) -> str:
+    """The difference and its interval; from the good side to the bad one, or with `flip` the other way."""
+    difference, low, high = effect.difference, effect.low, effect.high
+    if flip:
+        difference, low, high = -difference, -high, -low
+    what = f"{effect.confidence:.0%} interval" if effect.confidence else "in all pairs of runs"
+    return f"a difference of {difference:+.3g}, {what} {low:+.3g} to {high:+.3g}"
+
+
 def _untried_between(answer: Answer) -> str:
     """Releases between the two sides that were left out: the change may be in one of them already."""
     older, newer = (answer.last_good, answer.first_bad) if answer.first_bad else (answer.last_bad, answer.first_good)
@@ -119,6 +142,13 @@ def _untried_between(answer: Answer) -> str:
 
 
 def _inconclusive(answer: Answer, result: BisectionResult, name: Mapping[int, str]) -> str:
+    effect = result.effect
+    if effect is not None and answer.signature is not None and not (effect.is_clear and result.boundary is None):
+        return (
+            f"Not sure: {answer.signature.metric} varies by {effect.spread:.3g} between runs of one side, too much to "
+            f"tell {listed(answer.suspects)} from noise: the good side ({effect.good_runs} runs) and the bad one "
+            f"({effect.bad_runs}) show {_difference(effect)}."
+        )
     if result.flaky and result.bad_side is not None:
         runs = result.bad_side.runs + (result.good_side.runs if result.good_side else 0)
         at_best = f", the likeliest of them {result.confidence:.2f}" if result.confidence is not None else ""

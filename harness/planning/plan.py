@@ -260,11 +260,12 @@ def merged_requirements(
     for requirement in given:
         said.setdefault(required_name(requirement), []).append(requirement)
     merged: list[str] = []
+    replaced = set(said)
     for text in own:
         name = normalized_name(Requirement(text).name)
         if name in said:
             merged += said.pop(name)
-        elif name not in left_out:
+        elif name not in left_out and name not in replaced:
             merged.append(text)
     return (*merged, *(requirement for rest in said.values() for requirement in rest))
 
