@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from attrs import define, field, frozen
 
-from harness.culprit.facts import Facts, Symbol, module_of, read_facts
+from harness.culprit.facts import Facts, Symbol, module_of, quiet_lines, read_facts
 from harness.culprit.regions import FileDifference, lines_of
 from harness.culprit.sides import PackageFiles
 from harness.culprit.ties import Ranges, SideFacts, Ties, Unit, tied
@@ -142,14 +142,11 @@ class Edits:
         for path, difference in self.differences.items():
             if not path.endswith(".py"):
                 continue
-            older = read_facts(path, difference.before, _never)
-            newer = read_facts(path, difference.after, _never)
+            older, newer = quiet_lines(difference.before), quiet_lines(difference.after)
             if older is None or newer is None:
                 continue
             for number, (a, b, c, d) in enumerate(difference.blocks):
-                silent = all(n + 1 in older.quiet for n in range(a, b)) and all(
-                    n + 1 in newer.quiet for n in range(c, d)
-                )
+                silent = all(n + 1 in older for n in range(a, b)) and all(n + 1 in newer for n in range(c, d))
                 if silent or _is_rewrapped(lines_of(difference.before)[a:b], lines_of(difference.after)[c:d]):
                     found.add(f"{path}#{number}")
         return frozenset(found)
@@ -259,7 +256,3 @@ def _is_rewrapped(before: tuple[str, ...], after: tuple[str, ...]) -> bool:
 
 def _indent(line: str) -> str:
     return line[: len(line) - len(line.lstrip())]
-
-
-def _never(first: int, last: int) -> bool:  # noqa: ARG001 - the shape of `read_facts`
-    return False

@@ -7,13 +7,14 @@ products of factors, each worth a few halvings of what is suspected.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 
 from attrs import frozen
 
 from harness.culprit.edits import Edits
 from harness.culprit.likelihood import called_in_message, quoted_in_message
-from harness.culprit.regions import defined_names, used_names
+from harness.culprit.regions import used_names
 from harness.culprit.sides import METADATA, Sides
 from harness.culprit.ties import Unit
 from harness.model import Observation, Returned, StackFrame, Trace
@@ -25,6 +26,7 @@ _PARTED, _PARTED_LATER = 40.0, 6.0
 _RAISED_HERE, _IN_TRACEBACK = 20.0, 8.0
 _NAMED = 6.0
 _ASKED_FOR = 2.0  # a file that defines what the repro names
+_DEFINED = re.compile(r"^(?:class|def) (\w+)", re.MULTILINE)
 _APART = "\u241f"
 
 Function = tuple[str, str]  # file and qualified name
@@ -47,7 +49,9 @@ class Evidence:
         parted = {place: rank for rank, place in enumerate(first_parted(self.before, self.after, edits.homes))}
         last = _last_rank(self.before), _last_rank(self.after)
         wanted = used_names(self.source)
-        asked_for = {path for path, found in edits.differences.items() if wanted & defined_names(found.after)}
+        asked_for = {
+            path for path, found in edits.differences.items() if not wanted.isdisjoint(_DEFINED.findall(found.after))
+        }
         scale = _Scale(self, edits, frames, parted, last, wanted, frozenset(asked_for))
         return {unit: scale.weight(unit) * (_QUIET if unit in quiet else 1.0) for unit in sorted(edits.all)}
 

@@ -87,7 +87,6 @@ class Facts:
     returns: list[Arity] = field(factory=list)
     unpackings: list[Arity] = field(factory=list)
     statements: list[tuple[int, int]] = field(factory=list)
-    quiet: set[int] = field(factory=set)
 
 
 def read_facts(path: str, source: str, is_changed: Callable[[int, int], bool]) -> Facts | None:
@@ -102,12 +101,31 @@ def read_facts(path: str, source: str, is_changed: Callable[[int, int], bool]) -
     reader = _Reader(path, is_changed)
     reader.module(tree)
     for number, line in enumerate(source.splitlines(), 1):
-        stripped = line.strip()
-        if not stripped or stripped.startswith("#"):
-            reader.facts.quiet.add(number)
-        elif "." in line and "=" in line:
+        if "." in line and "=" in line and not line.lstrip().startswith("#"):
             reader.facts.defines += [(("attribute", name), number) for name in _STORED.findall(line)]
     return reader.facts
+
+
+def quiet_lines(source: str) -> frozenset[int] | None:
+    """Lines that are empty, comments or docstrings, counted from 1; None where the text can't be read as Python."""
+    try:
+        left: list[ast.AST] = [ast.parse(source)]
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    found = {
+        number
+        for number, line in enumerate(source.splitlines(), 1)
+        if not (stripped := line.strip()) or stripped.startswith("#")
+    }
+    while left:
+        body = getattr(left.pop(), "body", ())
+        if not isinstance(body, list):
+            continue
+        left += body
+        first = body[0] if body else None
+        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+            found.update(range(first.lineno, (first.end_lineno or first.lineno) + 1))
+    return frozenset(found)
 
 
 def module_of(path: str) -> str:
@@ -124,7 +142,6 @@ class _Reader:
         self._is_changed = is_changed
 
     def module(self, tree: ast.Module) -> None:
-        self._docstring(tree)
         for name, line in _bound(tree.body):
             self.facts.defines += [(("name", self._path, name), line), (("attribute", name), line)]
         self._body(tree.body, (), "", in_class="")
@@ -141,7 +158,6 @@ class _Reader:
                 self._statement(node, scopes, prefix, in_class)
 
     def _class(self, node: ast.ClassDef, scopes: tuple[tuple[str, frozenset[str]], ...], prefix: str) -> None:
-        self._docstring(node)
         self._header(node, scopes)
         for name, line in _bound(node.body):
             self.facts.defines.append((("attribute", name), line))
@@ -150,7 +166,6 @@ class _Reader:
     def _function(
         self, node: Function, scopes: tuple[tuple[str, frozenset[str]], ...], prefix: str, in_class: str
     ) -> None:
-        self._docstring(node)
         qualname = f"{prefix}{node.name}"
         first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
         called = in_class if node.name == "__init__" and in_class else node.name
@@ -163,14 +178,15 @@ class _Reader:
         arguments += [one for one in (node.args.vararg, node.args.kwarg) if one is not None]
         bound = [(one.arg, one.lineno) for one in arguments]
         bound += list(_bound(node.body, deep=True))
-        elsewhere = _declared_elsewhere(node)
+        own = list(_own(node))
+        elsewhere = frozenset(name for one in own if isinstance(one, ast.Global | ast.Nonlocal) for name in one.names)
         local = frozenset(name for name, _ in bound) - elsewhere
         for name, line in bound:
             if name in local:
                 self.facts.defines.append((("local", self._path, qualname, name), line))
             else:
                 self.facts.defines.append((("name", self._path, name), line))
-        for inner in _own(node):
+        for inner in own:
             if isinstance(inner, ast.Return) and inner.value is not None and self._touches(inner):
                 size = len(inner.value.elts) if isinstance(inner.value, ast.Tuple) else 1
                 self.facts.returns.append(Arity(node.name, size, inner.lineno, inner.end_lineno or inner.lineno))
@@ -272,11 +288,6 @@ class _Reader:
     def _touches(self, node: ast.stmt) -> bool:
         return self._is_changed(node.lineno, node.end_lineno or node.lineno)
 
-    def _docstring(self, node: ast.Module | ast.ClassDef | Function) -> None:
-        first = node.body[0] if node.body else None
-        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
-            self.facts.quiet.update(range(first.lineno, (first.end_lineno or first.lineno) + 1))
-
 
 def _bound(body: Iterable[ast.stmt], *, deep: bool = False) -> Iterator[tuple[str, int]]:
     """Names that these statements bind in their own scope, with their lines.
@@ -310,11 +321,6 @@ def _own(node: Function) -> Iterator[ast.AST]:
         yield one
         if not isinstance(one, ast.ClassDef | Function | ast.Lambda):
             waiting.extend(ast.iter_child_nodes(one))
-
-
-def _declared_elsewhere(node: Function) -> frozenset[str]:
-    found = (one.names for one in _own(node) if isinstance(one, ast.Global | ast.Nonlocal))
-    return frozenset(name for names in found for name in names)
 
 
 def _parameters(node: Function, *, is_method: bool) -> Parameters:

@@ -143,10 +143,11 @@ def _by_names(before: SideFacts, after: SideFacts) -> Iterator[tuple[Unit, Unit]
         if UNCHANGED in older or UNCHANGED in newer or older & newer or len(older) + len(newer) > 2 * _MOST_PROVIDERS:
             continue
         users_before, users_after = before.uses.get(symbol, set()), after.uses.get(symbol, set())
+        # Who uses what it defines itself needs no other one.
         if newer and not older and not users_before:
-            yield from ((provider, user) for provider in newer for user in users_after)
+            yield from ((provider, user) for provider in newer for user in users_after - newer)
         elif older and not newer and not users_after:
-            yield from ((user, provider) for provider in older for user in users_before)
+            yield from ((user, provider) for provider in older for user in users_before - older)
         elif older and newer and (symbol[0] != "attribute" or len(older) == len(newer) == 1):
             # It moved: with the newer place taken away the older one must be there.
             yield from ((arrived, left) for arrived in newer for left in older)

@@ -168,3 +168,14 @@ def test_change_sets_share_no_unit_and_no_tie_leaves_one(pairs):
 def test_what_is_no_python_ties_nothing(tmp_path, text):
     edits = edits_of(tmp_path, {"a.py": text}, {"a.py": f"{text}x = 1\n"})
     assert not edits.ties().needs
+
+
+def test_two_places_that_each_define_what_they_use_are_not_tied(tmp_path):
+    before = "def f(x):\n    if x:\n        return x + 1\n    else:\n        return x + 2\n"
+    after = (
+        "def f(x):\n    if x:\n        found = x + 1\n        return found\n"
+        "    else:\n        found = x + 2\n        return found\n"
+    )
+    edits = edits_of(tmp_path, {"a.py": before}, {"a.py": after})
+    assert len(edits.all) == 2
+    assert not edits.ties().needs
