@@ -1,8 +1,8 @@
-"""What is done with this repository, a session each: `nox` checks it, `nox -l` lists everything.
+"""The tasks of this repository: `nox` runs the checks, `nox -l` lists all sessions.
 
-`nox -s matrix` runs every cell of `matrices/*.toml`; `nox -s "matrix(NAME)"` one; `-k` and `-t` choose by the words
-of a cell: `nox -s matrix -k "transformers_4_53_0 and not case_lora"`. A cell's environment stays in `.nox/`, to be
-looked into. What a matrix looks up in the package index counts for an hour.
+`nox -s matrix` runs every cell of `matrices/*.toml`; `nox -s "matrix(NAME)"` one; `-k` and `-t` select
+cells: `nox -s matrix -k "transformers_4_53_0 and not case_lora"`. A cell's environment stays in `.nox/` for
+inspection. Look-ups in the package index are cached for an hour.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import nox
 import nox.command
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))  # harness.matrix needs nothing that nox does not have itself
+sys.path.insert(0, str(HERE))  # harness.matrix needs only what nox depends on
 
 from harness.atomic import write_whole  # noqa: E402
 from harness.errors import BadMatrix  # noqa: E402
@@ -39,14 +39,14 @@ RESULTS = "results"
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """The tests; what follows -- goes to pytest."""
+    """Run the tests; arguments after -- go to pytest."""
     session.install("-e", ".[test]")
     session.run("python", "-m", "pytest", *session.posargs)
 
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Style, format, and the direction of imports."""
+    """Check style, format and import layers."""
     session.install("-e", ".[dev]")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
@@ -55,21 +55,21 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """The documentation, in docs/_build/html; a broken link or reference is an error."""
+    """Build the documentation in docs/_build/html; broken links and references are errors."""
     session.install("-e", ".[docs]")
     session.run("sphinx-build", "--fail-on-warning", "--keep-going", "-b", "html", "docs", "docs/_build/html")
 
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Types, strictly."""
+    """Check types with mypy."""
     session.install("-e", ".[dev]")
     session.run("mypy")
 
 
 @nox.session
 def e2e(session: nox.Session) -> None:
-    """Bisections of real releases, half an hour and some GB; `-- quick` takes the shortest."""
+    """Bisect real releases (half an hour, some GB); `-- quick` runs only the shortest."""
     session.install("-e", ".[test]")
     chosen = ("-k", "quick") if "quick" in session.posargs else ()
     rest = [word for word in session.posargs if word != "quick"]
@@ -78,42 +78,42 @@ def e2e(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """The harness against plain loops with pip and with uv; what follows -- goes to the script (try --help)."""
+    """Benchmark the harness against plain loops with pip and uv; `-- --help` lists options."""
     session.install("-e", ".[test]")
     session.run("python", "benchmarks/bisect_speed.py", *session.posargs)
 
 
 @nox.session
 def bench_flaky(session: nox.Session) -> None:
-    """Searches for a flaky bug on the same simulated histories; what follows -- goes to the script (try --help)."""
+    """Benchmark searches for flaky bugs on simulated histories; `-- --help` lists options."""
     session.install("-e", ".", "git-bayesect>=1.2", "scipy", "numpy")
     session.run("python", "benchmarks/flaky_search.py", *session.posargs)
 
 
 @nox.session(default=False)
 def fuzz(session: nox.Session) -> None:
-    """Ten minutes of atheris on all that reads strangers' text; `-- --minutes 3 repro` is shorter, and one reader."""
+    """Fuzz the readers of untrusted text for ten minutes; `-- --minutes 3 repro` is shorter, for one reader."""
     session.install("-e", ".[fuzz]")
     session.run("python", "tests/fuzz/coverage_guided.py", *session.posargs)
 
 
 @nox.session
 def bench_cluster(session: nox.Session) -> None:
-    """Four Dask workers against one on repros that sleep; what follows -- goes to the script (try --help)."""
+    """Benchmark four Dask workers against one; `-- --help` lists options."""
     session.install("-e", ".[test]")
     session.run("python", "benchmarks/cluster_speed.py", *session.posargs)
 
 
 @nox.session
 def harness(session: nox.Session) -> None:
-    """The environment that the cells of a matrix are started from."""
+    """Make the environment that starts the cells of a matrix."""
     session.install("-e", ".")
     python = Path(session.bin_paths[0]) / "python" if session.bin_paths else Path(sys.executable)  # --no-venv
     _python_file(session).write_text(str(python), encoding="utf-8")
 
 
 class Row(NamedTuple):
-    """A cell as nox needs it: its name, the words after `harness probe`, and the words that select it."""
+    """A cell for nox: its name, the arguments of `harness probe`, and its tags."""
 
     name: str
     arguments: tuple[str, ...]
@@ -121,7 +121,7 @@ class Row(NamedTuple):
 
 
 def _rows() -> tuple[dict[str, Row], dict[str, BadMatrix]]:
-    """All cells by session id, and the files without: these must not keep `nox -s tests` from running."""
+    """All cells by session id, and the errors of broken files, which must not stop `nox -s tests`."""
     rows: dict[str, Row] = {}
     broken: dict[str, BadMatrix] = {}
     for path in sorted((HERE / "matrices").glob("*.toml")):
@@ -147,13 +147,13 @@ def _rows_of(path: Path) -> list[Row]:
         elif not kept.exists():
             raise listed
     if not kept.exists():
-        raise BadMatrix(f"{path}: its cells are looked up in the package index by nox -l and nox -s matrix")
+        raise BadMatrix(f"{path}: nox -l and nox -s matrix look up its cells in the package index")
     document = json.loads(kept.read_text(encoding="utf-8"))
     return [Row(cell["name"], tuple(cell["arguments"]), tuple(cell["tags"])) for cell in document["cells"]]
 
 
 def _listed(path: Path) -> str | BadMatrix:
-    """What `harness matrix --list` says of a file: JSON, or why there is none."""
+    """The output of `harness matrix --list` for a file: JSON, or an error."""
     named = CACHE / PYTHON_FILE
     python = Path(named.read_text(encoding="utf-8")) if named.exists() else Path(sys.executable)
     words = [python if python.exists() else sys.executable, "-m", "harness", "matrix", path, "--list", "--json"]
@@ -162,14 +162,14 @@ def _listed(path: Path) -> str | BadMatrix:
         return ended.stdout
     said = " ".join(line.strip().removeprefix("error: ") for line in ended.stderr.splitlines() if line.strip())
     if "ModuleNotFoundError" in said:
-        said = "nox -s harness makes the environment that looks up its cells"
+        said = "run nox -s harness first; it makes the environment that looks up the cells"
     return BadMatrix(f"{path}: {said}" if str(path) not in said else said)
 
 
 CACHE = Path(os.environ.get("NOX_ENVDIR", HERE / ".nox")) / ".cache"
 PYTHON_FILE = "harness-python.txt"
 FRESH_S = 3600.0
-# A plain `nox` or `nox -s tests` must not wait for a network.
+# A plain `nox` or `nox -s tests` must not wait for the network.
 LISTING = ("-l", "--list", "-k", "--keywords", "-t", "--tags")
 MAY_ASK = any("matrix" in word or word.startswith(LISTING) for word in sys.argv[1:])
 ROWS, BROKEN = _rows()
@@ -180,14 +180,14 @@ PARAMETERS += [nox.param(name, id=name) for name in BROKEN]
 @nox.session(requires=["harness"])
 @nox.parametrize("cell", PARAMETERS)
 def matrix(session: nox.Session, cell: str) -> None:
-    """One cell: run its repro and say the verdict; bad is an answer, not a failure."""
+    """Run the repro of one cell and show the verdict; bad is an answer, not a failure."""
     if cell in BROKEN:
         session.error(str(BROKEN[cell]))
     python = _python_file(session).read_text(encoding="utf-8")
     words = [python, "-m", "harness", "probe", *ROWS[cell].arguments, "--results", RESULTS]
-    if session.virtualenv.is_sandboxed:  # else --no-venv: the harness keeps its environments where it always does
+    if session.virtualenv.is_sandboxed:  # not --no-venv, where the harness uses its own cache
         words += ["--environment", session.virtualenv.location]
-    # 0, 1 and 3 are good, bad and skip; all else means that there is no verdict.
+    # 0, 1 and 3 are good, bad and skip; anything else is an error.
     said: Any = session.run(*words, external=True, silent=True, stderr=None, success_codes=[0, 1, 3])
     line = next(iter(str(said).splitlines()), "")
     if not line.startswith(VERDICTS):
@@ -197,13 +197,13 @@ def matrix(session: nox.Session, cell: str) -> None:
         session.log(f"its environment: {session.virtualenv.bin}/python")
     try:
         session.notify("matrix_report")
-    except ValueError:  # nox --parallel runs each cell in a nox of its own
+    except ValueError:  # nox --parallel runs each cell in its own nox
         session.log("nox -s matrix_report shows the table")
 
 
 @nox.session(venv_backend="none", default=False, requires=["harness"])
 def matrix_report(session: nox.Session) -> None:
-    """What is known of each cell, a table and a page for each matrix; runs by itself after the cells."""
+    """Show a table and write a page for each matrix; runs automatically after the cells."""
     python = _python_file(session).read_text(encoding="utf-8")
     for stem in sorted({name.partition(":")[0] for name in ROWS}):
         path = Path("matrices") / f"{stem}.toml"
@@ -214,13 +214,13 @@ def matrix_report(session: nox.Session) -> None:
 
 TEMPLATES = HERE / "harness" / "report" / "templates"
 ASSETS = (".css", ".js")
-# A page that stands alone allows nothing from elsewhere; beside its assets it has to allow them.
+# A standalone page forbids external resources; with shared assets it must allow them.
 POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>\n')
 
 
 @nox.session(default=False)
 def showcase(session: nox.Session) -> None:
-    """The newest report, history and matrix of results/ as results/showcase/; `-- ID` takes another report."""
+    """Copy the newest report, history and matrix to results/showcase/; `-- ID` chooses another report."""
     session.install("-e", ".")
     show = Path(RESULTS) / "showcase"
     for style, suffix in (("markdown", "md"), ("html", "html")):
@@ -238,7 +238,7 @@ def showcase(session: nox.Session) -> None:
 
 
 def share_assets(page: Path, assets: Path) -> None:
-    """Take the styles and scripts that pages have in common out of one, into files beside it."""
+    """Move the shared styles and scripts of a page into files beside it."""
     text = POLICY.sub("", page.read_text(encoding="utf-8"))
     links = []
     shared = {
@@ -261,19 +261,19 @@ def _python_file(session: nox.Session) -> Path:
     return session.cache_dir / PYTHON_FILE
 
 
-# The nightly job, a session for each step of .github/workflows/nightly-gpu.yml (see docs/guides/nightly.md).
+# The nightly job: one session for each step of .github/workflows/nightly-gpu.yml (see docs/guides/nightly.md).
 BRANCH = "nightly-results"
 SITE = HERE / "site"
 
 
 def _kept() -> Path:
-    """Where nights are kept: the branch of results where it is checked out, else the results of every command."""
+    """The folder for nights: the results branch if it is checked out, else the normal results folder."""
     return HERE / BRANCH if (HERE / BRANCH / ".git").exists() else HERE / RESULTS
 
 
 @nox.session(default=False)
 def nightly(session: nox.Session) -> None:
-    """A night of matrices/nightly.toml, or of the matrix files after --; other words go to `harness nightly`."""
+    """Run a night of matrices/nightly.toml, or of the files after --; other arguments go to `harness nightly`."""
     session.install("-e", ".")
     files = [word for word in session.posargs if word.endswith(".toml")]
     rest = [word for word in session.posargs if word not in files]
@@ -284,22 +284,22 @@ def nightly(session: nox.Session) -> None:
         except nox.command.CommandFailed:
             failed.append(file)
     if failed:
-        session.error(f"something new broke, or could not be judged: {', '.join(failed)}")
+        session.error(f"something new broke or could not be judged: {', '.join(failed)}")
 
 
 @nox.session(default=False)
 def nightly_issues(session: nox.Session) -> None:
-    """One issue for each break, in the own repository; `-- --dry-run` changes nothing."""
+    """Update one issue per break in this repository; `-- --dry-run` changes nothing."""
     session.install("-e", ".")
     session.run("python", "-m", "harness", "issues", "--results", str(_kept()), *session.posargs)
 
 
 @nox.session(venv_backend="none", default=False)
 def nightly_open(session: nox.Session) -> None:
-    """Check the branch of results out beside the code; begin it where there is none."""
+    """Check out the results branch beside the code; create it if it does not exist."""
     folder = HERE / BRANCH
     if (folder / ".git").exists():
-        session.log(f"{BRANCH} is checked out already")
+        session.log(f"{BRANCH} is already checked out")
         return
     session.run("git", "worktree", "prune", external=True)
     there = session.run("git", "ls-remote", "--heads", "origin", BRANCH, external=True, silent=True, stderr=None)
@@ -315,19 +315,19 @@ def nightly_open(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def nightly_keep(session: nox.Session) -> None:
-    """Commit what the night kept to the branch of results, and push it."""
+    """Commit the results of the night to the results branch, and push it."""
     folder = str(HERE / BRANCH)
     who = ("-c", "user.name=harness nightly", "-c", "user.email=harness-nightly@users.noreply.github.com")
     session.run("git", "-C", folder, "add", "--all", external=True)
     if session.run("git", "-C", folder, "status", "--porcelain", external=True, silent=True):
         session.run("git", *who, "-C", folder, "commit", "--quiet", "-m", "Results of a night", external=True)
-    # From the checkout itself: the credentials that a workflow has are those of its folder.
+    # Push from the checkout, which has the workflow's credentials.
     session.run("git", "push", "origin", BRANCH, external=True)
 
 
 @nox.session(venv_backend="none", default=False)
 def nightly_pages(session: nox.Session) -> None:
-    """Gather the pages of all nights in site/: nothing else of the results is published."""
+    """Collect the pages of all nights in site/; nothing else is published."""
     shutil.rmtree(SITE, ignore_errors=True)
     pages = [page for kind in ("nights", "reports", "matrices") for page in sorted((_kept() / kind).glob("*.html"))]
     for page in pages:

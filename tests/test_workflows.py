@@ -1,17 +1,20 @@
-"""The workflow follows GitHub's schema, and each of its steps is a session that exists."""
+"""Workflows follow GitHub's schema, and the nox sessions and scripts that they run exist."""
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parent.parent
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 SESSION = re.compile(r"\bnox -s (\w+)")
+SCRIPT = re.compile(r"run: (\.\S+)")
 
 
 def check(path: Path) -> subprocess.CompletedProcess[str]:
@@ -27,8 +30,7 @@ def test_it_follows_the_schema(path):
     assert ended.returncode == 0, ended.stdout
 
 
-def test_the_schema_is_looked_at(tmp_path):
-    """One with a misspelt key fails."""
+def test_a_misspelt_key_fails(tmp_path):
     wrong = tmp_path / "wrong.yml"
     wrong.write_text(WORKFLOWS[0].read_text(encoding="utf-8").replace("runs-on:", "runs-at:"), encoding="utf-8")
     assert check(wrong).returncode != 0
@@ -47,13 +49,21 @@ def sessions() -> set[str]:
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
-def test_each_step_is_a_session_that_exists(path, sessions):
-    named = SESSION.findall(path.read_text(encoding="utf-8"))
-    assert named
+def test_the_sessions_and_scripts_that_it_runs_exist(path, sessions):
+    text = path.read_text(encoding="utf-8")
+    named, scripts = SESSION.findall(text), SCRIPT.findall(text)
+    assert named or scripts
     assert set(named) <= sessions
+    assert all(os.access(ROOT / script, os.X_OK) for script in scripts)
+
+
+def test_pushes_and_pull_requests_run_every_check():
+    ci = yaml.load((ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"), yaml.BaseLoader)
+    assert {"push", "pull_request"} <= ci["on"].keys()
+    assert ".ci/run" in [step.get("run") for job in ci["jobs"].values() for step in job["steps"]]
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
 def test_no_job_has_more_rights_than_it_names(path):
-    """Without this line, a job would have those that the repository gives by default."""
+    """Without this line, a job would have the repository's default rights."""
     assert "\npermissions: {}\n" in path.read_text(encoding="utf-8")

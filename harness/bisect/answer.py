@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import cattrs
-from attrs import field, frozen
+from attrs import asdict, field, frozen
 
 from harness.model import Change, Observation, Signature
 from harness.model.culprit import Culprit
@@ -15,7 +15,7 @@ from harness.model.evidence import Evidence
 from harness.model.notebook import sentence_and_table
 from harness.model.signature import given_parts
 from harness.model.step import Step
-from harness.search import Counts
+from harness.search import Counts, Effect
 
 
 class Status(enum.StrEnum):
@@ -40,12 +40,13 @@ class Answer:
 
     `last_good`/`first_bad` are filled for a regression, `last_bad`/`first_good` for a fix. `suspects` are the
     releases that may have brought the change, one if it is certain. `confidence` is the chance that the answer is
-    right, as far as the runs tell; `good_side` and `bad_side` count the runs on both sides of the change. `sentence`
-    says the answer, `advice` what to type next. `left_out` maps releases of the range that were not tried to their
-    reasons; `lock_changes` is the difference of the locks at the two sides; `drift` what could not be held, by
-    release; `altered` the files of its environment that a run changed, by release; `sides` the observations just
-    before and just after the change; `culprit` what of it made the difference, where that was searched. `probes` are
-    the releases that were run now and not answered by the store, `culprit_probes` the runs of the culprit's search.
+    right, as far as the runs tell; `good_side` and `bad_side` count the runs on both sides of the change; `effect` is
+    how far a metric differs between them. `sentence` says the answer, `advice` what to type next. `left_out` maps
+    releases of the range that were not tried to their reasons; `lock_changes` is the difference of the locks at the
+    two sides; `drift` what could not be held, by release; `altered` the files of its environment that a run
+    changed, by release; `sides` the observations just before and just after the change; `culprit` what of it made
+    the difference, where that was searched. `probes` are the releases that were run now and not answered by the
+    store, `culprit_probes` the runs of the culprit's search.
     """
 
     subject: str
@@ -74,6 +75,7 @@ class Answer:
     confidence: float | None = None
     good_side: Counts | None = None
     bad_side: Counts | None = None
+    effect: Effect | None = None
     wall_s: float = 0.0
     ends: dict[str, dict[str, str] | None] = field(factory=dict)
     constraint: str = ""
@@ -102,6 +104,7 @@ class Answer:
                 for side, counts in (("good", self.good_side), ("bad", self.bad_side))
                 if counts is not None
             },
+            "effect": None if self.effect is None else asdict(self.effect),
             "signature": given_parts(self.signature),
             "steps": [step.as_json() for step in self.steps],
             "probes": self.probes,

@@ -67,6 +67,7 @@ def answer_of(searched: Searched) -> Answer:
         confidence=result.confidence,
         good_side=result.good_side,
         bad_side=result.bad_side,
+        effect=result.effect,
         probes=record.ran,
         wall_s=searched.wall_s,
     )

@@ -14,8 +14,9 @@ from attrs import evolve, frozen
 from packaging.requirements import Requirement
 
 from harness.bisect.answer import Answer, Status
+from harness.bisect.commit_range import Range, find_range
 from harness.bisect.commit_wording import sentence_of, what_next
-from harness.culprit.commit import builds_of, open_repository, repository_of
+from harness.culprit.commit import builds_of, repository_of
 from harness.culprit.commit_files import CommitFiles, is_compiled
 from harness.culprit.commit_runs import (
     CommitSource,
@@ -27,47 +28,24 @@ from harness.culprit.counterfactual import Ground
 from harness.culprit.sides import PackageFiles, Side, Sides
 from harness.environment import Environment
 from harness.environment.resolve import ERA_MARGIN
-from harness.errors import BadRepository, UserMistake
+from harness.errors import UserMistake
 from harness.model import Change, Combination, Judgement, Verdict, normalized_name
 from harness.model.as_of import AsOf
 from harness.model.culprit import Culprit, Finding, Level
 from harness.model.step import Step
-from harness.planning.plan import Plan, merged_requirements, why_left_out
+from harness.planning.plan import Plan, merged_requirements
 from harness.probe import Judge, Probe
 from harness.repository.declared import FILES, declared_requirements
 from harness.repository.layout import Layout
 from harness.repository.release_source import ReleaseSource, find_source
-from harness.repository.tags import tagged_version, tags_of
-from harness.request.ends import EndKind
 from harness.request.parsing import as_of, required_name
 
 if TYPE_CHECKING:
-    from harness.model import Lock, Release
+    from harness.model import Lock
     from harness.model.commit import Commit
-    from harness.repository.git import Repository
-    from harness.request.ends import End, Ends
+    from harness.request.ends import Ends
     from harness.request.question import Question
     from harness.session import Session
-
-
-@frozen
-class Range:
-    """The two commits in the order of history, and the release whose environment stands for all commits between."""
-
-    repository: Repository
-    older: Commit
-    newer: Commit
-    base: Release
-
-    @property
-    def chain(self) -> tuple[str, ...]:
-        """The commits after the older one (after where they part, if it is on a branch), along first parents."""
-        return self.repository.first_parents(self.start, self.newer.sha)
-
-    @property
-    def start(self) -> str:
-        """The newest commit that both come from."""
-        return self.repository.merge_base(self.older.sha, self.newer.sha)
 
 
 @frozen
@@ -86,7 +64,7 @@ def ask_commits(session: Session, question: Question, ends: Ends, told: tuple[st
     """
     begun = time.monotonic()
     device, why = session.device_for(question.repro)
-    span = _range(session, question, ends)
+    span = find_range(session, question, ends)
     base = f"environment: {span.base.project} {span.base.version}, with what {span.newer.short} asks for"
     plan = Plan(
         question=question,
@@ -108,64 +86,6 @@ def ask_commits(session: Session, question: Question, ends: Ends, told: tuple[st
         answer = _answer(session, ground, span)
     answer = evolve(answer, wall_s=time.monotonic() - begun)
     return CommitAnswer(plan, answer, tuple(sha[:10] for sha in (span.start, *span.chain)))
-
-
-def _range(session: Session, question: Question, ends: Ends) -> Range:
-    if question.git == "auto":
-        raise UserMistake("commits as ends need a clone", hint="give --git PATH, or the URL of the repository")
-    repository = open_repository(question.git, "", session.workspace.clones)
-    tags = repository.tags()
-    subject = normalized_name(question.subject)
-    bad = _commit(repository, tags, ends.bad, subject)
-    good = _commit(repository, tags, ends.good, subject) if ends.good is not None else None
-    newer = good if question.find_fix and good is not None else bad
-    if question.find_fix and good is None:
-        newer = repository.commit("HEAD")
-    base, tagged = _base(session, question, repository, tags, newer)
-    older = bad if question.find_fix else good or repository.describe(tagged)
-    if older.sha == newer.sha:
-        raise UserMistake(f"both ends are commit {older.short}; there is nothing between them")
-    if repository.is_ancestor(newer.sha, older.sha):
-        names = ("--bad", "--good") if question.find_fix else ("--good", "--bad")
-        raise UserMistake(
-            f"{names[0]} {older.short} is newer than {names[1]} {newer.short}",
-            hint="swap them, or say --find-fix to find the commit that fixed it",
-        )
-    return Range(repository, older, newer, base)
-
-
-def _commit(repository: Repository, tags: dict[str, str], end: End, subject: str) -> Commit:
-    """The commit of an end: a release's tag, or a revision."""
-    if end.kind is EndKind.COMMIT:
-        return repository.commit(end.text)
-    if end.kind is not EndKind.RELEASE:
-        raise UserMistake(f"{end.text} is a {end.kind.value}, the other end is a commit", hint="give two commits")
-    if named := tags_of(end.text, tags, subject):
-        return repository.describe(tags[named[0]])
-    return repository.commit(end.text)
-
-
-def _base(
-    session: Session, question: Question, repository: Repository, tags: dict[str, str], newer: Commit
-) -> tuple[Release, str]:
-    """The newest release that can be installed, tagged not after a commit; and the hash of its tag's commit."""
-    subject = normalized_name(question.subject)
-    versions = {version: sha for tag, sha in tags.items() if (version := tagged_version(tag, subject)) is not None}
-    wheel_tags = frozenset(session.interpreter.wheel_tags())
-    usable = {
-        release: versions[release.version]
-        for release in session.index.releases(subject)
-        if release.version in versions and why_left_out(release, question, session.interpreter, wheel_tags) is None
-    }
-    dates = repository.dates([newer.sha, *usable.values()])
-    before = [release for release, sha in usable.items() if dates[sha] <= dates[newer.sha]]
-    if not before:
-        raise BadRepository(
-            f"no release of {subject} that can be installed has a tag up to commit {newer.short}",
-            hint="git fetch --tags brings tags; --python takes another interpreter",
-        )
-    newest = max(before, key=lambda release: release.version)
-    return newest, usable[newest]
 
 
 def _answer(session: Session, ground: Ground, span: Range) -> Answer:

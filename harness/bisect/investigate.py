@@ -11,7 +11,7 @@ from harness.bisect.answer import Answer, Status
 from harness.bisect.answering import answer_of
 from harness.bisect.constraints import constraint_with
 from harness.bisect.evidence import evidence_of
-from harness.bisect.wording import culprit_sentence
+from harness.bisect.wording import sentence_with_culprit
 from harness.culprit.counterfactual import Ground
 from harness.culprit.descent import find_culprit
 from harness.culprit.release_search import ReleaseSearch, Searched
@@ -70,7 +70,7 @@ def investigate(plan: Plan, prober: Probing, lanes: Lanes, index: Index, reporte
         return answer  # what was found below stood on one lucky run
     answer = evolve(answer, culprit=culprit)
     answer = evolve(answer, constraint=constraint_with(answer, culprit), evidence=_evidence(prober, answer, culprit))
-    return evolve(answer, sentence=f"{answer.sentence} {culprit_sentence(answer, culprit)}".strip())
+    return evolve(answer, sentence=sentence_with_culprit(answer, culprit))
 
 
 def _tell(searched: Searched, sides: Sides, culprit: Culprit | None) -> None:
@@ -90,7 +90,9 @@ def _tell(searched: Searched, sides: Sides, culprit: Culprit | None) -> None:
             continue
         told.add(seen.key)
         if not seen.mixture and seen.lock.id in positions:
-            searched.search.tell(Trial(positions[seen.lock.id], seen.attempt), proof.verdict)
+            trial = Trial(positions[seen.lock.id], seen.attempt)
+            searched.record.observations.setdefault(trial, seen)
+            searched.search.tell(trial, proof.verdict)
         elif proof.holds:
             held[proof.verdict] += 1
         else:

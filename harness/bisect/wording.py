@@ -10,18 +10,16 @@ from packaging.version import Version
 from harness.bisect.answer import Answer, Status
 from harness.model import Verdict
 from harness.model.step import Step
+from harness.model.words import listed
 from harness.search import BisectionStatus
 from harness.search.noisy import CONFIDENCE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from harness.model.culprit import Culprit, Finding, Region
     from harness.planning.plan import Plan
-    from harness.search import BisectionResult
-
-
-_FEW = 3
+    from harness.search import BisectionResult, Effect
 
 
 def sentence_for(answer: Answer, result: BisectionResult, name: Mapping[int, str]) -> str:
@@ -31,10 +29,8 @@ def sentence_for(answer: Answer, result: BisectionResult, name: Mapping[int, str
     oldest = name[min(_positions(tried, name), default=0)]
     newest = name[max(_positions(tried, name), default=0)]
     match answer.status:
-        case Status.FOUND:
-            text = f"{subject} {answer.first_bad} broke it: {answer.last_good} is good, {answer.first_bad} is bad."
-        case Status.FIXED:
-            text = f"{subject} {answer.first_good} fixed it: {answer.last_bad} is bad, {answer.first_good} is good."
+        case Status.FOUND | Status.FIXED:
+            text = _lead(answer)
         case Status.NOT_A_REGRESSION:
             text = (
                 f"Not a regression in {subject}: {oldest}, the oldest release that could be tested here, fails in the "
@@ -51,8 +47,20 @@ def sentence_for(answer: Answer, result: BisectionResult, name: Mapping[int, str
         f"{name[end.asked]} could not be tested, so {name[end.used]} stands for the {end.end.value} end"
         for end in result.moved_ends
     ]
-    text += _untried_between(answer) + _how_sure(answer, result)
+    text += _untried_between(answer) + _how_sure(answer, result) + _how_far(answer)
     return " ".join([text, *(f"{sentence[0].upper()}{sentence[1:]}." for sentence in moved)])
+
+
+def _lead(answer: Answer, *, is_elsewhere: bool = False) -> str:
+    """The two releases of a change; `is_elsewhere` where users only met it there."""
+    subject = answer.subject
+    if answer.status is Status.FIXED:
+        lead = f"{subject} {answer.first_good} fixed it"
+        lead = f"Users are rid of it from {subject} {answer.first_good} on" if is_elsewhere else lead
+        return f"{lead}: {answer.last_bad} is bad, {answer.first_good} is good."
+    lead = f"{subject} {answer.first_bad} broke it"
+    lead = f"Users hit it from {subject} {answer.first_bad} on" if is_elsewhere else lead
+    return f"{lead}: {answer.last_good} is good, {answer.first_bad} is bad."
 
 
 def advice_for(answer: Answer, plan: Plan) -> str:
@@ -61,7 +69,7 @@ def advice_for(answer: Answer, plan: Plan) -> str:
     last = answer.steps[-1].release if answer.steps else ""
     match answer.status:
         case Status.NO_FAILURE:
-            return f"If an older release failed: {base} --bad VERSION; to see which one mended it, add --find-fix"
+            return f"If an older release failed: {base} --bad VERSION; to see which one fixed it, add --find-fix"
         case Status.NOT_A_REGRESSION if plan.good is not None:
             return f"To look further back than {plan.releases[plan.good].version}: {base} --good VERSION"
         case Status.NOT_A_REGRESSION if plan.bad is None or plan.bad == len(plan.releases) - 1:
@@ -73,9 +81,9 @@ def advice_for(answer: Answer, plan: Plan) -> str:
         case Status.NOT_FIXED if not plan.question.prereleases:
             return f"To look at pre-releases too: {base} --find-fix --bad {last} --pre"
         case Status.INCONCLUSIVE if answer.good_side is not None:
-            return "More runs of the suspects would tell: the same command with --good and --bad around them"
+            return "To run only the suspects again: the same command with --good and --bad around them"
         case Status.INCONCLUSIVE:
-            return "Releases that were skipped hide the change; --with, --hold or --python may make them run"
+            return "Skipped releases hide the change; --with, --hold or --python may make them run"
         case _:
             return ""
 
@@ -95,8 +103,31 @@ def _how_sure(answer: Answer, result: BisectionResult) -> str:
     return f" It is flaky: it fails in {bad} runs {where}, and in {good} {other}; that is {sure}."
 
 
+def _how_far(answer: Answer) -> str:
+    """How far a metric differs between the two sides, and from how many runs that is known."""
+    effect = answer.effect
+    if effect is None or answer.signature is None or answer.status not in (Status.FOUND, Status.FIXED):
+        return ""
+    newer, side = (answer.first_good, effect.good) if answer.first_good else (answer.first_bad, effect.bad)
+    older = effect.bad if answer.first_good else effect.good
+    runs = effect.good_runs + effect.bad_runs
+    medians = f" {answer.signature.metric} goes from {older:g} to {side:g} with {newer} (medians of {runs} runs)"
+    if effect.spread == 0:
+        return f" {answer.signature.metric} goes from {older:g} to {side:g} with {newer}, the same in all {runs} runs."
+    return f"{medians}: {_difference(effect, flip=answer.first_good is not None)}."
+
+
+def _difference(effect: Effect, *, flip: bool = False) -> str:
+    """The difference and its interval; from the good side to the bad one, or with `flip` the other way."""
+    difference, low, high = effect.difference, effect.low, effect.high
+    if flip:
+        difference, low, high = -difference, -high, -low
+    what = f"{effect.confidence:.0%} interval" if effect.confidence else "in all pairs of runs"
+    return f"a difference of {difference:+.3g}, {what} {low:+.3g} to {high:+.3g}"
+
+
 def _untried_between(answer: Answer) -> str:
-    """Releases between the two sides that were left out: one of them may have brought the change first."""
+    """Releases between the two sides that were left out: the change may be in one of them already."""
     older, newer = (answer.last_good, answer.first_bad) if answer.first_bad else (answer.last_bad, answer.first_good)
     if answer.status not in (Status.FOUND, Status.FIXED) or older is None or newer is None:
         return ""
@@ -107,14 +138,21 @@ def _untried_between(answer: Answer) -> str:
     }
     if not between:
         return ""
-    return f" Between them, and not tried: {_few(f'{release} ({why})' for release, why in between.items())}."
+    return f" Not tried between the two: {listed(f'{release} ({why})' for release, why in between.items())}."
 
 
 def _inconclusive(answer: Answer, result: BisectionResult, name: Mapping[int, str]) -> str:
+    effect = result.effect
+    if effect is not None and answer.signature is not None and not (effect.is_clear and result.boundary is None):
+        return (
+            f"Not sure: {answer.signature.metric} varies by {effect.spread:.3g} between runs of one side, too much to "
+            f"tell {listed(answer.suspects)} from noise: the good side ({effect.good_runs} runs) and the bad one "
+            f"({effect.bad_runs}) show {_difference(effect)}."
+        )
     if result.flaky and result.bad_side is not None:
         runs = result.bad_side.runs + (result.good_side.runs if result.good_side else 0)
         at_best = f", the likeliest of them {result.confidence:.2f}" if result.confidence is not None else ""
-        return f"Not sure: it is flaky, and after {runs} runs it can be any of {_few(answer.suspects)}{at_best}."
+        return f"Not sure: it is flaky, and after {runs} runs it can be any of {listed(answer.suspects)}{at_best}."
     if result.status is BisectionStatus.FLAKY:
         which = ", ".join(name[position] for position in result.flaky)
         return f"Not sure: {answer.subject} {which} gave different verdicts when it was run again."
@@ -131,7 +169,7 @@ def _inconclusive(answer: Answer, result: BisectionResult, name: Mapping[int, st
     first = answer.steps[0]
     return (
         f"Not sure: no two releases of {answer.subject} could be judged; "
-        f"the first, {first.release}, was {first.verdict.value}: {first.reason}."
+        f"the first, {first.release}, was {first.verdict.word}: {first.reason}."
     )
 
 
@@ -140,48 +178,83 @@ def _positions(steps: list[Step], name: Mapping[int, str]) -> list[int]:
     return [position for position, release in name.items() if release in released]
 
 
+def sentence_with_culprit(answer: Answer, culprit: Culprit) -> str:
+    """The answer's sentence, with what of the change made the difference; users and culprit told apart."""
+    sentence = answer.sentence
+    if _is_elsewhere(answer, culprit):
+        sentence = _lead(answer, is_elsewhere=True) + sentence.removeprefix(_lead(answer))
+    return f"{sentence} {culprit_sentence(answer, culprit)}".strip()
+
+
 def culprit_sentence(answer: Answer, culprit: Culprit) -> str:
     """What of the change made the difference, and how sure that is."""
     finest = culprit.finest
-    packages = _few(f"{c.name} {c.after or '(removed)'}" for c in culprit.packages)
-    verb = "fix" if answer.status is Status.FIXED else "cause"
-    where = ""
-    if finest.regions:
-        at = _few(_place(region, finest.files) for region in finest.regions)
-        where = f", in {finest.files[0]}, at {at}" if len(finest.files) == 1 else f", at {at}"
-    elif finest.files:
-        where = f", in {_few(finest.files)}"
+    noun = "suspect" if not finest.is_proved else "fix" if answer.status is Status.FIXED else "culprit"
+    what = _packages(finest)
+    where = _where(finest)
     if finest.commits:
-        return f"{_commit_sentence(finest, verb, packages, where)}{_met(answer, culprit)}"
-    if finest.is_proved:
-        sure = "reverting that alone undoes it, adding that alone brings it"
-        if finest.needs or finest.needed_files:
-            needed = _few([*(_place(region, finest.files) for region in finest.needs), *finest.needed_files])
-            sure = f"reverting that alone undoes it, adding it brings it together with {needed}"
-        lead = f"The {verb} is {packages}"
-    elif finest.is_shown_one_way:
-        shown = next(proof for proof in finest.proofs if proof.holds)
-        lead = f"The suspect is {packages}"
-        sure = f"shown one way only ({shown.sentence}: {shown.verdict.value})"
-    else:
-        lead, sure = f"The suspect is {packages}", "not proved"
-    return f"{lead}{where}: {sure}.{_met(answer, culprit)}"
+        what = f"commit {listed(commit.described for commit in finest.commits)} of {what}"
+    if _is_elsewhere(answer, culprit):
+        release = f"{answer.subject} {answer.first_bad or answer.first_good}"
+        is_gone = all(change.after is None for change in culprit.packages)
+        what += f", which {release} no longer installs" if is_gone else f", which {release} lets in"
+        where = f"; it lies{where.removeprefix(',')}" if where else ""
+    return f"The {noun} is {what}{where}: {_shown(answer, finest)}."
 
 
-def _met(answer: Answer, culprit: Culprit) -> str:
-    """Where users meet a culprit that is not what they named."""
-    if any(change.name == answer.subject for change in culprit.packages):
-        return ""
-    return f" Users meet it with {answer.subject} {answer.first_bad or answer.first_good}."
+def place_of(finding: Finding) -> str:
+    """What a finding found, without how sure it is."""
+    what = _packages(finding)
+    if finding.commits:
+        return f"{what}, commit {listed(str(commit) for commit in finding.commits)}"
+    if finding.regions and len(finding.files) == 1:
+        return f"{what}, {finding.files[0]}, {listed(_place(region, finding.files) for region in finding.regions)}"
+    return f"{what}{_where(finding).replace(', in ', ', ', 1).replace(', at ', ', ', 1)}"
 
 
-def _commit_sentence(finding: Finding, verb: str, packages: str, where: str) -> str:
-    """Which commit it is, and what its parent and it came to."""
-    named = _few(commit.described for commit in finding.commits)
+def _packages(finding: Finding) -> str:
+    return listed(f"{change.name} {change.after or '(removed)'}" for change in finding.packages)
+
+
+def _where(finding: Finding) -> str:
+    if finding.regions:
+        at = listed(_place(region, finding.files) for region in finding.regions)
+        return f", in {finding.files[0]}, at {at}" if len(finding.files) == 1 else f", at {at}"
+    return f", in {listed(finding.files)}" if finding.files else ""
+
+
+def _is_elsewhere(answer: Answer, culprit: Culprit) -> bool:
+    """Whether the culprit is another package than the one that was asked about."""
+    return all(change.name != answer.subject for change in culprit.packages)
+
+
+def _shown(answer: Answer, finding: Finding) -> str:
+    """What the runs of a finding show, both ways where it is proved."""
+    if finding.commits and finding.is_proved:
+        parent, itself = (proof.verdict.word for proof in finding.proofs)
+        return f"its parent is {parent}, it is {itself}"
     if finding.is_proved:
-        parent, itself = (proof.verdict.value for proof in finding.proofs)
-        return f"The {verb} is commit {named} of {packages}{where}: its parent is {parent}, it is {itself}."
-    return f"The suspect is commit {named} of {packages}{where}: not proved."
+        is_fix = answer.status is Status.FIXED
+        needed = _needed(finding)
+        older, gone, back = (
+            ("bad", "the bug is back", "fixes it") if is_fix else ("good", "the bug is gone", "brings the bug back")
+        )
+        return f"with only this reverted {gone}; adding it to the {older} release{needed} {back}"
+    if finding.is_shown_one_way:
+        shown = next(proof for proof in finding.proofs if proof.holds)
+        return f"shown one way only ({shown.sentence}: {shown.verdict.word})"
+    return "not proved"
+
+
+def _needed(finding: Finding) -> str:
+    """What had to be added along, in commas; imports are called so."""
+    places = [*(_place(region, finding.files) for region in finding.needs), *finding.needed_files]
+    if not places:
+        return ""
+    added = [line[1:].split() for region in finding.needs for line in region.diff.splitlines() if line[:1] == "+"]
+    is_imports = not finding.needed_files and all(words[:1] in (["import"], ["from"]) for words in added if words)
+    what = "the imports it needs" if is_imports and any(added) else "what it needs"
+    return f", with {what} ({listed(places)}),"
 
 
 def _place(region: Region, files: tuple[str, ...]) -> str:
@@ -190,11 +263,3 @@ def _place(region: Region, files: tuple[str, ...]) -> str:
     at = f"lines {lines[0]}-{lines[1]}" if lines[1] > lines[0] else f"line {lines[0]}"
     at = f"{at} of {region.function}" if region.function else at
     return at if files == (region.file,) else f"{at} in {region.file}"
-
-
-def _few(items: Iterable[str]) -> str:
-    """Up to three items by name; of more the first two, and how many more."""
-    names = list(items)
-    if len(names) > _FEW:
-        names = [*names[: _FEW - 1], f"{len(names) - _FEW + 1} more"]
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 from attrs import define, evolve, field, frozen
@@ -222,6 +222,15 @@ def _place(region: Region) -> str:
 def versions(packages: Iterable[Change], *, newer: bool) -> str:
     """The packages at one side."""
     return listed(f"{change.name} {(change.after if newer else change.before) or '(absent)'}" for change in packages)
+
+
+def exchanged_in_words(packages: Sequence[Change], what: str, *, newer_base: bool) -> str:
+    """The newer release with only some of it from the older one, or the other way: "shop 1.1 with shop.py from 1.0"."""
+    only = packages[0] if len(packages) == 1 else None
+    if only is None or only.before is None or only.after is None:
+        return f"{versions(packages, newer=newer_base)} with {what} from {versions(packages, newer=not newer_base)}"
+    base, other = (only.after, only.before) if newer_base else (only.before, only.after)
+    return f"{only.name} {base} with {what} from {other}"
 
 
 def _public(version: str) -> str:

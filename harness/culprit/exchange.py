@@ -6,12 +6,10 @@ from collections.abc import Iterable
 
 from attrs import frozen
 
-from harness.culprit.counterfactual import Ground, versions
-from harness.culprit.sides import METADATA, PackageFiles, Sides, differing, mixture_of
+from harness.culprit.counterfactual import Ground
+from harness.culprit.sides import METADATA, PackageFiles, Sides, differing
 from harness.model import Change
-from harness.model.culprit import Finding, Proof
-from harness.model.words import listed
-from harness.probe import Probe
+from harness.model.culprit import Finding
 
 
 @frozen
@@ -48,26 +46,6 @@ class Exchange:
     def is_added(self, unit: str) -> bool:
         """Whether the older side has nothing of a unit."""
         return not any(path in self.before.digests for path in self.units[unit])
-
-    def reverted(self, units: Iterable[str]) -> Probe:
-        """The newer environment with these units as before."""
-        label = f"{listed(sorted(units))} as in {versions(self.package.packages, newer=False)}"
-        return self.ground.mixed(self.sides.after, mixture_of(self.paths(units), self.before, label))
-
-    def advanced(self, units: Iterable[str]) -> Probe:
-        """The older environment with these units as after."""
-        label = f"{listed(sorted(units))} as in {versions(self.package.packages, newer=True)}"
-        return self.ground.mixed(self.sides.before, mixture_of(self.paths(units), self.after, label))
-
-    def proof_back(self, units: Iterable[str]) -> Proof:
-        """Run the newer environment with only these reverted."""
-        sentence = f"the {self.sides.after.verdict.value} environment with only {listed(sorted(units))} reverted"
-        return self.ground.proof(sentence, self.reverted(units), self.sides.before.verdict)
-
-    def proof_forth(self, units: Iterable[str]) -> Proof:
-        """Run the older environment with only these advanced."""
-        sentence = f"the {self.sides.before.verdict.value} environment with only {listed(sorted(units))} advanced"
-        return self.ground.proof(sentence, self.advanced(units), self.sides.after.verdict)
 
 
 def both_contents(ground: Ground, sides: Sides, package: Finding) -> tuple[PackageFiles, PackageFiles] | None:

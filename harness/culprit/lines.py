@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from attrs import evolve, field, frozen
 
 from harness.culprit.consistency import Consistency
-from harness.culprit.counterfactual import Ground, places, versions
+from harness.culprit.counterfactual import Ground, exchanged_in_words, places, versions
 from harness.culprit.edits import Edits
 from harness.culprit.evidence import Evidence, used_units
 from harness.culprit.exchange import Exchange
@@ -311,7 +311,12 @@ def _core(search: _Search, units: Candidate) -> Candidate:
 
 
 def _sentence(search: _Search, units: Candidate) -> str:
-    return f"the {search.sides.after.verdict.value} environment with only {search.names(units)} reverted"
+    return exchanged_in_words(search.exchange.package.packages, search.names(units), newer_base=True)
+
+
+def _sentence_forth(search: _Search, core: Candidate, besides: Candidate) -> str:
+    what = f"{search.names(core)} and, as it needs it, {search.names(besides)}" if besides else search.names(core)
+    return exchanged_in_words(search.exchange.package.packages, what, newer_base=False)
 
 
 def _forth(search: _Search, core: Candidate, units: Candidate) -> _Forth:
@@ -328,9 +333,7 @@ def _forth(search: _Search, core: Candidate, units: Candidate) -> _Forth:
         tried.add(new)
         runs += 1
         besides = new - core
-        sentence = f"the {sides.before.verdict.value} environment with only {search.names(core)} advanced"
-        sentence += f", along with {search.names(besides)}" if besides else ""
-        one = ground.proof(sentence, search.advanced(new), sides.after.verdict)
+        one = ground.proof(_sentence_forth(search, core, besides), search.advanced(new), sides.after.verdict)
         if proof is None or one.holds:
             proof = one
         if one.holds:
@@ -342,15 +345,12 @@ def _forth(search: _Search, core: Candidate, units: Candidate) -> _Forth:
     runs += needed.runs
     if needed.shown is not None:
         besides = needed.units
-        sentence = (
-            f"the {sides.before.verdict.value} environment with only {search.names(core)} advanced, "
-            f"along with {search.names(besides)}"
-        )
+        sentence = _sentence_forth(search, core, besides)
         along = search.advanced(besides | core)
         return _Forth(ground.shown(sentence, needed, sides.after.verdict, lambda: along), besides, runs, ran_alone)
     if proof is None:
         proof = Proof("", sides.after.verdict, Verdict.SKIP, "not tried")
-    note = f"{search.names(core)} alone does not bring it; what else it needs was not found"
+    note = f"{search.names(core)} alone does not make the difference; what else it needs was not found"
     return _Forth(proof, frozenset(), runs, ran_alone, (note,))
 
 
@@ -405,7 +405,7 @@ def _refined(search: _Search, core: Candidate, along: Candidate) -> Refined | No
         along,
         base=search.sides.after,
         expected=search.sides.before.verdict,
-        older=versions(search.exchange.package.packages, newer=False),
+        packages=search.exchange.package.packages,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from attrs import evolve, frozen
 
-from harness.culprit.counterfactual import Ground
+from harness.culprit.counterfactual import Ground, versions
 from harness.culprit.likelihood import ranked_packages
 from harness.culprit.reduction import Candidate, Reduced
 from harness.culprit.sides import Side, Sides, exchanged
@@ -56,7 +56,10 @@ def find_package(ground: Ground, sides: Sides) -> tuple[Finding, Sides]:
     notes = strangers
     if back.verdict is sides.after.verdict:
         known, more = _with_all_that_bring_it(ground, sides, known)
-        notes = (*notes, f"{listed(names)} alone brings it, and so does {listed(more)}: both must be put back")
+        notes = (
+            *notes,
+            f"{listed(names)} alone makes the difference, and so does {listed(more)}: both must be put back",
+        )
         names = tuple(known.changes)
         back, forward = _back(ground, sides, names), _forward(ground, sides, known)
     search = known.search
@@ -153,24 +156,24 @@ def _advanced(sides: Sides, reduced: Reduced) -> Sides | None:
 def _back(ground: Ground, sides: Sides, names: tuple[str, ...]) -> Proof:
     """The newer environment with these packages as before."""
     lock: Lock = exchanged(sides.after.lock, sides.before.lock, names)
-    sentence = f"the {sides.after.verdict.value} environment with {listed(names)} as before"
+    changes = [change for change in sides.before.lock.diff(sides.after.lock) if change.name in names]
+    sentence = f"the {sides.after.verdict.value} environment with {versions(changes, newer=False)}"
     return ground.proof(sentence, ground.installed(sides.after, lock), sides.before.verdict)
 
 
 def _forward(ground: Ground, sides: Sides, known: _Known) -> Proof:
     """The older environment with these packages advanced, as the search has seen it, run once more."""
     along = [change.name for change in sides.before.lock.diff(known.sides.before.lock)]
-    sentence = f"the {sides.before.verdict.value} environment with only {listed(known.changes)} advanced"
+    sentence = f"the {sides.before.verdict.value} environment with {versions(known.changes.values(), newer=True)}"
     if along:
-        sentence += f", after {listed(along)}, without which it can't run"
+        sentence += f", and with {listed(along)} moved, without which it can't run"
     return ground.proof(sentence, ground.installed(sides.before, known.sides.after.lock), sides.after.verdict)
 
 
 def _only_one(ground: Ground, sides: Sides, changes: tuple[Change, ...]) -> Finding:
     """Where the locks differ in one package, both sides, run once more, are the proof."""
-    name = changes[0].name
-    back = f"the {sides.after.verdict.value} environment with {name} as before"
-    forward = f"the {sides.before.verdict.value} environment with only {name} advanced"
+    back = f"the {sides.after.verdict.value} environment with {versions(changes, newer=False)}"
+    forward = f"the {sides.before.verdict.value} environment with {versions(changes, newer=True)}"
     proofs = (
         ground.proof(back, ground.mixed(sides.before, None), sides.before.verdict),
         ground.proof(forward, ground.mixed(sides.after, None), sides.after.verdict),

@@ -10,18 +10,18 @@ import ast
 import difflib
 import re
 import textwrap
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from attrs import evolve, frozen
 
-from harness.culprit.counterfactual import Ground, places
+from harness.culprit.counterfactual import Ground, exchanged_in_words, places, versions
 from harness.culprit.edits import Edits
 from harness.culprit.pursuit import Pursuit
 from harness.culprit.reduction import Candidate
 from harness.culprit.regions import FileDifference, lines_of
 from harness.culprit.sides import Side
 from harness.culprit.ties import Unit
-from harness.model import Mixture, Verdict
+from harness.model import Change, Mixture, Verdict
 from harness.model.culprit import Proof, Region
 
 _MOST = 10
@@ -40,7 +40,14 @@ class Refined:
 
 
 def refined(
-    ground: Ground, edits: Edits, core: Candidate, along: Candidate, *, base: Side, expected: Verdict, older: str
+    ground: Ground,
+    edits: Edits,
+    core: Candidate,
+    along: Candidate,
+    *,
+    base: Side,
+    expected: Verdict,
+    packages: Sequence[Change],
 ) -> Refined | None:
     """The lines inside the regions of `core` that alone undo the difference; None where there is nothing smaller."""
     texts = {path: found for path in _paths(edits, core) if (found := _laid_over(edits, core | along, path))}
@@ -58,12 +65,11 @@ def refined(
             for path, found in texts.items()
             if (numbers := {int(unit.rpartition("#")[2]) for unit in chosen if unit.rpartition("#")[0] == path})
         }
-        return Mixture(files, f"{places(regions)} as in {older}, with the names of today")
+        return Mixture(files, f"{places(regions)} as in {versions(packages, newer=False)}, with the names of today")
 
     everything = frozenset(units)
-    sentence = f"the {base.verdict.value} environment with only {{}} reverted"
     proof = ground.proof(
-        sentence.format(places(_regions(texts, everything))), ground.mixed(base, mixture(everything)), expected
+        _sentence(packages, _regions(texts, everything)), ground.mixed(base, mixture(everything)), expected
     )
     if not proof.holds:
         return None
@@ -84,8 +90,12 @@ def refined(
     regions = _regions(texts, reduced.units)
     if reduced.shown is not None:
         alone = ground.mixed(base, mixture(reduced.units))
-        proof = ground.shown(sentence.format(places(regions)), reduced, expected, lambda: alone)
+        proof = ground.shown(_sentence(packages, regions), reduced, expected, lambda: alone)
     return Refined(regions, proof, 1 + reduced.runs)
+
+
+def _sentence(packages: Sequence[Change], regions: tuple[Region, ...]) -> str:
+    return exchanged_in_words(packages, places(regions), newer_base=True)
 
 
 def _paths(edits: Edits, core: Candidate) -> list[str]:

@@ -111,7 +111,7 @@ def _narrowed(ground: Ground, package: Finding, sides: Sides, searched: Searched
         packages=sides.before.lock.diff(sides.after.lock),
         proofs=tuple(
             ground.proof(
-                f"everything else held, {name} {side.lock.version_of(name)}", ground.mixed(side, None), side.verdict
+                f"{name} {side.lock.version_of(name)}, everything else held", ground.mixed(side, None), side.verdict
             )
             for side in (sides.before, sides.after)
         ),

@@ -16,7 +16,7 @@ from harness.planning.anchor import find_anchor
 from harness.planning.announcing import search_began
 from harness.scheduling.loop import Engine
 from harness.scheduling.recording import Record
-from harness.search import SureBisection, Trial
+from harness.search import Gauges, SureBisection, Trial
 
 if TYPE_CHECKING:
     from harness.planning.plan import Plan
@@ -76,7 +76,7 @@ class ReleaseSearch:
             confirm=plan.question.confirm,
             flaky=plan.question.flaky,
             patient=patient,
-            seconds=lambda position: _seconds(record, position),
+            gauges=Gauges(lambda position: _seconds(record, position), lambda trial: _number(record, trial)),
         )
         need = self.prober.builder.need(anchor.lock) if anchor.lock is not None else None
         disk = "" if need is None or need.is_nothing else str(need)
@@ -124,3 +124,9 @@ def _seconds(record: Record[Trial], position: int) -> float:
         return sum(o.duration_s for o in seen) / len(seen) or 1.0
     every = list(record.observations.values())
     return sum(o.duration_s + o.setup_s for o in every) / len(every) or 1.0 if every else 1.0
+
+
+def _number(record: Record[Trial], trial: Trial) -> float | None:
+    """The number by which a run was judged."""
+    observation = record.observations.get(trial)
+    return None if observation is None or record.signature is None else record.signature.number(observation)

@@ -7,18 +7,26 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.version import InvalidVersion, Version
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
     from datetime import datetime
 
     from packaging.tags import Tag
-    from packaging.version import Version
 
 
 def normalized_name(name: str) -> str:
     """The name of a project as the index compares it (PEP 503)."""
     return str(canonicalize_name(name))
+
+
+def version_order(release: str) -> tuple[int, Version | str]:
+    """A key that sorts releases by version (PEP 440), and what is no version after them."""
+    try:
+        return 0, Version(release)
+    except InvalidVersion:
+        return 1, release
 
 
 @frozen

@@ -96,6 +96,12 @@ class Signature:
                 found.append(why)
         return "; ".join(found)
 
+    def number(self, observation: Observation) -> float | None:
+        """The metric that this compares with one bound, where the run wrote it; None also between two bounds."""
+        if self.metric is None or (self.above is not None and self.below is not None):
+            return None
+        return observation.metrics.get(self.metric)
+
     def describe_good(self, observation: Observation) -> str:
         """What a run without the bug is called."""
         if self.metric is not None:

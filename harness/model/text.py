@@ -34,6 +34,19 @@ def plain(text: str) -> str:
     return _UNSAFE.sub(_replacement, text)
 
 
+# An installed file by its place in site-packages or the standard library, anything else of an environment by its place
+# in it: the name of its folder begins with many hexadecimal digits.
+_FOLDERS = re.compile(
+    r"(?<![\w./])/(?:[^\s\"'`()<>:,;]*/)?"
+    r"(?:(?:site|dist)-packages/|lib/python3\.\d+/|(?:environments|building|scratch|clones)/[0-9a-f]{12,}[^\s/\"'`()<>:,;]*/(?:bin/)?)"
+)
+
+
+def without_folders(text: str) -> str:
+    """The text with each file of an environment named as inside it, wherever the environment lies."""
+    return _FOLDERS.sub("", text)
+
+
 def one_line(text: str, width: int) -> str:
     """Plain text on one line of at most `width` characters."""
     line = " ".join(plain(text).split())

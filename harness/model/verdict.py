@@ -21,6 +21,11 @@ class Verdict(enum.StrEnum):
     BAD = "bad"
     SKIP = "skip"
 
+    @property
+    def word(self) -> str:
+        """The verdict in a sentence."""
+        return "skipped" if self is Verdict.SKIP else self.value
+
 
 @frozen
 class Judgement:

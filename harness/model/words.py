@@ -13,6 +13,20 @@ def listed(items: Iterable[str], most: int = 3) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
 
 
+def listed_in_order(releases: Iterable[tuple[str, bool]], most: int = 6) -> str:
+    """The releases marked True of a row in order: three or more in sequence as "4.51.0 to 4.51.3 (12 releases)"."""
+    runs: list[list[str]] = [[]]
+    for release, is_meant in releases:
+        if is_meant:
+            runs[-1].append(release)
+        elif runs[-1]:
+            runs.append([])
+    told: list[str] = []
+    for run in runs:
+        told += [f"{run[0]} to {run[-1]} ({len(run)} releases)"] if len(run) > 2 else run
+    return listed(told, most)
+
+
 def counted(count: int, noun: str) -> str:
     """A number with its noun: "1 cell", "3 cells"."""
     return f"{count} {noun}{'' if count == 1 else 's'}"

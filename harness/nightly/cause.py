@@ -9,7 +9,7 @@ from attrs import evolve, frozen
 from packaging.requirements import Requirement
 
 from harness.bisect.answer import Answer, Status
-from harness.bisect.wording import culprit_sentence
+from harness.bisect.wording import sentence_with_culprit
 from harness.culprit.counterfactual import Ground
 from harness.culprit.descent import find_culprit
 from harness.culprit.sides import Side, Sides
@@ -137,7 +137,7 @@ class Finder:
             culprit=culprit,
         )
         answer = _with_ends(answer, change, is_fix=turned.is_fix)
-        return evolve(answer, sentence=f"{answer.sentence} {culprit_sentence(answer, culprit)}")
+        return evolve(answer, sentence=sentence_with_culprit(answer, culprit))
 
     def _plan_of_report(self, plan: Plan, answer: Answer, culprit: Culprit, searched: Searched | None) -> Plan:
         """The same plan for the culprit and its releases."""

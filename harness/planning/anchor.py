@@ -1,4 +1,4 @@
-"""The anchor: with companions held, the lock near which every release of a plan is tried."""
+"""The anchor: the lock that other packages are kept close to while the releases of a plan are tried."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @frozen
 class Anchor:
-    """`lock` is None where each release has companions of its own; `position` is the release that it is the lock of."""
+    """`lock` is None where each release gets the packages of its own day; `position` is the lock's own release."""
 
     lock: Lock | None = None
     position: int | None = None
@@ -43,5 +43,5 @@ def find_anchor(plan: Plan, prober: Probing) -> Anchor:
             return Anchor(resolution.lock, position)
         words = words or resolution.words
     raise UnknownRelease(
-        plan.subject, "(all)", f"none can be resolved: {words}", hint="--with and --hold may ask too much"
+        plan.subject, "(all)", f"none can be resolved: {words}", hint="--with or --hold may ask for too much"
     )

@@ -23,7 +23,7 @@ def search_began(plan: Plan, looking_for: str, progress: Progress, *, disk: str 
     )
     details = list(plan.choices)
     if disk:
-        details.append(f"disk, for the first environment: {disk} (--max-disk limits the harness's own cache)")
+        details.append(f"disk space for the first environment: {disk} (--max-disk limits the harness's own cache)")
     if plan.repro.signature is not None:
         details.append(f"the bug is recognised by: {plan.repro.signature}")
     by_reason: dict[str, list[str]] = {}

@@ -113,7 +113,8 @@ def fill_plan(
 ) -> Plan:
     """A plan between two ends that are known to be there; None is open, and goes as far as the releases do.
 
-    `choices` tell how the ends were chosen; `near` says in words what companions are held near. Raises as `make_plan`.
+    `choices` tell how the ends were chosen; `near` says in words what other packages are kept close to. Raises as
+    `make_plan`.
     """
     subject = normalized_name(question.subject)
     repro = question.repro
@@ -123,7 +124,7 @@ def fill_plan(
     held = {required_name(r) for r in (*question.with_, *question.hold)}
     holds = (*question.hold, *(hold for hold in bounds.hold if required_name(hold) not in held))
     if not question.as_of:
-        chosen.append(f"companions: {_companions(day, near)} (--as-of changes it)")
+        chosen.append(f"other packages: {_other_packages(day, near)} (--as-of changes it)")
     if kept := [hold for hold in holds if hold not in question.hold]:
         chosen.append(f"held: {', '.join(kept)} (by the repro; --hold and --with change it)")
     releases, left_out = _usable(question, index.releases(subject), interpreter, good, bad)
@@ -202,7 +203,7 @@ def _check_order(question: Question, good: str | None, bad: str | None) -> None:
     if not question.find_fix and version_of(good) > version_of(bad):
         raise UserMistake(
             f"--good {good} is newer than --bad {bad}",
-            hint="swap them, or add --find-fix to find the release that mended it",
+            hint="swap them, or add --find-fix to find the release that fixed it",
         )
 
 
@@ -238,13 +239,13 @@ def _usable(
         reasons = sorted({row.reason for row in left_out}) or ["no releases"]
         raise UnknownRelease(
             normalized_name(question.subject), "(all)", f"no release can be tried: {'; '.join(reasons)}",
-            hint="--python takes another interpreter, --pre includes pre-releases, --build allows source releases",
+            hint="--python picks another interpreter, --pre includes pre-releases, --build allows source releases",
         )  # fmt: skip
     return tuple(usable), tuple(left_out)
 
 
 def _requirements(question: Question, repro: Repro, subject: str) -> tuple[str, ...]:
-    """The repro's dependencies, less those that `--with` says better and the subject itself."""
+    """The repro's dependencies, less the subject itself and those that `--with` replaces."""
     return merged_requirements(repro.dependencies, question.with_, {subject})
 
 
@@ -259,20 +260,21 @@ def merged_requirements(
     for requirement in given:
         said.setdefault(required_name(requirement), []).append(requirement)
     merged: list[str] = []
+    replaced = set(said)
     for text in own:
         name = normalized_name(Requirement(text).name)
         if name in said:
             merged += said.pop(name)
-        elif name not in left_out:
+        elif name not in left_out and name not in replaced:
             merged.append(text)
     return (*merged, *(requirement for rest in said.values() for requirement in rest))
 
 
-def _companions(as_of: str, near: str) -> str:
+def _other_packages(as_of: str, near: str) -> str:
     return {
-        "era": "those of each release's own day",
-        "none": f"as near as possible to those of {near}",
-    }.get(as_of, f"those of {as_of}")
+        "era": "as they were on the day of each release",
+        "none": f"as close as possible to those of {near}",
+    }.get(as_of, f"as they were on {as_of}")
 
 
 def _position(end: str | None, versions: list[Version]) -> int | None:
@@ -282,4 +284,4 @@ def _position(end: str | None, versions: list[Version]) -> int | None:
 def _near_releases(version: str, releases: tuple[Release, ...]) -> str:
     known = [str(release.version) for release in releases]
     close = difflib.get_close_matches(version, known, n=3, cutoff=0.5) or known[-3:]
-    return f"near it there are: {', '.join(close)}"
+    return f"close to it: {', '.join(close)}"

@@ -1,4 +1,4 @@
-"""One probe by itself: what the settings ask for, or an observation once more."""
+"""One probe on its own: what the settings ask for, or an observation run again."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Probed:
     def _repr_html_(self) -> str:
         seen = self.observation
         outcome = f"{seen.outcome.value}: {seen.detail}" if seen.detail else seen.outcome.value
-        sentence = f"{self.judgement.verdict.value}: {self.judgement.reason}" if self.judgement else outcome
+        sentence = f"{self.judgement.verdict.word}: {self.judgement.reason}" if self.judgement else outcome
         rows = [("repro", seen.repro), ("outcome", outcome), ("device", seen.device.value), *seen.metrics.items()]
         return sentence_and_table(sentence, ("", ""), [*rows, ("seconds", f"{seen.duration_s:.1f}")])
 
@@ -48,7 +48,7 @@ class Probed:
 
     @property
     def exit_code(self) -> int:
-        """0 good, 1 bad, 3 skip; without a signature 0 for a run to its end, else 1."""
+        """0 good, 1 bad, 3 skipped; without a signature 0 for a run to its end, else 1."""
         if self.judgement is not None:
             return {Verdict.GOOD: 0, Verdict.BAD: 1, Verdict.SKIP: 3}[self.judgement.verdict]
         return 0 if self.observation.outcome is Outcome.COMPLETED else 1
@@ -101,7 +101,7 @@ def prepared_again(session: Session, key: str, named: str | None, run: str | Non
             if not known
             else f"{len(known)} observations begin"
             if len(known) > 1
-            else "there is no lock for the one that begins"
+            else "no lock is kept for the one that begins"
         )
         raise UserMistake(f"{why} with {key!r} in {session.store.root}", hint="harness results lists them")
     observation = known[0]
@@ -111,7 +111,7 @@ def prepared_again(session: Session, key: str, named: str | None, run: str | Non
     if repro.digest != observation.repro_digest:
         raise UserMistake(
             f"{observation.repro} has changed since {key} was observed",
-            hint=f"harness probe {observation.repro} runs it as it is now",
+            hint=f"run it as it is now: harness probe {observation.repro}",
         )
     asked = Probe(
         repro,

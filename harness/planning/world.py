@@ -126,13 +126,13 @@ def day_world(end: End, asked: Asked, prober: Probing, index: Index) -> World:
         if from_source.lock is not None:
             built = [pin for pin in from_source.lock.pins if is_source(pin.wheel)]
             names = ", ".join(f"{pin.name} {pin.version}" for pin in built)
-            told = f"{end.text}: no wheel for Python {asked.python}, so built from source: {names}"
+            told = f"{end.text}: no wheel for Python {asked.python}, built from source: {names}"
             sources: Versions = {ANY_SOURCE: None, **{pin.name: pin.version for pin in built}}
             return World(end, asked, from_source.lock, asked.requirements, end.moment, told=(told,), sources=sources)
     if resolution.lock is None:
         _refuse_early_day(end, asked, index)
         words, moment = resolution.words, end.moment
-        hint = "choose a later day, --with REQ for what is asked for, or --build PROJECT for a source release"
+        hint = "choose a later day, change a requirement with --with, or allow a source release with --build PROJECT"
         if _NO_WHEEL in words and moment is not None:
             hint = python_hint(words, moment, index, prober.builder.uv) or hint
         raise UserMistake(f"nothing can be installed as of {end.text}: {one_line(words, _WORDS)}", hint=hint)
@@ -151,7 +151,7 @@ def _refuse_early_day(end: End, asked: Asked, index: Index) -> None:
 
 
 def pinned_world(end: End, pins: Pins, asked: Asked, prober: Probing, index: Index, interpreter: Interpreter) -> World:
-    """What a file or an environment says was installed, as far as an index still has it.
+    """What a file or an environment lists, as far as an index still has it.
 
     Raises `UserMistake` where nothing of that can be installed.
     """
@@ -173,7 +173,7 @@ def pinned_world(end: End, pins: Pins, asked: Asked, prober: Probing, index: Ind
     missing = [text for text in asked.requirements if _name(text) not in named]
     if missing:
         lock = _with_missing(lock, missing, asked, prober)
-        told.append(f"{end.text} has no {', '.join(map(_name, missing))}: installed beside it")
+        told.append(f"{end.text} has no {', '.join(map(_name, missing))}: installed as well")
     return World(end, asked, lock, tuple(pin.name for pin in lock.pins), None, lock, tuple(told), _prereleases(lock))
 
 
@@ -202,7 +202,7 @@ def _with_missing(lock: Lock, missing: Sequence[str], asked: Asked, prober: Prob
     beside = asked.combination(missing, None, lock)
     resolution = prober.resolve(Probe(asked.repro, beside, lock))
     if resolution.lock is None:
-        raise UserMistake(f"{', '.join(missing)} can't be installed beside it: {resolution.words}")
+        raise UserMistake(f"{', '.join(missing)} can't be installed as well: {resolution.words}")
     there = {pin.name for pin in lock.pins}
     return evolve(lock, pins=(*lock.pins, *(pin for pin in resolution.lock.pins if pin.name not in there)))
 

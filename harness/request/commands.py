@@ -27,6 +27,11 @@ class Beside:
     folders: tuple[Project, ...] = ()
     told: tuple[str, ...] = ()
 
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """All that this brings: also what the folders need, which takes no requirement's place."""
+        return (*self.requirements, *(text for folder in self.folders for text in folder.requirements))
+
 
 def read_beside(given: Sequence[str], projects: Projects) -> Beside:
     """Read `--with` values: requirements, `-r FILE`, folders (`.`, `peft @ ./clone`, `peft @ ./clone@1a2b3c4`).
@@ -45,7 +50,6 @@ def read_beside(given: Sequence[str], projects: Projects) -> Beside:
         elif (folder := folder_of(text)) is not None:
             project = read_folder(folder, projects)
             folders.append(project)
-            requirements += project.requirements
             told += [f"{project.name or folder}: {one}" for one in project.told]
         else:
             requirements.append(text)
@@ -80,9 +84,9 @@ def read_command(  # noqa: PLR0913 - the options of a command line that say wher
     root = folder or find_project(start)
     if root is None:
         repro = command_repro(run, content_digest=content_digest)
-        return Command(with_folders(_with_tool(repro, _names(beside.requirements)), beside.folders), beside.told)
+        return Command(with_folders(_with_tool(repro, _names(beside.asked)), beside.folders), beside.told)
     # What is given beside it takes the place of a file of pins, which would hide what upgrades change.
-    project = projects.read(root, extras, groups, fall_back=not _others_than_tools(beside.requirements))
+    project = projects.read(root, extras, groups, fall_back=not _others_than_tools(beside.asked))
     own = tuple(map(unpinned, project.requirements)) if unpin else project.requirements
     inside = start.relative_to(root).as_posix() if folder is None else "."
     repro = evolve(
@@ -92,7 +96,7 @@ def read_command(  # noqa: PLR0913 - the options of a command line that say wher
         inside=inside,
         search_path=project.search_path,
     )
-    repro = _with_tool(repro, _names(beside.requirements))
+    repro = _with_tool(repro, _names(beside.asked))
     told = [f"project: {root}, a fresh copy for each run (--project changes it)", *project.told, *beside.told]
     return Command(with_folders(repro, beside.folders), tuple(told), project)
 
@@ -109,7 +113,10 @@ def with_folders(repro: Repro, folders: Sequence[Project]) -> Repro:
     return evolve(
         repro,
         digest=f"{repro.digest}-{'-'.join(folder.digest[:8] for folder in folders)}",
-        dependencies=tuple(text for text in repro.dependencies if _name(text) not in own),
+        dependencies=(
+            *(text for text in repro.dependencies if _name(text) not in own),
+            *(text for folder in folders for text in folder.requirements if _name(text) not in own),
+        ),
         search_path=tuple(dict.fromkeys((*paths, *repro.search_path))),
     )
 

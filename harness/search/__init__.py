@@ -3,8 +3,10 @@
 from harness.search.bisection import Bisection
 from harness.search.bisection_result import BisectionResult, BisectionStatus, MovedEnd, Trial
 from harness.search.delta import DeltaDebugging, DeltaResult
+from harness.search.effect import Effect
 from harness.search.fewest import FewestChanges, FewestResult
 from harness.search.grid import Grid
+from harness.search.measured import Gauges
 from harness.search.narrowing import Narrowing
 from harness.search.noisy import NoisySearch
 from harness.search.posterior import Counts
@@ -20,8 +22,10 @@ __all__ = [
     "Counts",
     "DeltaDebugging",
     "DeltaResult",
+    "Effect",
     "FewestChanges",
     "FewestResult",
+    "Gauges",
     "Grid",
     "MovedEnd",
     "Narrowing",

@@ -7,6 +7,7 @@ import enum
 from attrs import field, frozen, validators
 
 from harness.model.verdict import Verdict  # at run time: cattrs reads the fields' types
+from harness.search.effect import Effect
 from harness.search.posterior import Counts
 
 
@@ -48,7 +49,8 @@ class BisectionResult:
     sides were run. `suspects` are the positions that may have brought the change: the newer side of it,
     and all that lie between the sides. `skipped` are all skipped positions between the ends. `flaky` are
     those with two verdicts. `confidence` is the chance that the answer is right, as far as the runs tell (0 to 1, None
-    where nothing was computed), `good_side` and `bad_side` the runs behind it on both sides of the change.
+    where nothing was computed), `good_side` and `bad_side` the runs behind it on both sides of the change. `effect` is
+    how far the number differs between the two sides, where the bug is recognised by one.
     """
 
     status: BisectionStatus
@@ -63,6 +65,7 @@ class BisectionResult:
     confidence: float | None = None
     good_side: Counts | None = None
     bad_side: Counts | None = None
+    effect: Effect | None = None
 
     @property
     def boundary(self) -> tuple[int, int] | None:

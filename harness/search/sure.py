@@ -6,10 +6,12 @@ with k failures on the bad side, m passes at and before the good side and an unk
 each rival boundary is worth the integral of p^k (1 - p)^m, and repetitions go on until all rivals together are below
 1 - confidence. At p = 0.5 or 0.9 a wrong release is named in under 1 % over 8, 30 and 100 releases (simulated in
 tests/search/test_sure.py). Where a repetition disagrees, the bug is flaky, and a `NoisySearch` goes on with all runs.
+Where the bug is recognised by a number, both sides are run until their numbers differ clearly (`measured.py`).
 """
 
 from __future__ import annotations
 
+from itertools import count, islice
 from typing import TYPE_CHECKING
 
 from attrs import evolve
@@ -17,18 +19,20 @@ from attrs import evolve
 from harness.model.verdict import Verdict
 from harness.search.bisection import Bisection
 from harness.search.bisection_result import BisectionResult, BisectionStatus, Trial
+from harness.search.measured import Gauges, Measurements
 from harness.search.noisy import CONFIDENCE, MOST, NoisySearch
 from harness.search.posterior import Counts, Posterior
 from harness.search.protocol import record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from harness.search.effect import Effect
     from harness.search.states import PositionState
 
 _PASSES_AGAIN = 3  # the bad end passed: run again so often before it is called no failure
 _FAILURES = 3  # so many failures show that nothing older is good
 _MOST_AGAIN = 16  # repetitions of one question, so that it ends whatever is told
+
+_NO_GAUGES = Gauges()
 
 
 class SureBisection:
@@ -37,7 +41,8 @@ class SureBisection:
     `good`, `bad`, `find_fix` are those of `Bisection`. `confirm`: None repeats until it is 0.99 sure; a number
     repeats each side just so often (0: one run of each is enough, and the answer says how sure that is). `flaky`
     begins as a noisy search. `patient` leaves the repetitions to who goes on from here: what that shows is told by
-    `support` and by `tell`, and `insist` asks for what is still missing. `seconds` is that of `NoisySearch`.
+    `support` and by `tell`, and `insist` asks for what is still missing. `gauges` tell of runs
+    what they take, and the number by which they were judged.
     """
 
     def __init__(
@@ -50,10 +55,11 @@ class SureBisection:
         confirm: int | None = None,
         flaky: bool = False,
         patient: bool = False,
-        seconds: Callable[[int], float] = lambda _: 1.0,
+        gauges: Gauges = _NO_GAUGES,
     ) -> None:
         self._plain = Bisection(count, good=good, bad=bad, find_fix=find_fix, confirm=confirm or 0)
-        self._in_noise = NoisySearch(count, good=good, bad=bad, find_fix=find_fix, most=MOST, seconds=seconds)
+        self._in_noise = NoisySearch(count, good=good, bad=bad, find_fix=find_fix, most=MOST, seconds=gauges.seconds)
+        self._measured = Measurements(gauges.number, CONFIDENCE)
         self._confirm = confirm
         self._find_fix = find_fix
         self._patient = patient
@@ -68,7 +74,7 @@ class SureBisection:
     def ask(self, n: int = 1) -> tuple[Trial, ...]:
         """Up to n trials worth running now; what was asked before and still matters comes first."""
         if self._noisy is not None:
-            return self._noisy.ask(n)
+            return self._noisy.ask(n) or self._unmeasured[: max(n, 0)]
         return self._plain.ask(n) or self._again[: max(n, 0)]
 
     def foresee(self, n: int) -> tuple[Trial, ...]:
@@ -77,6 +83,13 @@ class SureBisection:
 
     def tell(self, candidate: Trial, verdict: Verdict) -> None:
         """Record a verdict. Raises ValueError for an unknown position or a second, different verdict of one run."""
+        self._record(candidate, verdict)
+        self._measured.tell(candidate, verdict)
+        result = self._plain.result if self._noisy is None else self._noisy.result
+        self._measured.name(None if result.status is BisectionStatus.OPEN else result.boundary)
+
+    def _record(self, candidate: Trial, verdict: Verdict) -> None:
+        """Tell the search that goes on, and begin the noisy one where verdicts disagree."""
         if self._noisy is not None:
             record(self._told, candidate, verdict)
             self._noisy.tell(candidate, verdict)
@@ -106,13 +119,13 @@ class SureBisection:
     def done(self) -> bool:
         """Whether nothing is left to run."""
         if self._noisy is not None:
-            return self._noisy.done
+            return self._noisy.done and not self._unmeasured
         return self._plain.done and not self._again
 
     def remaining(self) -> int:
         """Upper estimate of the runs left, one at a time, should none of them be skipped or disagree."""
         if self._noisy is not None:
-            return self._noisy.remaining()
+            return self._noisy.remaining() or len(self._unmeasured)
         left = self._plain.remaining()
         if self._plain.done:
             return len(self._again)
@@ -127,14 +140,12 @@ class SureBisection:
     def result(self) -> BisectionResult:
         """What is known so far."""
         if self._noisy is not None:
-            return self._noisy.result
+            return self._with_effect(self._noisy.result, self._unmeasured)
         result = self._plain.result
         if result.boundary is not None and result.status is not BisectionStatus.OPEN:
             good, bad = self._sides(result)
             result = evolve(result, confidence=self._sureness(result), good_side=good, bad_side=bad)
-        if self._plain.done and self._again:
-            return evolve(result, status=BisectionStatus.OPEN)
-        return result
+        return self._with_effect(result, self._again if self._plain.done else ())
 
     @property
     def states(self) -> tuple[PositionState, ...]:
@@ -157,9 +168,44 @@ class SureBisection:
                 failures = sum(verdict is Verdict.BAD for verdict in self._told.values())
                 return self._trials(self._oldest_failure(), 1) if failures < _FAILURES else ()
             case _ if result.boundary is not None and self._confirm is None and not self._patient:
-                return self._until_sure(result)
+                return self._until_sure(result) or self._unmeasured
             case _:
                 return ()
+
+    @property
+    def _unmeasured(self) -> tuple[Trial, ...]:
+        """The repetitions that are missing until the numbers of the two sides differ clearly."""
+        result = self._plain.result if self._noisy is None else self._noisy.result
+        if result.boundary is None or result.status is BisectionStatus.OPEN:
+            return ()
+        good, bad = self._boundary(result)
+        more = self._measured.missing(good, bad)
+        return tuple(trial for side, runs in zip((good, bad), more, strict=True) for trial in self._fresh(side, runs))
+
+    def _fresh(self, position: int, runs: int) -> list[Trial]:
+        """The next so many repetitions of a position."""
+        following = (Trial(position, attempt) for attempt in count(1))
+        return list(islice((trial for trial in following if trial not in self._told), runs))
+
+    def _with_effect(self, result: BisectionResult, missing: tuple[Trial, ...]) -> BisectionResult:
+        """A result and how far the number differs; not sure where that is not clear, open while runs are missing."""
+        if missing:
+            return evolve(result, status=BisectionStatus.OPEN)
+        if result.status is BisectionStatus.OPEN:
+            return result
+        if result.boundary is None:
+            return evolve(result, effect=self._effect_around(result))
+        effect = self._measured.effect(*self._boundary(result))
+        if effect is None or effect.is_clear or self._confirm is not None or (self._patient and self._noisy is None):
+            return evolve(result, effect=effect)
+        return evolve(result, status=BisectionStatus.INCONCLUSIVE, effect=effect)
+
+    def _effect_around(self, result: BisectionResult) -> Effect | None:
+        """How far the number differs between what is older than all suspects and what is newer."""
+        if not result.suspects:
+            return None
+        older, newer = range(result.suspects[0]), range(result.suspects[-1], max(self._ends) + 1)
+        return self._measured.between(*((newer, older) if self._find_fix else (older, newer)))
 
     def _until_sure(self, result: BisectionResult) -> tuple[Trial, ...]:
         """The repetitions that make it sure if all of them agree, the good side first."""

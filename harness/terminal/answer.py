@@ -11,10 +11,16 @@ from rich.text import Text
 from harness.bisect.answer import Answer, Status
 from harness.model import Observation, Outcome, Verdict
 from harness.model.culprit import Culprit
+from harness.model.release import version_order
+from harness.model.words import counted, listed
 from harness.terminal.clock import duration
-from harness.terminal.picture import STYLE, print_skipped
+from harness.terminal.console import print_line
+from harness.terminal.head import head_of, print_head
+from harness.terminal.picture import STYLE, print_skipped, short_reason
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from harness.terminal.console import Console
 
 _SHOWN_FILES = 5
@@ -22,42 +28,52 @@ _SHOWN_CHANGES = 12
 
 
 def print_answer(console: Console, answer: Answer, results: str) -> None:
-    """The sentence, what differs between the sides, what was skipped, how to see it again."""
+    """The outcome, then its proof, the lines themselves, what was skipped, and how to see it again."""
     console.print()
+    rows = [row for row in head_of(answer) if row[1]]
+    if rows:
+        print_head(console, rows)
+        console.print()
     style = {Status.FOUND: "bold red", Status.FIXED: "bold green"}.get(answer.status, "bold yellow")
-    console.print(Text(answer.sentence, style=style))
+    console.print(Text(answer.sentence, style=style), soft_wrap=True)
+    console.print()
+    if answer.culprit is not None:
+        _print_proofs(console, answer.culprit)
     if answer.signature is not None:
-        console.print(f"  recognised by: {answer.signature}", markup=False, highlight=False)
+        print_line(console, f"  recognised by: {short_reason(str(answer.signature))}")
     if answer.lock_changes:
         culprits = {change.name for change in answer.culprit.packages} if answer.culprit else set()
         changes = sorted(answer.lock_changes, key=lambda change: change.name not in culprits)
         shown = ", ".join(str(change) for change in changes[:_SHOWN_CHANGES])
         more = f" and {len(changes) - _SHOWN_CHANGES} more" if len(changes) > _SHOWN_CHANGES else ""
-        console.print(f"  installed differently: {shown}{more}", markup=False, highlight=False)
-    if answer.culprit is not None:
-        _print_culprit(console, answer.culprit)
-    print_skipped(console, ((step.release, step.reason) for step in answer.steps if step.verdict is Verdict.SKIP))
-    for told, releases in _grouped(answer.drift):
-        console.print(Text(f"  not held: {'; '.join(told)} (with {', '.join(releases)})", style="dim"))
+        print_line(console, f"  installed differently: {shown}{more}")
+    print_skipped(console, _in_order(answer))
+    for drifts, releases in _grouped(answer.drift):
+        print_line(console, Text(f"  not held with {listed(releases)}: {'; '.join(drifts)}", style="dim"))
     for files, releases in _grouped(answer.altered):
-        console.print(Text(f"  {altered_in_words(files)} (with {', '.join(releases)})", style="dim"), soft_wrap=True)
-    if answer.sides:
-        console.print("  see it again:")
-        for observation in answer.sides:
-            console.print(f"    {again(observation)}", markup=False, highlight=False, soft_wrap=True)
-    counted = f"{answer.probes} releases run now, {sum(step.cached for step in answer.steps)} known already"
+        print_line(console, Text(f"  {altered_in_words(files)} (with {listed(releases)})", style="dim"))
     if answer.culprit is not None:
-        counted += f"; {answer.culprit_probes} runs to find the culprit"
-    console.print(
-        Text(
-            f"  {counted}, {duration(answer.wall_s)}; seen on {answer.device}; records in {results}",
-            style="dim",
-        )
-    )
-    if answer.constraint:
-        console.print(Text.assemble("Until then: ", (answer.constraint, "bold")), soft_wrap=True)
+        _print_lines(console, answer.culprit)
+    if answer.sides:
+        console.print(Text("\n  see it again:"))
+        for observation in answer.sides:
+            console.print(Text(f"    {again(observation)}"), soft_wrap=True)
+    told = f"{counted(answer.probes, 'release')} run now, {sum(step.cached for step in answer.steps)} known already"
+    if answer.culprit is not None:
+        told += f"; {counted(answer.culprit_probes, 'run')} to find the culprit"
+    told += f"; {duration(answer.wall_s)} on {answer.device}; records in {results}"
+    console.print(Text(f"  {told}", style="dim"), soft_wrap=True)
     if answer.advice:
-        console.print(Text(answer.advice), soft_wrap=True)
+        console.print(Text(f"  {answer.advice}"), soft_wrap=True)
+
+
+def _in_order(answer: Answer) -> Iterator[tuple[str, str | None]]:
+    """The releases that were tried, the oldest first, with why they were skipped; None for those that were not."""
+    reasons: dict[str, str | None] = {}
+    for step in answer.steps:
+        skipped = step.reason if step.verdict is Verdict.SKIP else None
+        reasons[step.release] = reasons.get(step.release) or skipped
+    return iter(sorted(reasons.items(), key=lambda row: version_order(row[0])))
 
 
 def _grouped(drift: dict[str, tuple[str, ...]]) -> list[tuple[tuple[str, ...], list[str]]]:
@@ -68,25 +84,29 @@ def _grouped(drift: dict[str, tuple[str, ...]]) -> list[tuple[tuple[str, ...], l
     return list(groups.items())
 
 
-def _print_culprit(console: Console, culprit: Culprit) -> None:
-    """Each level's proof, and the lines themselves."""
+def _print_proofs(console: Console, culprit: Culprit) -> None:
+    """Each level's runs that show the culprit, and what is weaker than wished."""
     for finding in culprit.findings:
         for proof in finding.proofs:
             mark, style = ("proved", "green") if proof.holds else ("not shown", "yellow")
-            console.print(Text.assemble((f"  {mark:<9} ", style), f"{proof.sentence}: {proof.verdict.value}"))
+            print_line(console, Text.assemble((f"  {mark:<9} ", style), f"{proof.sentence}: {proof.verdict.word}"))
         for note in finding.notes:
-            console.print(Text(f"            {note}", style="dim"))
+            print_line(console, Text(f"            {short_reason(note)}", style="dim"))
+
+
+def _print_lines(console: Console, culprit: Culprit) -> None:
+    """The commits and the lines of the finest level."""
     for commit in culprit.finest.commits:
-        console.print(Text.assemble(("  commit    ", "bold"), f"{commit.sha}"))
+        console.print(Text.assemble(("\n  commit    ", "bold"), f"{commit.sha}"))
         request = f"  pull request #{commit.pull_request} {commit.pull_request_link}" if commit.pull_request else ""
         for line in (f"{commit.subject}", f"{commit.author}, {commit.date}{request}".rstrip(), commit.link):
             if line:
-                console.print(f"            {line}", markup=False, highlight=False, soft_wrap=True)
+                console.print(Text(f"            {line}"), soft_wrap=True)
     for region in culprit.finest.regions:
-        console.print(Text(f"  {region.file}, {region.function or 'module level'}", style="bold"))
+        console.print(Text(f"\n  {region.file}, {region.function or 'module level'}", style="bold"))
         for line in region.diff.splitlines():
             style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "dim")
-            console.print(Text(f"    {line}", style=style))
+            print_line(console, Text(f"    {line}", style=style))
 
 
 def again(observation: Observation) -> str:
@@ -101,7 +121,7 @@ def print_observation(console: Console, observation: Observation, verdict: Verdi
             f"{observation.outcome.value}: {observation.detail}" if observation.detail else observation.outcome.value
         )
     else:
-        headline = Text.assemble((f"{verdict.value} ", f"bold {STYLE[verdict]}"), reason)
+        headline = Text.assemble((f"{verdict.word} ", f"bold {STYLE[verdict]}"), reason)
     console.print(headline)
     table = Table.grid(padding=(0, 2))
     table.add_row("repro", observation.repro)

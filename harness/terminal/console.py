@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import rich.console
 from rich.segment import Segment
+from rich.text import Text
 
 from harness.model.text import plain
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rich.console import ConsoleOptions, RenderableType
+
+_LOG_WIDTH = 120  # columns of a line where nothing says how wide it may be
 
 
 class Console(rich.console.Console):
@@ -29,3 +32,15 @@ class Console(rich.console.Console):
                 yield segment
             else:
                 yield Segment(plain(segment.text), segment.style)
+
+
+def line_width(console: rich.console.Console) -> int:
+    """Columns of a line: those of the terminal, 120 in a log or a pipe."""
+    return console.width if console.is_terminal else _LOG_WIDTH
+
+
+def print_line(console: rich.console.Console, line: Text | str) -> None:
+    """Print one line, cut to the width that there is."""
+    text = line.copy() if isinstance(line, Text) else Text(line)
+    text.truncate(line_width(console), overflow="ellipsis")
+    console.print(text, soft_wrap=True)

@@ -31,13 +31,14 @@ def print_history(console: Console, history: History, results: str) -> None:
     console.print(Text(history.sentence, style=_STATUS_STYLE.get(history.status, "bold yellow")))
     console.print(Text("  ").append_text(_picture(history)))
     console.print(
-        Text("  G good, B bad, S skip; g and b not run, as the runs around them agree; ? not run", style="dim")
+        Text("  G good, B bad, S skipped; g and b not run, since the runs around them agree; ? not run", style="dim")
     )
     if history.signature is not None:
         console.print(f"  recognised by: {history.signature}", markup=False, highlight=False)
     for note in history.notes:
         console.print(Text(f"  {note}"))
-    print_skipped(console, ((row.release, row.reason) for row in history.rows if row.state is RowState.SKIP))
+    tried = [row for row in history.rows if row.state is not RowState.LEFT_OUT]
+    print_skipped(console, ((row.release, row.reason if row.state is RowState.SKIP else None) for row in tried))
     counted = f"{history.probes} of {history.tried} releases run now, {history.known} known already"
     console.print(
         Text(f"  {counted}, {duration(history.wall_s)}; seen on {history.device}; records in {results}", style="dim")

@@ -25,8 +25,8 @@ from harness.events import (
     Warned,
 )
 from harness.terminal.clock import Clock, Pace
-from harness.terminal.console import Console
-from harness.terminal.picture import STYLE, Answered, looking_up, picture, what_is_left
+from harness.terminal.console import Console, print_line
+from harness.terminal.picture import Answered, looking_up, picture, probe_line, short_reason, what_is_left
 from harness.terminal.plain import PlainView, WarningsOnly
 
 if TYPE_CHECKING:
@@ -69,7 +69,9 @@ class LiveView:
             case LookedUp(done, count):
                 self._looking_up = looking_up(event, self._pace) if done < count else ""
             case SignatureCaptured(signature, source):
-                self.console.print(Text.assemble((f"signature, taken from {source}: ", "dim"), str(signature)))
+                print_line(
+                    self.console, Text.assemble((f"signature from {source}: ", "dim"), short_reason(str(signature)))
+                )
             case LevelBegan(level, sentence):
                 self._begin(Progress())
                 self.console.print(Text.assemble((f"{level.value}: ", "bold"), sentence))
@@ -91,14 +93,7 @@ class LiveView:
         self._busy.pop(event.label, None)
         if not event.is_proof:
             self._progress = event.progress
-        verdict = event.judgement.verdict
-        line = Text.assemble(
-            (f"{verdict.value:>5} ", f"bold {STYLE[verdict]}"),
-            (f"{event.label:<12} ", "bold"),
-            (self._answered.by(event), "dim"),
-            f"  {event.judgement.reason}",
-        )
-        self.console.print(line, overflow="ellipsis", no_wrap=True)
+        print_line(self.console, probe_line(self.console, event, self._answered.by(event)))
 
     def _render(self) -> Group:
         if self._looking_up:
@@ -106,7 +101,11 @@ class LiveView:
         rows = Table.grid(padding=(0, 1))
         for label, doing in list(self._busy.items()):
             since = self._clock.since(label)
-            rows.add_row(Spinner("dots"), Text(label, style="bold"), Text(f"{doing} {since}", style="dim"))
+            rows.add_row(
+                Spinner("dots"),
+                Text(label, style="bold", no_wrap=True, overflow="ellipsis"),
+                Text(f"{doing} {since}", style="dim"),
+            )
         left = Text(what_is_left(self._progress, self._clock), style="dim")
         return Group(picture(self._progress.states), rows, left) if self._progress.states else Group(rows, left)
 

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from harness.events import Asked, Event, Judged, LevelBegan, Note, Progress, SearchBegan, Warned
+from harness.events import Event, Judged, LevelBegan, Note, Progress, SearchBegan, Started, Warned
 from harness.model.words import counted
 from harness.nightly.news import news_of, one_line
 from harness.terminal.clock import duration
+from harness.terminal.console import print_line
+from harness.terminal.picture import probe_line
 from harness.terminal.plain import PlainView
 
 if TYPE_CHECKING:
@@ -39,8 +41,8 @@ class NightView:
                 self.console.print(Text(sentence), soft_wrap=True)
             case SearchBegan(progress=Progress(unit="cell")):
                 self._in_cells = True
-            case Asked() if self._in_cells:
-                pass
+            case Started(label) if self._in_cells:  # says in a log that ends too soon what ran last
+                print_line(self.console, f"{label}: running")
             case Judged() if self._in_cells:
                 if not event.cached:
                     self._judged(event)
@@ -52,9 +54,8 @@ class NightView:
 
     def _judged(self, event: Judged) -> None:
         took = f"{event.observation.duration_s:.1f} s" if event.observation.outcome.ran else "not run"
-        verdict, left = event.judgement, counted(event.progress.left, "cell")
-        line = f"{event.label}: {verdict.verdict.value} ({verdict.reason}) [{took}; {left} left]"
-        self.console.print(Text(line), soft_wrap=True)
+        left = counted(event.progress.left, "cell")
+        print_line(self.console, probe_line(self.console, event, took, f"{left} left"))
 
 
 def estimate(cells: int, seconds: float | None, gpu_seconds: float | None) -> str:

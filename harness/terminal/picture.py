@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from harness.model import Verdict
-from harness.model.words import counted, listed
+from harness.model.text import one_line, without_folders
+from harness.model.words import counted, listed_in_order
 from harness.search import PositionState
+from harness.terminal.console import line_width, print_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,8 +20,9 @@ if TYPE_CHECKING:
     from harness.events import Judged, LookedUp, Progress
     from harness.terminal.clock import Clock, Pace
 
-_NAMED = 6  # skipped releases of one reason; more are counted
-
+_LABEL = 10  # columns that most releases fit in
+_WORD = max(len(verdict.word) for verdict in Verdict)
+_REASON = 24  # columns that a reason has at least
 STYLE = {Verdict.GOOD: "green", Verdict.BAD: "red", Verdict.SKIP: "yellow"}
 _STATE_STYLE = {
     PositionState.GOOD: "bold green",
@@ -39,13 +42,32 @@ def picture(states: Sequence[PositionState]) -> Text:
     return text.append("]")
 
 
-def print_skipped(console: Console, skipped: Iterable[tuple[str, str]]) -> None:
-    """The releases that were skipped, those with one reason on one line."""
-    by_reason: dict[str, list[str]] = {}
-    for release, reason in skipped:
-        by_reason.setdefault(reason, []).append(release)
-    for reason, releases in by_reason.items():
-        console.print(Text.assemble(("  skipped ", "yellow"), f"{listed(releases, _NAMED)}: {reason}"))
+def short_reason(reason: str, width: int = 200) -> str:
+    """A reason on one line, without the folders of environments."""
+    return one_line(without_folders(reason), width)
+
+
+def probe_line(console: Console, event: Judged, by: str, left: str = "") -> Text:
+    """One probe on one line: name, verdict, reason, seconds or who answered instead, and what is `left`."""
+    tail = f"  [{by}; {left}]" if left else f"  [{by}]"
+    room = line_width(console) - len(tail) - _WORD - 4
+    label = one_line(event.label, max(room - _REASON, _LABEL))
+    verdict = event.judgement.verdict
+    return Text.assemble(
+        (f"{label:<{_LABEL}}  ", "bold"),
+        (f"{verdict.word:<{_WORD}}", f"bold {STYLE[verdict]}"),
+        f"  {short_reason(event.judgement.reason, max(room - len(label), _REASON))}",
+        (tail, "dim"),
+    )
+
+
+def print_skipped(console: Console, releases: Iterable[tuple[str, str | None]]) -> None:
+    """The skipped releases of a range in order, those with one reason on one line; None as the reason of the others."""
+    rows = [(release, None if reason is None else short_reason(reason)) for release, reason in releases]
+    for told in dict.fromkeys(reason for _, reason in rows if reason is not None):
+        # Releases that were not run, or were skipped for another reason, are no part of a sequence.
+        line = listed_in_order((release, reason == told) for release, reason in rows)
+        print_line(console, Text.assemble(("  skipped   ", "yellow"), f"{line}: {told}"))
 
 
 def what_is_left(progress: Progress, clock: Clock) -> str:

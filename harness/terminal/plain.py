@@ -1,4 +1,4 @@
-"""A running search as lines, one for each thing that happens, for logs and pipes."""
+"""A running search as lines, one for each probe, for logs and pipes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from harness.events import (
-    Asked,
     Event,
     Judged,
     LevelBegan,
@@ -19,7 +18,8 @@ from harness.events import (
     Warned,
 )
 from harness.terminal.clock import Clock, Pace
-from harness.terminal.picture import Answered, looking_up, picture, what_is_left
+from harness.terminal.console import print_line
+from harness.terminal.picture import Answered, looking_up, probe_line, short_reason, what_is_left
 
 if TYPE_CHECKING:
     from harness.terminal.console import Console
@@ -40,14 +40,13 @@ class WarningsOnly:
 
 
 class PlainView:
-    """Prints lines. Runs at the levels of a culprit are many and short: only their verdicts are worth a line."""
+    """Prints a line for each probe that has ended."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
         self._clock = Clock()
         self._pace = Pace()
         self._answered = Answered()
-        self._in_level = False
 
     def report(self, event: Event) -> None:
         """Print what happened."""
@@ -55,7 +54,6 @@ class PlainView:
             case Note(sentence) | Warned(sentence):
                 self._print(f"  {sentence}")
             case SearchBegan():
-                self._in_level = False
                 self._print(event.headline)
                 for detail in event.details:
                     self._print(f"  {detail}")
@@ -64,29 +62,18 @@ class PlainView:
                 if done % max(count // _SHOWN_OF_LOOKING_UP, 1) == 0 and done < count:
                     self._print(line)
             case SignatureCaptured(signature, source):
-                self._print(f"signature, taken from {source}: {signature}")
+                print_line(self.console, f"signature from {source}: {short_reason(str(signature))}")
             case LevelBegan(level, sentence):
-                self._in_level = True
                 self._print(f"{level.value}: {sentence}")
-            case Asked(label) if not self._in_level:
-                self._print(f"{label}: resolving and installing")
-            case Started(label) if not self._in_level:
+            case Started(label):
                 self._clock.started(label)
-                self._print(f"{label}: running")
             case Judged():
                 self._judged(event)
 
     def _judged(self, event: Judged) -> None:
         self._clock.ended(event.label, cached=event.cached)
-        verdict, reason, by = event.judgement.verdict.value, event.judgement.reason, self._answered.by(event)
         left = "proof" if event.is_proof else what_is_left(event.progress, self._clock)
-        if self._in_level:
-            self._print(f"  {verdict:>4}  {event.label} ({reason}) [{by}; {left}]")
-            return
-        self._print(f"{event.label}: {verdict} ({reason}) [{by}]")
-        if left:
-            shown = f"{picture(event.progress.states).plain}  " if event.progress.unit == "probe" else ""
-            self._print(f"  {shown}{left}")
+        print_line(self.console, probe_line(self.console, event, self._answered.by(event), left))
 
     def _print(self, line: str) -> None:
         self.console.print(Text(line), soft_wrap=True)

@@ -6,15 +6,16 @@ import pytest
 from attrs import evolve
 
 from harness.bisect.answer import Answer, Status
-from harness.bisect.wording import culprit_sentence, sentence_for
+from harness.bisect.wording import culprit_sentence, sentence_for, sentence_with_culprit
 from harness.model import Change, Verdict
 from harness.model.culprit import Culprit, Finding, Level, Proof, Region
 from harness.search import BisectionResult, BisectionStatus
 
 ANSWER = Answer("shop", "step", Status.FOUND, "", None, (), last_good="1.0", first_bad="1.1")
 CHANGE = Change("shop", "1.0", "1.1")
-BACK = Proof("the bad environment with only it reverted", Verdict.GOOD, Verdict.GOOD, "ran to its end")
-FORTH = Proof("the good environment with only it advanced", Verdict.BAD, Verdict.BAD, "it failed")
+NAMES = {0: "1.0", 1: "1.1"}
+BACK = Proof("shop 1.1 with shop.py from 1.0", Verdict.GOOD, Verdict.GOOD, "ran to its end")
+FORTH = Proof("shop 1.0 with shop.py from 1.1", Verdict.BAD, Verdict.BAD, "it failed")
 SKIPPED = evolve(FORTH, verdict=Verdict.SKIP)
 
 
@@ -27,12 +28,17 @@ def said(**parts):
     return culprit_sentence(ANSWER, Culprit((finding,)))
 
 
-def test_what_is_proved_both_ways_is_the_cause():
+def test_what_is_proved_both_ways_is_the_culprit():
     told = said(files=("shop.py",), regions=(region(3, function="run"),))
-    assert told == (
-        "The cause is shop 1.1, in shop.py, at line 3 of run: "
-        "reverting that alone undoes it, adding that alone brings it."
-    )
+    assert all(fact in told for fact in ("culprit is shop 1.1", "in shop.py", "line 3 of run", "reverted", "adding it"))
+    assert "not proved" not in told
+
+
+def test_of_a_fix_the_bug_goes_with_it():
+    answer = evolve(ANSWER, status=Status.FIXED, last_bad="1.0", first_good="1.1", last_good=None, first_bad=None)
+    told = culprit_sentence(answer, Culprit((Finding(Level.FILE, (CHANGE,), ("shop.py",), proofs=(BACK, FORTH)),)))
+    assert "The fix is shop 1.1" in told
+    assert "bug is gone" not in told
 
 
 def test_what_is_shown_one_way_or_not_at_all_is_a_suspect():
@@ -49,7 +55,7 @@ def test_of_many_places_the_first_two_are_named(count, places):
     lines = tuple(region(line) for line in range(1, count + 1))
     assert f"in shop.py, at {places}: " in said(files=("shop.py",), regions=lines)
     needed = said(files=("shop.py",), regions=(region(50),), needs=lines)
-    assert needed.endswith(f"adding it brings it together with {places}.")
+    assert f"({places})" in needed.partition("adding it")[2]
 
 
 def test_in_several_files_each_place_has_its_own():
@@ -58,19 +64,49 @@ def test_in_several_files_each_place_has_its_own():
 
 
 def test_files_that_had_to_come_along_are_told():
-    assert said(files=("a.py",), needed_files=("b.py",)).endswith("adding it brings it together with b.py.")
+    told = said(files=("a.py",), needed_files=("b.py",))
+    assert "(b.py)" in told.partition("adding it")[2]
+    assert "import" not in told
 
 
-def test_where_another_package_is_the_cause_it_says_where_users_meet_it():
+def test_imports_that_had_to_come_along_are_called_so():
+    imports = evolve(region(1), diff="@@ -1 +1,2 @@\n import a\n+from b import c\n")
+    assert "imports" in said(files=("a.py",), regions=(region(9),), needs=(imports,))
+    code = evolve(imports, diff="@@ -1 +1,2 @@\n import a\n+c = 1\n")
+    assert "imports" not in said(files=("a.py",), regions=(region(9),), needs=(imports, code))
+
+
+def test_where_another_package_is_the_culprit_users_and_culprit_are_told_apart():
+    finding = Finding(Level.FILE, (Change("tool", "1.0", "2.0"),), ("tool.py",), proofs=(BACK, FORTH))
+    answer = evolve(ANSWER, sentence=sentence_for(ANSWER, BisectionResult(BisectionStatus.FOUND), NAMES))
+    told = sentence_with_culprit(answer, Culprit((finding,)))
+    assert "broke it" not in told
+    users, _, culprit = told.partition("The culprit is ")
+    assert "shop 1.1" in users
+    assert "tool" not in users
+    assert culprit.startswith("tool 2.0, which shop 1.1 ")
+    assert "in tool.py" in culprit
+
+
+def test_where_the_culprit_is_the_package_itself_it_broke_it():
+    answer = evolve(ANSWER, sentence=sentence_for(ANSWER, BisectionResult(BisectionStatus.FOUND), NAMES))
+    told = sentence_with_culprit(answer, Culprit((Finding(Level.FILE, (CHANGE,), proofs=(BACK, FORTH)),)))
+    assert told.startswith(answer.sentence)
+
+
+def test_a_package_that_is_gone_is_told():
     told = said(packages=(Change("tool", "1.0", None),))
-    assert told.startswith("The cause is tool (removed): ")
-    assert told.endswith("Users meet it with shop 1.1.")
+    assert "tool (removed)" in told
+    assert "lets in" not in told
 
 
 def test_a_release_between_the_sides_that_was_left_out_is_told():
     """It may have brought the change first; pre-releases are not told, nobody installs them unasked."""
     left_out = {"1.0.5": "yanked: it deletes files", "1.1rc1": "pre-release (--pre includes it)", "0.9": "yanked"}
-    told = sentence_for(evolve(ANSWER, left_out=left_out), BisectionResult(BisectionStatus.FOUND), {0: "1.0", 1: "1.1"})
-    assert told == "shop 1.1 broke it: 1.0 is good, 1.1 is bad. Between them, and not tried: 1.0.5 (yanked)."
-    plain = sentence_for(ANSWER, BisectionResult(BisectionStatus.FOUND), {0: "1.0", 1: "1.1"})
+    told = sentence_for(evolve(ANSWER, left_out=left_out), BisectionResult(BisectionStatus.FOUND), NAMES)
+    plain = sentence_for(ANSWER, BisectionResult(BisectionStatus.FOUND), NAMES)
     assert plain == "shop 1.1 broke it: 1.0 is good, 1.1 is bad."
+    assert told.startswith(plain)
+    assert "1.0.5 (yanked)" in told
+    assert "rc1" not in told
+    assert "0.9" not in told

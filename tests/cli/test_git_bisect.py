@@ -40,6 +40,19 @@ def test_a_probe_runs_a_commit_with_what_it_needs(harness: Harness, clone: GitPr
     assert clone.git("rev-parse", "HEAD") == clone.git("rev-parse", "main")
 
 
+def test_what_a_folder_needs_does_not_replace_what_the_repro_pins(
+    harness: Harness, clone: GitProject, write_repro
+) -> None:
+    """The commit takes any `helper`, the repro pins one; what is given by name still counts more."""
+    repro = write_repro(
+        "shop", dependencies='["shop", "helper==1.0"]', body="import helper\nassert helper.NUMBER == 1\n"
+    )
+    commit = ("--with", f"shop @ {clone.folder}@main")
+    assert harness("probe", repro, *commit).code == 0
+    installed = harness("probe", repro, *commit, "--with", "helper==2.0", "--json").json["lock"]["pins"]
+    assert [(pin["name"], pin["version"]) for pin in installed] == [("helper", "2.0")]
+
+
 def test_a_commit_that_is_not_there_is_a_mistake(harness: Harness, clone: GitProject, write_repro) -> None:
     ended = harness("probe", write_repro("shop"), "--with", f"shop @ {clone.folder}@nowhere")
     assert ended.code == 2

@@ -37,7 +37,7 @@ def test_an_unknown_release_with_one_near_it(harness, write_repro, end):
     write_repro("brittle")
     told, hint = refused(harness, "bisect", "brittle", end, "1.77")
     assert told == "brittle 1.77: no such release"
-    assert "1.7" in hint.removeprefix("near it there are: ").split(", ")
+    assert "1.7" in hint.removeprefix("close to it: ").split(", ")
 
 
 def test_what_is_not_a_version(harness, write_repro):

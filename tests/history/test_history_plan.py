@@ -42,7 +42,7 @@ def test_without_bounds_it_is_every_release(planned):
     told = "\n".join(made.plan.choices)
     assert "--from changes it" in told
     assert "--to changes it" in told
-    assert "companions: as near as possible to those of the newest release (--as-of changes it)" in told
+    assert "other packages: as close as possible to those of the newest release (--as-of changes it)" in told
 
 
 @pytest.mark.parametrize("bounds", ['good = "1.4"\nbad = "1.7"', 'good = "1.11"\nbad = "1.4"'])
@@ -59,11 +59,13 @@ def test_a_bound_newer_than_the_end_asked_for_does_not_count(planned):
 def test_companions_are_those_of_the_bad_bound_as_for_a_bisection(planned):
     made = planned(bounds='good = "1.4"\nbad = "1.7"')
     assert str(made.plan.releases[made.plan.bad].version) == "1.7"
-    assert "companions: as near as possible to those of 1.7 (--as-of changes it)" in made.plan.choices
+    assert "other packages: as close as possible to those of 1.7 (--as-of changes it)" in made.plan.choices
 
 
 def test_without_a_bad_bound_companions_are_those_of_the_newest_release_asked_for(planned):
-    assert "companions: as near as possible to those of 1.6 (--as-of changes it)" in planned(until="1.6").plan.choices
+    assert (
+        "other packages: as close as possible to those of 1.6 (--as-of changes it)" in planned(until="1.6").plan.choices
+    )
 
 
 @pytest.mark.parametrize("bounds", ['bad = "1.7"', 'bad = "7.7"', ""])
@@ -92,4 +94,4 @@ def test_ends_in_the_wrong_order_are_a_mistake(planned):
 def test_a_release_that_is_not_there_is_a_mistake(planned, end):
     with pytest.raises(UnknownRelease) as caught:
         planned(**{end: "1.99"})
-    assert "near it there are" in caught.value.hint
+    assert "close to it" in caught.value.hint

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.model.words import counted, listed
+from harness.model.words import counted, listed, listed_in_order
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,18 @@ def test_every_name_is_shown_or_counted(count, most):
 
 def test_one_is_singular():
     assert [counted(number, "cell") for number in (0, 1, 2)] == ["0 cells", "1 cell", "2 cells"]
+
+
+@pytest.mark.parametrize(
+    ("row", "text"),
+    [
+        ("aBc", "B"),
+        ("ABc", "A and B"),
+        ("xABCDx", "A to D (4 releases)"),
+        ("ABCxDxEFGx", "A to C (3 releases), D and E to G (3 releases)"),
+        ("AxBxCxDxExFxGxHx", "A, B, C, D, E and 3 more"),
+        ("xyz", ""),
+    ],
+)
+def test_releases_in_a_row_are_a_range(row, text):
+    assert listed_in_order((letter, letter.isupper()) for letter in row) == text

@@ -68,9 +68,9 @@ BAD_RUN = evolve(
     exception=RaisedException("builtins.ValueError", "no price\nnot even a small one", frames=frames_of()),
     metrics={},
 )
-REVERTED = Proof("the bad environment with only sell reverted", Verdict.GOOD, Verdict.GOOD, "ran to its end", GOOD_RUN)
-ADVANCED = Proof("the good environment with only sell advanced", Verdict.BAD, Verdict.BAD, "ValueError", BAD_RUN)
-UNPROVED = Proof("the good environment with only sell advanced", Verdict.BAD, Verdict.SKIP, "does not import")
+REVERTED = Proof("shop 1.2 with sell from 1.1", Verdict.GOOD, Verdict.GOOD, "ran to its end", GOOD_RUN)
+ADVANCED = Proof("shop 1.1 with sell from 1.2", Verdict.BAD, Verdict.BAD, "ValueError", BAD_RUN)
+UNPROVED = Proof("shop 1.1 with sell from 1.2", Verdict.BAD, Verdict.SKIP, "does not import")
 
 
 SHOP = Change("shop", "1.1", "1.2")

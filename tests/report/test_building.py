@@ -64,10 +64,9 @@ def test_a_package_that_no_level_proves_is_only_a_suspect():
 
 def test_where_the_culprit_is_another_package_it_says_whose_it_is():
     content = make_content(kept(culprit=found(REVERTED, ADVANCED, package=Change("coin", "0.9", "1.0"))))
-    assert content.recipient == (
-        "This is for the maintainers of coin, not of shop: the culprit is coin 0.9 -> 1.0. "
-        "shop 1.2 is where users meet it."
-    )
+    whose, _, where = content.recipient.partition("the culprit is coin 0.9 -> 1.0")
+    assert "maintainers of coin, not of shop" in whose
+    assert "shop 1.2" in where
     assert [row.package for row in content.versions[:2]] == ["shop", "coin"]
 
 
@@ -106,9 +105,9 @@ def test_a_link_is_made_only_where_the_repository_is_known():
 
 
 def test_the_device_and_its_limits_are_told():
-    assert "Nothing was run on a GPU: bugs of kernels and drivers can't show here." in make_content(KEPT).not_tried
+    assert any("Nothing ran on a GPU" in line for line in make_content(KEPT).not_tried)
     emulated = make_content(kept(device="emulated"))
-    assert "Nothing was run on a GPU: a stand-in on the CPU answered for CUDA." in emulated.not_tried
+    assert any("stand-in" in line for line in emulated.not_tried)
     assert any(f"harness probe --again {GOOD_RUN.key}" in line for line in emulated.how_to)
 
 

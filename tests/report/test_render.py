@@ -40,7 +40,7 @@ def test_markdown_says_all_that_an_issue_needs():
     text = render_markdown(make_content(KEPT, repositories={"shop": "https://github.com/mall/shop"}))
     assert text.startswith("**shop 1.2 broke it: 1.1 is good, 1.2 is bad.**\n\nCertainty: proved both ways")
     assert f"```diff\n{DIFF}```" in text
-    assert "| region | the bad environment with only sell reverted | good | good: `ran to its end` |" in text
+    assert "| region | shop 1.2 with sell from 1.1 | good | good: `ran to its end` |" in text
     assert "[shop 1.1 to 1.2](https://github.com/mall/shop/compare/v1.1...v1.2)" in text
     assert "`coin 0.9 -> 1.0`" in text
     assert "not held with 1.1: coin 1.0 -&gt; 0.9 (not held)" in text
@@ -90,7 +90,7 @@ def test_a_repro_too_long_for_an_issue_is_left_to_the_other_reports():
 def test_json_has_both_sides():
     record = json.loads(render_json(make_content(KEPT)))
     good, bad = record["sides"]
-    assert (record["schema"], record["id"], record["status"]) == (1, "ab12cd34ef", "found")
+    assert (record["schema"], record["id"], record["status"]) == (2, "ab12cd34ef", "found")
     assert good["versions"] == {"coin": "0.9", "shop": "1.1", "tail": "7", "till": "3.0"}
     assert bad["frames"][-1] == {
         "file": "tail/end.py",

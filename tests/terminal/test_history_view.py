@@ -44,7 +44,7 @@ def test_an_answer_has_its_sentence_picture_limits_and_skips():
     assert "shop with sale: broken in 1.1 only, good from 1.3.\n" in text
     assert "[GBGgS]  1.0 to 1.5" in text
     assert "  1.4 was [not] run." in text
-    assert "skipped 1.5: a [reason]" in text
+    assert any(line.split()[:2] == ["skipped", "1.5:"] and "a [reason]" in line for line in text.splitlines())
     assert "recognised by: ValueError" in text
     assert "0 of 5 releases run now, 0 known already" in text
     assert text.endswith("harness bisect shop\n")

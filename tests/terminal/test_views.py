@@ -26,11 +26,12 @@ from harness.search import Bisection, Grid, PositionState, Trial
 from harness.terminal import LiveView, PlainView
 from harness.terminal.clock import duration
 from harness.terminal.nights import NightView
-from harness.terminal.picture import picture, print_skipped
+from harness.terminal.picture import picture, print_skipped, short_reason
 from harness.terminal.plain import WarningsOnly
 
 CELLS = ("first", "second", "third", "fourth", "fifth")
 REASON = "a [reason] in brackets"
+ENVIRONMENT = "/home/me/.cache/harness/environments/0123456789abcdef0123"
 
 
 def seen(key: str, outcome: Outcome = Outcome.COMPLETED) -> Observation:
@@ -90,6 +91,11 @@ def logged(play, view=PlainView) -> list[str]:
     return out.getvalue().splitlines()
 
 
+def line_of(name: str, lines: list[str]) -> str:
+    [line] = [line for line in lines if line.split()[:1] == [name]]
+    return line
+
+
 def drawn(play) -> str:
     console = Console(file=io.StringIO(), force_terminal=True, width=100, record=True)
     with LiveView(console) as view:
@@ -98,14 +104,41 @@ def drawn(play) -> str:
     return console.export_text()
 
 
-def test_a_log_has_a_line_for_each_thing_that_happens():
+def test_a_log_has_a_line_for_each_probe():
     lines = logged(play)
     assert lines[:2] == ["looking for it", "  by its name"]
-    assert f"1.9: bad ({REASON}) [1.0 s]" in lines
-    assert f"1.0: good ({REASON}) [known already]" in lines
-    assert any(line.startswith("  [G????????B]  at most ") for line in lines)
+    assert len(lines) == 5
+    assert all(fact in line_of("1.9", lines) for fact in (" bad ", REASON, "1.0 s", "at most "))
+    assert all(fact in line_of("1.0", lines) for fact in (" good ", REASON, "known already"))
     assert any("the bad end" in line and "RuntimeError" in line for line in lines)
-    assert lines[-1] == "1.4: running"
+
+
+def played_long(view) -> None:
+    """A probe whose name and reason are both long, and whose reason names folders of the cache."""
+    reason = f"ImportError: no name ({ENVIRONMENT}/lib/python3.11/site-packages/a.py)"
+    judgement = Judgement(Verdict.SKIP, f"{reason} {'and so on ' * 30}")
+    view.report(Judged("a name " * 30, judgement, seen("k"), cached=False, progress=Progress(left=3)))
+
+
+def test_a_long_line_of_a_log_is_cut_but_not_its_seconds():
+    [line] = logged(played_long)
+    assert len(line) <= 120
+    assert "skipped" in line
+    assert "1.0 s" in line
+    assert "ImportError" in line
+
+
+def test_a_long_line_of_a_terminal_is_cut_to_its_width():
+    [line] = [line for line in drawn(played_long).splitlines() if "skipped" in line]
+    assert len(line) <= 100
+
+
+def test_folders_of_the_cache_are_not_shown():
+    assert short_reason(f"no name ({ENVIRONMENT}/lib/python3.11/site-packages/a/b.py)") == "no name (a/b.py)"
+    assert short_reason(f"{ENVIRONMENT}/bin/python: No module x") == "python: No module x"
+    assert short_reason("can't open /home/me/building/mine.py, lib/python3 and/or more") == (
+        "can't open /home/me/building/mine.py, lib/python3 and/or more"
+    )
 
 
 def test_a_terminal_shows_the_picture_and_what_runs():
@@ -117,19 +150,19 @@ def test_a_terminal_shows_the_picture_and_what_runs():
 
 def test_a_log_of_cells_says_how_many_are_left():
     lines = logged(play_cells)
-    assert lines[:3] == ["5 cells to judge", "first: resolving and installing", "first: running"]
-    assert f"first: good ({REASON}) [1.0 s]" in lines
-    assert lines[4].startswith("  4 cells left, about ")
-    assert any(line.startswith("  1 cell left, ") for line in lines)
-    assert lines[-1] == "fifth: running"
+    assert lines[0] == "5 cells to judge"
+    assert len(lines) == 5
+    assert "4 cells left, about " in line_of("first", lines)
+    assert "1 cell left, " in line_of("fourth", lines)
 
 
 def test_who_answered_without_a_run_is_told():
     """A twin with the same lock, the store, or the resolver."""
     lines = logged(play_cells)
-    assert f"second: good ({REASON}) [same lock as first]" in lines
-    assert f"third: bad ({REASON}) [known already]" in lines
-    assert f"fourth: skip ({REASON}) [not started]" in lines
+    assert "same lock as first" in line_of("second", lines)
+    assert "known already" in line_of("third", lines)
+    assert "not started" in line_of("fourth", lines)
+    assert " skipped " in line_of("fourth", lines)
 
 
 def test_a_terminal_shows_which_cells_run_and_what_is_left():
@@ -149,7 +182,7 @@ def test_of_a_level_only_verdicts_are_worth_a_line():
 
 def test_a_night_has_no_line_for_what_is_known():
     lines = logged(play_cells, NightView)
-    assert [line.partition(":")[0] for line in lines] == ["first", "first", "fourth", "fifth"]
+    assert [line.split()[0].rstrip(":") for line in lines] == ["first", "first", "fourth", "fifth"]
     assert "4 cells left" in lines[1]
 
 
@@ -194,9 +227,17 @@ def test_a_scan_says_how_far_it_is_with_looking_things_up():
 def test_skips_with_one_reason_are_one_line():
     out = io.StringIO()
     same = [(f"1.{number}", "needs Python 3.99") for number in range(20)]
-    print_skipped(Console(file=out, width=100), [*same[:10], ("2.0", "crashed"), *same[10:]])
+    print_skipped(Console(file=out, width=100), [*same[:10], ("2.0", "crashed"), ("2.1", None), *same[10:]])
     lines = out.getvalue().splitlines()
     assert len(lines) == 2
-    assert "1.0" in lines[0]
-    assert "15 more" in lines[0]
-    assert lines[1].strip() == "skipped 2.0: crashed"
+    assert "1.0 to 1.9 (10 releases) and 1.10 to 1.19 (10 releases): needs Python 3.99" in lines[0]
+    assert lines[1].split() == ["skipped", "2.0:", "crashed"]
+
+
+def test_skips_that_differ_only_in_the_folder_are_one_line():
+    out = io.StringIO()
+    folders = [f"/cache/environments/{number:020}/bin/python: No module named pytest" for number in range(3)]
+    print_skipped(Console(file=out), [(f"1.{number}", reason) for number, reason in enumerate(folders)])
+    [line] = out.getvalue().splitlines()
+    assert "1.0 to 1.2 (3 releases)" in line
+    assert "/cache" not in line

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import cattrs
-from packaging.version import InvalidVersion, Version
 
 from harness.bisect.answer import Answer
 from harness.model import Lock, Observation, Verdict
 from harness.model.culprit import Finding
+from harness.model.release import version_order
 from harness.model.text import plain
 from harness.redact import Private, redacted
 from harness.report.answer.commands import asked_for, exact_command, side_command
@@ -89,7 +89,7 @@ def make_content(
         cells=cells,
         picture="".join(cell.letter for cell in cells),
         steps=tuple(_steps(answer)),
-        left_out=tuple(sorted(answer.left_out.items(), key=lambda pair: _order(pair[0]))),
+        left_out=tuple(sorted(answer.left_out.items(), key=lambda pair: version_order(pair[0]))),
         lock_changes=tuple(str(change) for change in answer.lock_changes),
         drift=tuple(f"{release}: {'; '.join(told)}" for release, told in answer.drift.items()),
         sides=sides,
@@ -299,10 +299,3 @@ def _links(answer: Answer, repositories: Mapping[str, str]) -> list[tuple[str, s
         for change in changes.values()
         if (address := compare_link(change, repositories))
     ]
-
-
-def _order(release: str) -> tuple[int, Version | str]:
-    try:
-        return 0, Version(release)
-    except InvalidVersion:
-        return 1, release

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 def certainty(answer: Answer) -> str:
     """How sure the answer is, in words."""
     if answer.status is Status.INCONCLUSIVE:
-        return f"not certain; suspects are {', '.join(answer.suspects)}" if answer.suspects else "not certain"
+        return f"not certain; the suspects are {', '.join(answer.suspects)}" if answer.suspects else "not certain"
     if answer.status not in (Status.FOUND, Status.FIXED):
         return "certain for the releases that were run"
     release = "the release is certain: both sides of the change were run"
     if answer.culprit is None:
-        return f"{release}; what of the release it is was not searched"
+        return f"{release}; what in it made the difference was not searched"
     finest = answer.culprit.finest
     if finest.is_proved:
         return f"proved both ways, down to the {finest.level.value}"
@@ -40,7 +40,7 @@ def state_of(finding: Finding) -> str:
 
 
 def package_kind(answer: Answer) -> str:
-    """What the packages of the change may be called: a culprit is proved at some level."""
+    """What to call the packages of the change: a culprit is proved at some level."""
     proved = answer.culprit is not None and any(finding.is_proved for finding in answer.culprit.findings)
     return "culprit" if proved else "suspect"
 
@@ -51,13 +51,13 @@ def title_of(answer: Answer) -> str:
         case Status.FOUND:
             return f"{answer.subject} {answer.first_bad} breaks {answer.repro}"
         case Status.FIXED:
-            return f"{answer.subject} {answer.first_good} mends {answer.repro}"
+            return f"{answer.subject} {answer.first_good} fixes {answer.repro}"
         case _:
             return f"{answer.subject} with {answer.repro}: {answer.status.value.replace('-', ' ')}"
 
 
 def recipient_of(answer: Answer) -> str:
-    """For whom the report is, where that is not the package that the user named."""
+    """Whom the report is for, where that is not the package that the user named."""
     if answer.culprit is None or any(change.name == answer.subject for change in answer.culprit.packages):
         return ""
     names = " and ".join(dict.fromkeys(change.name for change in answer.culprit.packages))
@@ -65,7 +65,7 @@ def recipient_of(answer: Answer) -> str:
     kind = package_kind(answer)
     return (
         f"This is for the maintainers of {names}, not of {answer.subject}: the {kind} is {moved}. "
-        f"{answer.subject} {answer.first_bad or answer.first_good} is where users meet it."
+        f"Users hit it from {answer.subject} {answer.first_bad or answer.first_good} on."
     )
 
 
@@ -83,7 +83,7 @@ def facts_of(kept: KeptAnswer) -> list[tuple[str, str]]:
         ("Python", answer.python),
         ("Platform", lock.platform if lock else ""),
         ("Held", ", ".join(kept.holds)),
-        ("Companions", _companions(answer.as_of)),
+        ("Other packages", _other_packages(answer.as_of)),
         *kept.facts,
     ]
     return [(label, text) for label, text in told if text]
@@ -99,10 +99,10 @@ def _failing_frame(kept: KeptAnswer) -> str:
     return f"{frames[-1].file}, line {frames[-1].line}, in {frames[-1].function}" if frames else ""
 
 
-def _companions(as_of: str) -> str:
+def _other_packages(as_of: str) -> str:
     if as_of == "none":
-        return "held near those of the newer end"
-    return "of each release's own day" if as_of == "era" else f"as of {as_of}"
+        return "kept close to those of the newer end"
+    return "as they were on the day of each release" if as_of == "era" else f"as they were on {as_of}"
 
 
 def _device(answer: Answer) -> str:
@@ -125,17 +125,17 @@ def device_worth(observation: Observation, repro: Repro) -> str:
 
 
 def how_to_see_it(kept: KeptAnswer) -> list[str]:
-    """What a reader must know before he types the two commands."""
+    """What a reader must know before typing the two commands."""
     told = []
     if kept.repro.source:
-        told.append(f"Save the repro below as {kept.repro.name}.py; nothing else is needed but uv.")
+        told.append(f"Save the repro below as {kept.repro.name}.py; uv is all it needs.")
     else:
-        told.append("The command runs files of the project that it was typed in; they are not part of this report.")
+        told.append("The command runs files of the project it was typed in; they are not part of this report.")
     if kept.answer.device != Device.CPU.value:
         told.append("They need a GPU with CUDA.")
     if kept.answer.device == Device.EMULATED.value:
         again = " and ".join(f"harness probe --again {side.key}" for side in kept.answer.sides)
-        told.append(f"The runs of this report used a stand-in for CUDA instead: {again} show them without a GPU.")
+        told.append(f"The runs of this report used a stand-in for CUDA instead; without a GPU, run: {again}.")
     if kept.answer.signature is not None and kept.answer.signature.metric:
         told.append(f"The number to look at is {kept.answer.signature.metric} in metrics.json.")
     return told
@@ -146,15 +146,15 @@ def not_tried(answer: Answer, observation: Observation | None) -> list[str]:
     told = []
     match answer.device:
         case Device.CPU.value:
-            told.append("Nothing was run on a GPU: bugs of kernels and drivers can't show here.")
+            told.append("Nothing ran on a GPU: bugs in kernels and drivers can't show here.")
         case Device.EMULATED.value:
-            told.append("Nothing was run on a GPU: a stand-in on the CPU answered for CUDA.")
+            told.append("Nothing ran on a GPU: a stand-in on the CPU answered for CUDA.")
         case _:
             told.append("Only this one kind of GPU was used.")
     platform = observation.lock.platform if observation and observation.lock else ""
-    told.append(f"No platform but {platform} and no Python but {answer.python} was tried." if platform else "")
+    told.append(f"Only {platform} and only Python {answer.python} were tried." if platform else "")
     if answer.steps and not any(step.attempt for step in answer.steps):
-        told.append("Each release was run once, so a failure that comes and goes would not be noticed.")
+        told.append("Each release ran once, so a flaky failure would not be noticed.")
     if answer.culprit is not None:
         told += [
             f"Not shown: {proof.sentence} ({proof.reason})."
@@ -162,5 +162,5 @@ def not_tried(answer: Answer, observation: Observation | None) -> list[str]:
             if not proof.holds
         ]
     elif answer.status in (Status.FOUND, Status.FIXED):
-        told.append("Which package, file or lines of the change make the difference was not searched or not found.")
+        told.append("Which package, file or lines of the change made the difference was not searched or not found.")
     return [line for line in told if line]

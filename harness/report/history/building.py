@@ -123,7 +123,7 @@ def _facts(history_plan: HistoryPlan, history: History) -> list[tuple[str, str]]
     plan = history_plan.plan
     judged = sum(row.state in _JUDGED for row in history.rows)
     near = plan.releases[plan.bad if plan.bad is not None else -1].version
-    companions = {"none": f"held near those of {near}", "era": "of each release's own day"}
+    around = {"none": f"kept close to those of {near}", "era": "as they were on the day of each release"}
     told = [
         ("Recognised by", str(history.signature) if history.signature else ""),
         ("Repro", f"{plan.repro.name}: {plan.repro.summary}" if plan.repro.summary else plan.repro.name),
@@ -133,7 +133,7 @@ def _facts(history_plan: HistoryPlan, history: History) -> list[tuple[str, str]]
         ("Python", history.python),
         ("Platform", history.platform),
         ("Held", ", ".join(plan.holds)),
-        ("Companions", companions.get(history.as_of, f"as of {history.as_of}")),
+        ("Other packages", around.get(history.as_of, f"as they were on {history.as_of}")),
     ]
     return [(label, text) for label, text in told if text]
 

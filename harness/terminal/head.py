@@ -1,0 +1,50 @@
+"""The head of an answer: what most readers want to know, in aligned columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from harness.bisect.answer import Answer, Status
+from harness.bisect.wording import place_of
+from harness.model.words import listed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import Console
+
+_WIDTH = len("First good") + 2
+
+
+def print_head(console: Console, rows: Iterable[tuple[str, str]]) -> None:
+    """One line for each label that has a text; a long text is not cut, as people copy it."""
+    for label, text in rows:
+        if text:
+            console.print(Text.assemble((f"{label:<{_WIDTH}}", "bold"), text), soft_wrap=True)
+
+
+def head_of(answer: Answer) -> list[tuple[str, str]]:
+    """The rows of an answer about one project's releases."""
+    if answer.status not in (Status.FOUND, Status.FIXED, Status.INCONCLUSIVE):
+        return []
+    if answer.status is Status.FIXED:
+        ends = [("Last bad", _named(answer, answer.last_bad)), ("Fixed in", _named(answer, answer.first_good))]
+    else:
+        ends = [("Last good", _named(answer, answer.last_good)), ("First bad", _named(answer, answer.first_bad))]
+    suspects = listed(answer.suspects) if len(answer.suspects) > 1 else ""
+    return [*ends, ("Suspects", suspects), _culprit(answer), ("Until then", answer.constraint)]
+
+
+def _named(answer: Answer, release: str | None) -> str:
+    return f"{answer.subject} {release}" if release else ""
+
+
+def _culprit(answer: Answer) -> tuple[str, str]:
+    """What made the difference, as deep as it is known; a suspect where that is not proved."""
+    if answer.culprit is None:
+        return "Culprit", ""
+    finest = answer.culprit.finest
+    label = "Suspect" if not finest.is_proved else "The fix" if answer.status is Status.FIXED else "Culprit"
+    return label, place_of(finest)

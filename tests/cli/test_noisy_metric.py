@@ -1,0 +1,56 @@
+"""`harness bisect` by a metric: one that is the same in each run, and one that varies."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+BODY = """
+import json, os
+import gauge
+
+noise = int.from_bytes(os.urandom(4), "big") / 2**32 - 0.5
+with open(os.environ["HARNESS_METRICS"], "w") as file:
+    json.dump({"cost": gauge.COST + NOISE * noise}, file)
+"""
+SIGNATURE = '[tool.harness.signature]\nmetric = "cost"\nabove = 1.5\n'
+
+
+@pytest.fixture
+def gauge(house, write_repro):
+    """Six releases, of which those from 1.3 on cost 2 and the older ones 1; the argument is how far a run may vary."""
+    for number in range(6):
+        files = {"gauge.py": f"COST = {2.0 if number >= 3 else 1.0}\n"}
+        house.add("gauge", f"1.{number}", files=files, uploaded=f"2024-0{number + 1}-01T12:00:00Z")
+    return lambda noise: write_repro("gauge", body=BODY.replace("NOISE", str(noise)), tool=SIGNATURE)
+
+
+def test_a_metric_that_varies_is_named_with_the_interval_of_its_difference(harness, gauge):
+    gauge(0.9)
+    ended = harness("bisect", "gauge", "--repro", "gauge_step", "--depth", "release", "--json")
+    assert (ended.code, ended.json["first_bad"]) == (0, "1.3"), ended.stderr
+    effect = ended.json["effect"]
+    assert effect["confidence"] == 0.99
+    assert effect["good_runs"] >= 5
+    assert effect["bad_runs"] >= 5
+    assert 0.1 < effect["low"] <= effect["difference"] <= effect["high"] < 1.9
+    assert effect["spread"] > 0
+    assert effect["low"] != effect["high"]
+    runs = Counter(step["release"] for step in ended.json["steps"])
+    assert min(runs["1.2"], runs["1.3"]) >= 6
+    assert {release for release, times in runs.items() if times > 1} == {"1.2", "1.3"}
+    assert "99% interval" in ended.json["sentence"]
+
+
+def test_a_metric_that_does_not_vary_costs_no_more_runs_than_an_exception(harness, gauge, write_repro):
+    gauge(0.0)
+    measured = harness("bisect", "gauge", "--repro", "gauge_step", "--depth", "release", "--json").json
+    body = "import gauge\n\nif gauge.COST > 1:\n    raise RuntimeError('dear')\n"
+    tool = '[tool.harness.signature]\nexception = "RuntimeError"\n'
+    write_repro("gauge", name="gauge_raises", body=body, tool=tool)
+    raised = harness("bisect", "gauge", "--repro", "gauge_raises", "--depth", "release", "--json").json
+    assert measured["first_bad"] == raised["first_bad"] == "1.3"
+    assert len(measured["steps"]) == len(raised["steps"])
+    assert (measured["effect"]["good"], measured["effect"]["bad"], measured["effect"]["spread"]) == (1.0, 2.0, 0.0)
+    assert raised["effect"] is None
