@@ -1,4 +1,4 @@
-"""What every question may be given besides itself: where it runs, with what around it, and what it may take.
+"""The settings of any question: where it runs, which other packages it gets, and how much it may use.
 
 Each setting is one field. What a command line calls it is written beside it, so a shared option is added here alone.
 """
@@ -71,7 +71,7 @@ class Settings:
         (),
         "--hold",
         Group.QUESTION,
-        "Keep this where the releases allow it; what they do not allow is told.",
+        "Keep this version where the releases allow it; the answer says where they do not.",
         metavar="REQ",
     )
     python: str | None = _setting(
@@ -81,7 +81,7 @@ class Settings:
         None,
         "--as-of",
         Group.QUESTION,
-        "Other packages as they were on the day of each release, or on one day, or held near the bad end's.",
+        "Other packages as they were on the day of each release, on one day, or close to those of the bad end.",
         metavar="era|DATE|none",
     )
     device: str = _setting(
@@ -96,7 +96,7 @@ class Settings:
         (),
         "--param",
         Group.QUESTION,
-        "A parameter of the repro; the value is JSON, else text.",
+        "A parameter of the repro; its value is read as JSON, else as text.",
         metavar="NAME=VALUE",
     )
     from_source: tuple[str, ...] = _setting(
@@ -109,17 +109,17 @@ class Settings:
         DEFAULT_CAPABILITY,
         "--capability",
         Group.RUNS,
-        "Compute capability that the stand-in for CUDA pretends.",
+        "Compute capability that the stand-in for CUDA reports.",
         shown_default=True,
     )
     torch_backend: str | None = _setting(
-        None, "--torch-backend", Group.RUNS, "uv's choice of PyTorch builds: auto, cpu, cu128, ...", metavar="NAME"
+        None, "--torch-backend", Group.RUNS, "Which PyTorch builds uv installs: auto, cpu, cu128, ...", metavar="NAME"
     )
     sandbox: str | None = _setting(
         None,
         "--sandbox",
         Group.RUNS,
-        "Run repros in a sandbox of bubblewrap: where that works, always, or never [HARNESS_SANDBOX].",
+        "Run repros in a bubblewrap sandbox: where it works, always, or never [HARNESS_SANDBOX].",
         choices=("auto", "require", "off"),
         shown_default="auto",
     )
@@ -130,7 +130,7 @@ class Settings:
         DEFAULT_WAIT_S,
         "--gpu-wait",
         Group.LIMITS,
-        "How long a probe waits for memory on a GPU that others use.",
+        "How long a probe waits for memory on a busy GPU.",
         metavar="SECONDS",
         kind=ValueKind.SECONDS,
         shown_default=True,
@@ -139,7 +139,7 @@ class Settings:
         None,
         "--max-disk",
         Group.LIMITS,
-        "Limit of the harness's own cache (20GiB); the longest unused environments make room [HARNESS_MAX_DISK].",
+        "Limit of the harness's cache (20GiB); the longest unused environments are removed first [HARNESS_MAX_DISK].",
         metavar="SIZE",
         kind=ValueKind.SIZE,
     )
@@ -147,22 +147,22 @@ class Settings:
         None,
         "--lanes",
         Group.LANES,
-        "How many probes run at a time.",
+        "How many probes run at once.",
         kind=ValueKind.LANES,
-        shown_default="1, or all that the scheduler's workers have",
+        shown_default="1, or all of the scheduler's workers",
     )
     scheduler: str | None = _setting(
         None,
         "--scheduler",
         Group.LANES,
-        "Run the probes on the workers of this Dask scheduler that are like this machine (docs/many-machines.md).",
+        "Run probes on those workers of this Dask scheduler that match this machine (docs/many-machines.md).",
         metavar="ADDRESS",
     )
     results: Path = _setting(  # noqa: RUF009 - a field of attrs, with a factory
         Factory(lambda: Path(os.environ.get("HARNESS_RESULTS") or "results")),
         "--results",
         Group.RESULTS,
-        "Folder of the records; what is in it is not run again.",
+        "Folder for records; what is in it does not run again.",
         kind=ValueKind.FOLDER,
         shown_default="results, or HARNESS_RESULTS",
     )

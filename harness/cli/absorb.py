@@ -19,10 +19,10 @@ from harness.terminal.console import Console
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @settings_options()
 def absorb(folder: Path, settings: Settings) -> None:
-    """Take back what was observed with the bundle in FOLDER.
+    """Read the results of the bundle in FOLDER back in.
 
-    What does not fit the bundle is refused. Taking the same back twice changes nothing.
-    Exit codes: 0 all is taken, 2 something was refused, 3 something has not been run yet.
+    What does not fit the bundle is refused. Reading it in twice changes nothing.
+    Exit codes: 0 all read in, 2 something was refused, 3 something has not run yet.
 
     \b
     harness absorb carry

@@ -30,14 +30,14 @@ from harness.terminal.console import Console
 @click.option(
     "--output", required=True, type=click.Path(path_type=Path), metavar="FOLDER", help="New folder for the bundle."
 )
-@click.option("--zip", "as_zip", is_flag=True, help="Put the folder into FOLDER.zip, too.")
+@click.option("--zip", "as_zip", is_flag=True, help="Also make FOLDER.zip.")
 @click.option(
     "--installed",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="What the machine has already (pip list --format=freeze there): those wheels are left out.",
+    help="What that machine has (pip list --format=freeze there); those wheels are left out.",
 )
-@click.option("--fresh", is_flag=True, help="Pack it even if the store has the answer.")
+@click.option("--fresh", is_flag=True, help="Pack it even if the results have the answer.")
 @settings_options(Group.QUESTION, Group.RUNS)
 def bundle(
     repro: str,
@@ -50,14 +50,14 @@ def bundle(
 ) -> None:
     """Pack probes of REPRO into a folder that runs on a machine without network.
 
-    There, `python run.py` runs them; back here, `harness absorb FOLDER` takes what was observed into the results.
+    There, `python run.py` runs them; back here, `harness absorb FOLDER` reads their results in.
     The machine needs the same minor version of Python on the same platform, and nothing else.
 
     \b
     harness bundle whisper_lora_checkpointing --over transformers==4.52.4 --over transformers==4.53.0 --output carry
     """
     if settings.from_source:
-        raise UserMistake("a bundle holds wheels; what has to be built (--build) can't go into one")
+        raise UserMistake("a bundle holds only wheels, so it can't hold what --build would build")
     chosen = chosen_repro(repro, None, None, settings.params)
     view = PlainView(Console(stderr=True, soft_wrap=True))
     session = local_session(settings, requires_python=chosen.requires_python)
@@ -106,5 +106,5 @@ def _zipped(folder: Path) -> Path:
         return Path(shutil.make_archive(str(folder), "zip", root_dir=folder.absolute().parent, base_dir=folder.name))
     except OSError as error:
         raise NoSpace(
-            f"can't write {folder}.zip: {error.strerror or error}", hint="the folder itself is whole"
+            f"can't write {folder}.zip: {error.strerror or error}", hint="the folder itself is complete"
         ) from error

@@ -30,7 +30,7 @@ from harness.terminal.console import Console
     "--max-gap",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Of N neighbouring releases run at least one; 1 runs all [default: so that under a third is run].",
+    help="Run at least one of N neighbouring releases; 1 runs all [default: under a third are run].",
 )
 @json_option("the history as JSON")
 @settings_options(Group.LANES, Group.QUESTION, Group.RUNS, Group.LIMITS)
@@ -45,11 +45,11 @@ def history(
 ) -> None:
     """Show every window of releases of SUBJECT in which a repro was broken.
 
-    A coarse scan, then a bisection of each change that it saw, from good to bad or back. What the results folder
-    already has is not run again. What was not run is named: a window narrower than the gaps can hide there.
+    Scans coarsely, then bisects each change between good and bad. What is in the results folder does not run again.
+    The answer names what did not run: a window narrower than the gaps can hide there.
 
-    Exit code: 0 windows were found, 1 no release that was run is broken, 3 skipped releases hide an edge, or none
-    could be judged.
+    Exit codes: 0 found windows, 1 no release that ran is broken, 3 skipped releases hide an edge, or none could be
+    judged.
 
     \b
     harness history transformers

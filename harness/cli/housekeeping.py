@@ -1,4 +1,4 @@
-"""`harness doctor` looks at the surroundings; `harness clean` frees disk space."""
+"""`harness doctor` checks this machine; `harness clean` frees disk space."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ def _checks(settings: Settings) -> Iterator[tuple[str, bool, str]]:
     yield _disk(session)
     folder = settings.results.absolute()
     writable = os.access(next(p for p in (folder, *folder.parents) if p.exists()), os.W_OK)
-    yield "results", writable, f"{folder} {'can' if writable else 'can NOT'} be written"
+    yield "results", writable, f"{folder} {'is writable' if writable else 'is NOT writable'}"
     for gpu in session.local_gpus:
         kind = f", compute capability {gpu.capability}" if gpu.capability else ""
-        free = f"{size_in_words(gpu.free)} of {size_in_words(gpu.memory)} free" if gpu.memory else "memory not told"
+        free = f"{size_in_words(gpu.free)} of {size_in_words(gpu.memory)} free" if gpu.memory else "memory unknown"
         yield "gpu", True, f"{gpu.index}: {gpu.name}, driver {gpu.driver}, {free}{kind}"
     if not session.local_gpus:
-        yield "gpu", True, "none; repros that need CUDA run with a stand-in"
+        yield "gpu", True, "none found; repros that need CUDA run with a stand-in"
     taken = [choose_device("auto", needed, session.local_gpus)[0].value for needed in ("cuda", "any", "cpu")]
     yield "device", True, "auto takes {} for a repro that needs CUDA, {} for any device, {} for the CPU".format(*taken)
 
@@ -93,22 +93,22 @@ def _disk(session: Session) -> tuple[str, bool, str]:
 
 
 @click.command()
-@click.option("--all", "everything", is_flag=True, help="Remove all that is kept between runs.")
+@click.option("--all", "everything", is_flag=True, help="Remove everything that is kept between runs.")
 @click.option(
     "--older-than",
     type=click.FloatRange(min=0),
     metavar="DAYS",
-    help="Remove environments not used for so many days.",
+    help="Remove environments unused for this many days.",
 )
 @click.option(
     "--keep",
     type=click.FloatRange(min=0),
     metavar="GIB",
-    help="Remove the longest unused until so much is left.",
+    help="Remove the longest unused until this much is left.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be removed.")
 def clean(everything: bool, older_than: float | None, keep: float | None, dry_run: bool) -> None:
-    """Free disk space: environments and bytecode that can be made again. Results are never touched.
+    """Free disk space: environments and bytecode, which are rebuilt when needed. Results are never touched.
 
     \b
     harness clean --older-than 14

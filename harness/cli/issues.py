@@ -1,4 +1,4 @@
-"""`harness issues` keeps one issue for each break in the own repository; `harness upstream` prints one for others."""
+"""`harness issues` keeps one issue for each break in this repository; `harness upstream` prints one for others."""
 
 from __future__ import annotations
 
@@ -25,16 +25,14 @@ _UNKNOWN_TARGET = 1
 
 
 @click.command()
-@click.option(
-    "--repository", metavar="OWNER/NAME", help="The own repository [default: the workflow's or git remote's]."
-)
+@click.option("--repository", metavar="OWNER/NAME", help="This repository [default: the workflow's or git remote's].")
 @click.option("--dry-run", is_flag=True, help="Print the gh commands and change nothing.")
 @settings_options()
 def issues(repository: str | None, dry_run: bool, settings: Settings) -> None:
-    """Open, update and close one issue for each break that the nights know, in the own repository.
+    """Open, update and close one issue in this repository for each break that the nights found.
 
-    It needs the gh executable, logged in or with GH_TOKEN. The same command again changes nothing. Any repository but
-    the own one is refused.
+    Needs the gh executable, logged in or with GH_TOKEN. Running it again changes nothing. It refuses any repository
+    but this one.
 
     \b
     harness issues --dry-run
@@ -64,10 +62,10 @@ def _report(store: Store, name: str) -> str:
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @settings_options()
 def upstream(report: str | None, style: str, settings: Settings) -> None:
-    """Print an issue for the culprit's maintainers: repository, title and body. A person sends it, nothing here does.
+    """Print an issue for the culprit's maintainers: repository, title and body. You send it; the harness never does.
 
-    REPORT is the begin of an answer's id; without it, the newest is taken. The repository is the one that the
-    culprit's own metadata names. Exit code 1: it names none.
+    REPORT is the start of an answer's id [default: the newest]. The repository is the one that the culprit's own
+    metadata names. Exit code 1: it names none.
 
     \b
     harness upstream
@@ -81,10 +79,10 @@ def upstream(report: str | None, style: str, settings: Settings) -> None:
         told = {"schema": 1, "package": issue.package, "repository": issue.repository or None, "title": issue.title}
         click.echo(to_json({**told, "body": issue.body, "command": command or None}))
     else:
-        unknown = f"not known: the metadata of {issue.package} names no repository on GitHub, or is not here any more"
+        unknown = f"unknown: the metadata of {issue.package} names no repository on GitHub, or is no longer here"
         click.echo(f"repository: {issue.repository or unknown}")
         click.echo(f"title: {issue.title}")
         if command:
-            click.echo(f"to send it, save what follows as body.md and type: {command}")
+            click.echo(f"to send it, save the text below as body.md and run: {command}")
         click.echo(f"\n{issue.body}", nl=False)
     sys.exit(0 if issue.repository else _UNKNOWN_TARGET)

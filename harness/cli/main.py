@@ -20,14 +20,14 @@ _FOR_GIT = "--git-bisect"
 _PASS_ENV = "--pass-env"  # noqa: S105 - the name of an option
 _EXIT_CODES = """\b
 Exit codes:
-    0  an answer was found (for probe: good)
-    1  there is nothing to find (for probe: bad)
+    0  found an answer (probe: good)
+    1  nothing to find (probe: bad)
     2  a mistake in the command, or in a file that it names
-    3  not sure: what hides the answer is named (for probe: skip)
+    3  not sure; the answer says what hides it (probe: skipped)
     5  the package index can't be reached
     6  no space left, or a folder can't be written
-    7  the scheduler can't be reached, or none of its workers can answer for this machine
-   70  a mistake of the harness itself
+    7  the scheduler can't be reached, or no worker of it matches this machine
+   70  an internal error
   130  stopped by Ctrl-C; the same command goes on where it stopped
 """
 
@@ -36,19 +36,19 @@ Exit codes:
 # command is meant: all of them take seconds, and `harness --help` needs none.
 _COMMANDS = {
     "bisect": ("bisect", "Find the release that broke a repro."),
-    "history": ("history", "Show every window of releases in which a repro was broken."),
+    "history": ("history", "Show every range of releases in which a repro was broken."),
     "probe": ("probe", "Run a repro once and say what happened."),
-    "matrix": ("matrix", "Run the cells of a matrix, and show them as a table and a page."),
-    "nightly": ("nightly", "Run a matrix as of tonight, and say what changed since last night."),
+    "matrix": ("matrix", "Run a matrix, and show it as a table and a page."),
+    "nightly": ("nightly", "Run a matrix with tonight's releases, and say what changed since last night."),
     "issues": ("issues", "Keep one issue for each break in this repository."),
-    "upstream": ("issues", "Print an issue for the culprit's maintainers."),
+    "upstream": ("issues", "Print an issue for the maintainers of the culprit."),
     "watch": ("watch", "Run a project's tests with the newest packages, and find what broke them."),
     "watch-issue": ("watch", "Keep one issue in this repository on what the watch found."),
     "bundle": ("bundle", "Pack probes for a machine without network."),
-    "absorb": ("absorb", "Take back what was observed with a bundle."),
+    "absorb": ("absorb", "Read the results of a bundle back in."),
     "report": ("report", "Write the report of an answer."),
-    "results": ("results", "Show every observation that is kept, a row each."),
-    "doctor": ("housekeeping", "Check what the harness needs: Python, uv, the package index, disk, GPU."),
+    "results": ("results", "Show every run in the results, a row each."),
+    "doctor": ("housekeeping", "Check what the harness needs: Python, uv, package index, disk, GPU."),
     "clean": ("housekeeping", "Free disk space."),
 }
 
@@ -136,7 +136,7 @@ def tell(error: HarnessError, known: Mapping[str, str] | None = None) -> None:
     if error.hint:
         console.print(Text(f"  {hide_secrets(error.hint, known)}"), soft_wrap=True)
     if isinstance(error, HarnessFault):
-        console.print(Text("  this is a mistake of the harness; please report it with the command that you typed"))
+        console.print(Text("  this is an internal error; please report it with the command you typed"))
 
 
 @click.group(cls=_Group, epilog=_EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})

@@ -41,8 +41,8 @@ _NAMED = 12
 
 _EPILOG = """\b
 Exit codes:
-    0  every cell that was to run is good or bad: both are answers here
-    3  a cell could not be judged; its reason is told
+    0  every cell is good or bad: both are answers here
+    3  a cell could not be judged; the output says why
   The others are those of every command. --list and --show end with 0.
 """
 
@@ -53,15 +53,15 @@ Exit codes:
 @click.option(
     "--cover",
     type=click.Choice(["pairs"]),
-    help="Run a subset in which every pair of values occurs, and say what it leaves out.",
+    help="Run a subset that has every pair of values, and say what it leaves out.",
 )
 @click.option(
     "--as-of",
     metavar="DATE|today",
-    help="The day for cells that name none: what was uploaded later is not installed. today is now.",
+    help="The day for cells that name none: nothing uploaded later is installed. today is now.",
 )
 @click.option("--list", "as_list", is_flag=True, help="List the cells and run nothing.")
-@click.option("--show", is_flag=True, help="Show and write what the store knows, and run nothing.")
+@click.option("--show", is_flag=True, help="Show what is in the results, and run nothing.")
 @json_option("JSON (schema 1)")
 @settings_options(Group.LANES, Group.RUNS, Group.LIMITS)
 def matrix(
@@ -76,8 +76,8 @@ def matrix(
 ) -> None:
     """Run the cells of the matrix FILE, then show them as a table and write a page with each cell's log.
 
-    What the store knows is not run again, and of cells that come to the same lock one is run. Cells of a Python that
-    is not on this machine are skipped, with that reason. The page is matrices/NAME.html in the results folder.
+    What is in the results does not run again, and of cells with the same lock only one runs. Cells for a Python that
+    is not on this machine are skipped. The page is matrices/NAME.html in the results folder.
 
     \b
     harness matrix matrices/transformers.toml --lanes 2
@@ -174,7 +174,7 @@ def _day(as_of: str | None, *, show: bool) -> datetime | None:
         return None
     if as_of == "today":
         if show:
-            raise UserMistake("--show has no answer as of today, which is a new question each time", hint="give a date")
+            raise UserMistake("--show can't answer for today, which is a new question each time", hint="give a date")
         return datetime.now(UTC).replace(second=0, microsecond=0)
     return day(as_of, "--as-of", "a date such as 2025-06-27, or today")
 

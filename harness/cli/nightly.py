@@ -48,9 +48,9 @@ if TYPE_CHECKING:
 
 _EPILOG = """\b
 Exit codes:
-    0  nothing new broke; so too in the first night, which has nothing to compare with
-    1  something new broke, or broke again: it has a report, or turned bad and waits for its cause
-    3  not one cell could be judged
+    0  nothing new broke (always in the first night, which has nothing to compare with)
+    1  something broke, or broke again: it has a report, or still waits for its cause
+    3  no cell could be judged
   The others are those of every command.
 """
 
@@ -59,7 +59,10 @@ Exit codes:
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--date", metavar="DATE", help="As of that night (2024-03-01), at 00:00 UTC [default: as of now].")
 @click.option(
-    "--budget", type=click.FloatRange(min=0), metavar="MINUTES", help="What it may take; what is left comes first next."
+    "--budget",
+    type=click.FloatRange(min=0),
+    metavar="MINUTES",
+    help="Stop after this long; what is left runs first next night.",
 )
 @click.option(
     "--gpu-budget", type=click.FloatRange(min=0), metavar="MINUTES", help="The same for runs on GPUs, added up."

@@ -21,7 +21,7 @@ class _Folder(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "":
-            self.fail("an empty text names no folder", param, ctx)
+            self.fail("the folder has no name", param, ctx)
         return super().convert(value, param, ctx)
 
 
@@ -47,14 +47,16 @@ def repro_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that say what to run."""
     which = click.option("--repro", metavar="NAME|PATH", help="Repro to run [default: the one that names the subject].")
     run = click.option(
-        "--run", metavar="COMMAND", help="Command to run instead: exit code 0 is good, 125 skip, else it failed."
+        "--run",
+        metavar="COMMAND",
+        help="Command to run instead: exit code 0 is good, 125 skips, anything else is a failure.",
     )
     return which(run(command))
 
 
 def json_option(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """`--json`, which prints `what` on stdout and nothing else there."""
-    return click.option("--json", "as_json", is_flag=True, help=f"Print {what} on stdout, and nothing else there.")
+    return click.option("--json", "as_json", is_flag=True, help=f"Print only {what} on stdout.")
 
 
 def _options() -> dict[str, Option]:

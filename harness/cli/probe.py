@@ -29,16 +29,16 @@ from harness.terminal.plain import WarningsOnly
 @click.command()
 @click.argument("repro", required=False)
 @click.option("--run", metavar="COMMAND", help="Command to run instead of a repro.")
-@click.option("--again", metavar="KEY", help="Run an observation of the results once more: same lock, same repro.")
-@click.option("--fresh", is_flag=True, help="Run even if the store has the answer.")
+@click.option("--again", metavar="KEY", help="Run an observation from the results again: same lock, same repro.")
+@click.option("--fresh", is_flag=True, help="Run it even if the results have the answer.")
 @click.option(
     "--environment",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
-    help="Build and leave the environment here, to look into; it is remade when its lock is another.",
+    help="Build the environment here and leave it; it is rebuilt when its lock changes.",
 )
 @click.option(
-    "--git-bisect", is_flag=True, help="Exit as `git bisect run` takes it: 0 good, 1 bad, 125 skip, 255 a mistake."
+    "--git-bisect", is_flag=True, help="Exit codes for `git bisect run`: 0 good, 1 bad, 125 skip, 255 an error."
 )
 @json_option("the observation as JSON")
 @settings_options(Group.QUESTION, Group.RUNS, Group.LIMITS)
@@ -55,7 +55,7 @@ def probe(
     """Run REPRO once and say what happened.
 
     With --python PATH of an environment's interpreter, the repro runs in that environment as it is. With --environment
-    FOLDER it runs in one that is built there; FOLDER is filled even where the answer is known already.
+    FOLDER it runs in one that is built there, even if the answer is already known.
 
     \b
     harness probe whisper_lora_checkpointing --with transformers==4.53.0
@@ -64,7 +64,7 @@ def probe(
     git bisect run harness probe ~/mine.py --with "peft @ ." --git-bisect
     """
     if settings.in_place and environment:
-        raise UserMistake("--python PATH runs in an environment as it is; --environment builds one: give one of them")
+        raise UserMistake("--python PATH runs in an existing environment, --environment builds one: give one of them")
     console = Console(stderr=True)
     reporter = WarningsOnly(console) if as_json else PlainView(console)
     chosen = chosen_repro(repro, run, None, settings.params) if not again else None

@@ -22,12 +22,12 @@ _OPTIONS = [
     click.option(
         "--group", "groups", multiple=True, metavar="NAME", help="A dependency group of the project to install."
     ),
-    click.option("--unpin", is_flag=True, help="Of the project's exact pins keep only the names."),
+    click.option("--unpin", is_flag=True, help="Ignore the versions of the project's exact pins."),
     click.option(
         "--constraints",
         metavar="PATH",
         type=click.Path(path_type=Path, dir_okay=False),
-        help="Write the constraints that make it pass there [default: below the results folder].",
+        help="Write the constraints that make it pass to PATH [default: below the results folder].",
     ),
 ]
 

@@ -41,15 +41,15 @@ _state_option = click.option(
     default=Path(".harness-watch"),
     show_default=True,
     metavar="FOLDER",
-    help="What stays from night to night: the last packages with which the tests passed, the report.",
+    help="What is kept between nights: the last packages that the tests passed with, and the report.",
 )
 
 
 @click.command()
 @click.option("--run", required=True, metavar="COMMAND", help="The tests: pytest, or any other command.")
 @_state_option
-@click.option("--name", default="Tests with the newest packages", show_default=True, help="What its issue is called.")
-@click.option("--day", default="today", show_default=True, metavar="DAY", help="Whose newest packages to take.")
+@click.option("--name", default="Tests with the newest packages", show_default=True, help="Title of its issue.")
+@click.option("--day", default="today", show_default=True, metavar="DAY", help="Take the newest packages of this day.")
 @project_options
 @settings_options(Group.LANES, Group.QUESTION, Group.RUNS, Group.LIMITS)
 def watch(
@@ -73,7 +73,7 @@ def watch(
     """
     today = parse_end(day, "--day", now=datetime.now(UTC))
     if today.kind is not EndKind.DAY:
-        raise UserMistake(f"--day {day} is no day", hint="write today, or for instance 2025-07-31")
+        raise UserMistake(f"--day {day} is not a day", hint="write today, or for instance 2025-07-31")
     with reporting(Console(stderr=True), quiet=False) as reporter, open_session(settings, reporter) as session:
         projects = Projects(session.workspace, session.local.builder.uv, session.interpreter)
         chosen = chosen_command(None, run, None, settings, ChosenProject(**project), projects)
@@ -111,7 +111,7 @@ def _keep(night: ProjectNight, state: Path, constraints: Path | None) -> None:
 def watch_issue(state: Path, repository: str | None, dry_run: bool) -> None:
     """Open or update the one issue on what `harness watch` found, and close it when the tests pass again.
 
-    It needs the gh executable, logged in or with GH_TOKEN. Any repository but this one is refused.
+    Needs the gh executable, logged in or with GH_TOKEN. It refuses any repository but this one.
 
     \b
     harness watch-issue --dry-run
@@ -135,4 +135,4 @@ def _read_night(state: Path) -> ProjectNight:
         known = {key: told[key] for key in ("name", "command", "date", "sentence", "green", "answer")}
         return ProjectNight(**known, status=NightStatus(told["status"]), constraints=tuple(told["constraints"]))
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserMistake(f"{path} is no night of harness watch", hint="run harness watch first") from error
+        raise UserMistake(f"{path} was not written by harness watch", hint="run harness watch first") from error

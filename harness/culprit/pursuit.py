@@ -20,15 +20,17 @@ from harness.search import Narrowing
 class Pursuit:
     """Which of some units make the verdict `flipped` when they alone are applied; all of them do, none does not.
 
-    `weights` say how likely each unit is, `closed` completes a set by what it can't stand without, and `learn` is told
-    of each skip: True where `closed` has learned from it. `most` caps the runs, and `most_skips` those at the
-    start of which none could be judged; `until` is the moment, on the monotonic clock, at which it stops.
+    `weights` say how likely each unit is, `closed` completes a set by what it can't stand without, `roughly` at little
+    cost, and `learn` is told of each skip: True where `closed` has learned from it. `most` caps the runs, and
+    `most_skips` those at the start of which none could be judged; `until` is the moment, on the monotonic clock, at
+    which it stops.
     """
 
     ground: Ground
     flipped: Verdict
     weights: Mapping[Unit, float]
     closed: Callable[[Candidate], Candidate]
+    roughly: Callable[[Unit], Candidate]
     probe_of: Callable[[Candidate], Probe]
     label_of: Callable[[Candidate], str]
     learn: Callable[[Candidate, Observation], bool]
@@ -38,7 +40,9 @@ class Pursuit:
 
     def run(self) -> Reduced:
         """Search."""
-        search: Narrowing[Unit] = Narrowing(tuple(self.weights), weights=self.weights, closed=self.closed)
+        search: Narrowing[Unit] = Narrowing(
+            tuple(self.weights), weights=self.weights, closed=self.closed, roughly=self.roughly
+        )
         observations: dict[Candidate, Observation] = {}
         ran = ran_now = judged_well = 0
 

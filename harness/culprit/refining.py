@@ -80,6 +80,7 @@ def refined(
         flipped=expected,
         weights=units,
         closed=lambda chosen: chosen,
+        roughly=lambda unit: frozenset({unit}),
         probe_of=lambda chosen: ground.mixed(base, mixture(chosen)),
         label_of=lambda chosen: f"reverted: {places(_regions(texts, chosen))}",
         learn=lambda _, __: False,

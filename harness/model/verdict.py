@@ -27,6 +27,11 @@ class Verdict(enum.StrEnum):
         return "skipped" if self is Verdict.SKIP else self.value
 
 
+def in_words(verdict: str) -> str:
+    """A recorded verdict as a reader sees it; what is no verdict stays as it is."""
+    return Verdict.SKIP.word if verdict == Verdict.SKIP.value else verdict
+
+
 @frozen
 class Judgement:
     """A verdict and the sentence that gives its reason."""

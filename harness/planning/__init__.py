@@ -1,1 +1,1 @@
-"""From a question to what can be tried: releases, ends, companions."""
+"""From a question to what can be tried: releases, ends, other packages."""

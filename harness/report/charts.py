@@ -50,7 +50,7 @@ class Chart:
 
 
 def metric_charts(points: Iterable[ChartPoint]) -> tuple[Chart, ...]:
-    """A chart for each metric, all with the same x axis, so that a label without a number is a gap to be seen.
+    """A chart for each metric, all with the same x axis, so that a label without a number shows as a gap.
 
     Metrics, lines and labels keep the order of the points; of two points for the same place the later one counts.
     """

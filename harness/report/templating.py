@@ -6,6 +6,7 @@ from typing import Any
 
 import jinja2
 
+from harness.model.verdict import in_words
 from harness.report import markdown_text
 
 
@@ -33,6 +34,7 @@ def _environment(*, autoescape: bool) -> jinja2.Environment:
         span=markdown_text.span,
         fence=markdown_text.fence,
         diff_lines=_diff_lines,
+        in_words=in_words,
     )
     return environment
 

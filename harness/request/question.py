@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @frozen
 class Question:
-    """Which release of `subject` broke (or, with `find_fix`, mended) `repro`?
+    """Which release of `subject` broke (or, with `find_fix`, fixed) `repro`?
 
     `good` and `bad` are versions; `with_` and `hold` requirements; `as_of` is "era", "none" or an ISO date;
     `python` a version or a path; `confirm` is how often both sides of the change are run again, None as often

@@ -20,6 +20,7 @@ from harness.search.protocol import record
 H = TypeVar("H", bound=Hashable)
 
 _FEW = 3  # so many changes are left out one by one at once; more are bisected before
+_LOOKED_AT = 400  # suspects for one set
 _SIDESTEPS = 4  # so many neighbours of a skipped middle are tried
 _EXPECTED_SKIPS = 1.0  # before anything has run: this many skips in sets of altogether
 _EXPECTED_SIZE = 30.0  # so many changes
@@ -29,9 +30,10 @@ class Narrowing(Generic[H]):
     """Search over sets of changes: applying a set to the good side gives the candidate's state.
 
     All `changes` together are BAD and none of them is GOOD; neither is run. `weights` say how likely each is the
-    one, in any unit. `closed` completes a set by what it can't stand without; it may learn between two calls, when
-    `refresh` is due. Every question that is asked is one that was not told, and each answer leaves fewer suspects or
-    a smaller set, so the search ends whatever it is told.
+    one, in any unit. `closed` completes a set by what it can't stand without, and `roughly` tells at little cost what
+    one change is completed by. Both may learn between two calls, when `refresh` is due. Every question that is asked is
+    one that was not told, and each answer leaves fewer suspects or a smaller set, so the search ends whatever it is
+    told.
 
     Raises ValueError without changes, or if one occurs twice.
     """
@@ -42,6 +44,7 @@ class Narrowing(Generic[H]):
         *,
         weights: Mapping[H, float] | None = None,
         closed: Callable[[frozenset[H]], frozenset[H]] = lambda changes: changes,
+        roughly: Callable[[H], frozenset[H]] = lambda change: frozenset({change}),
     ) -> None:
         self._all = frozenset(changes)
         if not self._all or len(self._all) != len(changes):
@@ -50,6 +53,7 @@ class Narrowing(Generic[H]):
         self._weight = {change: max(told.get(change, 1.0), 1e-9) for change in changes}
         self._order = tuple(sorted(changes, key=lambda change: -self._weight[change]))
         self._closed = closed
+        self._roughly = roughly
         self._told: dict[frozenset[H], Verdict] = {}
         self._next: frozenset[H] | None = None
         self._is_planned = False
@@ -135,25 +139,29 @@ class Narrowing(Generic[H]):
         suspects = [change for change in self._order if change in held and change not in cleared]
         rate = _skip_rate(told)
         while suspects:
-            count = self._most_telling(suspects, rate)
-            while count:
-                candidate = self._closed(frozenset(suspects[:count]))
+            group = self._most_telling(suspects, rate)
+            while group:
+                candidate = self._closed(frozenset(group))
                 if len(candidate) < len(held) and candidate not in told:
                     return candidate
-                count //= 2
+                group = group[: len(group) // 2]
             # Alone it can't be tried, or is all that is left.
             suspects = suspects[1:]
         return None
 
-    def _most_telling(self, suspects: Sequence[H], rate: float) -> int:
+    def _most_telling(self, suspects: Sequence[H], rate: float) -> list[H]:
+        """The likeliest suspect, and each further one that makes a run tell more: likely, and needing little else."""
         total = sum(self._weight[change] for change in suspects)
-        best, most, weight = 1, -1.0, 0.0
-        for count, change in enumerate(suspects, 1):
-            weight += self._weight[change]
-            gain = _entropy(weight / total) * (1 - rate) ** count
+        group: list[H] = []
+        along: frozenset[H] = frozenset()
+        most, weight = -1.0, 0.0
+        for change in suspects[:_LOOKED_AT]:
+            together = along | self._roughly(change)
+            gain = _entropy((weight + self._weight[change]) / total) * (1 - rate) ** len(together)
             if gain > most + 1e-12:
-                best, most = count, gain
-        return best
+                group.append(change)
+                along, most, weight = together, gain, weight + self._weight[change]
+        return group
 
     def _bisected(self, held: frozenset[H], told: Mapping[frozenset[H], Verdict]) -> frozenset[H] | None:
         """The next set in a bisection for the changes of `held` that only together are enough."""

@@ -56,7 +56,7 @@ def probe_line(console: Console, event: Judged, by: str, left: str = "") -> Text
     return Text.assemble(
         (f"{label:<{_LABEL}}  ", "bold"),
         (f"{verdict.word:<{_WORD}}", f"bold {STYLE[verdict]}"),
-        f"  {short_reason(event.judgement.reason, max(room - len(label), _REASON))}",
+        f"  {short_reason(event.judgement.reason, max(room - max(len(label), _LABEL), _REASON))}",
         (tail, "dim"),
     )
 

@@ -64,6 +64,6 @@ def _place(standings: Sequence[Standing]) -> Text:
     for position, (standing, what) in enumerate(zip(standings, apart, strict=True)):
         text.append(", " if position else "")
         verdict = standing.verdict
-        text.append(verdict.value if verdict else _NOT_RUN, style=STYLE[verdict] if verdict else "dim")
+        text.append(verdict.word if verdict else _NOT_RUN, style=STYLE[verdict] if verdict else "dim")
         text.append(f" ({what})" if what else "", style="dim")
     return text

@@ -44,7 +44,7 @@ def test_doctor_tells_each_gpu_and_what_auto_takes(harness, tmp_path, house):
     program.chmod(0o755)
     told = harness("doctor", PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}", CUDA_VISIBLE_DEVICES=None).stdout
     assert "0: NVIDIA T4, driver 550.54, 12 GiB of 15 GiB free, compute capability 7.5" in told
-    assert "1: Old, driver 390, memory not told" in told
+    assert "1: Old, driver 390, memory unknown" in told
     assert "auto takes cuda for a repro that needs CUDA, cuda for any device, cpu for the CPU" in told
 
 

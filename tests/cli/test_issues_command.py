@@ -118,7 +118,7 @@ def test_upstream_prints_an_issue_and_calls_nothing(tracker, write_repro):
     ended = tracker.run("upstream")
     assert ended.code == 1
     lines = ended.stdout.splitlines()
-    assert lines[0].startswith("repository: not known: the metadata of brittle names no repository on GitHub")
+    assert lines[0].startswith("repository: unknown: the metadata of brittle names no repository on GitHub")
     assert lines[1] == "title: brittle 1.6 breaks brittle_step"
     assert lines[3].startswith("**brittle 1.6 broke it")
     assert tracker.calls == []

@@ -80,7 +80,7 @@ def test_every_release_of_the_range_has_a_cell():
         ("1.3.1", "x"),
         ("1.4", "B"),
     ]
-    assert content.cells[3].title == "1.3, 2025-04-01: skip (failed differently: a|b `c`)"
+    assert content.cells[3].title == "1.3, 2025-04-01: skipped (failed differently: a|b `c`)"
 
 
 def test_a_release_that_was_not_run_is_a_question_only_while_it_may_matter():

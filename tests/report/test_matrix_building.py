@@ -30,14 +30,14 @@ def panels_of(matrix, log=""):
 
 def test_the_whole_is_told_in_counts_and_words():
     content = content_of(SMALL)
-    assert content.sentence == "5 cells: 2 bad, 1 good, 1 skip, 1 not run."
+    assert content.sentence == "5 cells: 2 bad, 1 good, 1 skipped, 1 not run."
     assert [(count.number, count.word) for count in content.counts] == [
         (2, "bad"),
         (1, "good"),
         (1, "skip"),
         (1, "not run"),
     ]
-    assert content.readings == (("case=whole", "good 1.9, bad 1.10, skip 1.11"), ("case=half", "bad 1.10"))
+    assert content.readings == (("case=whole", "good 1.9, bad 1.10, skipped 1.11"), ("case=half", "bad 1.10"))
     assert content.about == "Sells a thing."
     assert dict(content.facts) == {
         "Repro": "sale",

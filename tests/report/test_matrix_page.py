@@ -78,7 +78,7 @@ def test_words_say_what_colours_say(open_page):
     for scheme in ("light", "dark"):
         opened, _ = open_page(text_of(SMALL), color_scheme=scheme)
         chips = opened.locator(".chip").all()
-        assert [chip.inner_text() for chip in chips] == ["good", "bad", "bad", "skip", "not run"]
+        assert [chip.inner_text() for chip in chips] == ["good", "bad", "bad", "skipped", "not run"]
         style = "e => { const s = getComputedStyle(e); return s.backgroundColor + s.borderStyle; }"
         assert len({chip.evaluate(style) for chip in chips}) == 4
 
@@ -124,7 +124,7 @@ def test_cells_can_be_filtered_by_verdict_and_by_words(open_page):
             row.locator("td").nth(1).inner_text() for row in opened.locator("table.filtered tbody tr:visible").all()
         ]
 
-    assert shown() == ["good", "bad", "bad", "skip", "not run"]
+    assert shown() == ["good", "bad", "bad", "skipped", "not run"]
     opened.click("button[value=not-run]")
     assert shown() == ["not run"]
     opened.click("button[value=all]")

@@ -29,11 +29,11 @@ def test_releases_go_down_and_the_rest_across():
         cell("skipped", shop="1.9", case="half"),
         cell("b", shop="2.0", case="half"),
     )
-    assert told == ["shop  case=whole  case=half", "1.9               skip", "1.10  -", "2.0               -"]
+    assert told == ["shop  case=whole  case=half", "1.9               skipped", "1.10  -", "2.0               -"]
 
 
 def test_one_axis_has_one_column():
-    assert lines(cell("a", shop="1.9"), cell("skipped", shop="1.10")) == ["shop  verdict", "1.9   -", "1.10  skip"]
+    assert lines(cell("a", shop="1.9"), cell("skipped", shop="1.10")) == ["shop  verdict", "1.9   -", "1.10  skipped"]
 
 
 def test_several_axes_have_a_line_of_headings_each():
@@ -49,7 +49,7 @@ def test_several_axes_have_a_line_of_headings_each():
 def test_cells_that_share_a_place_are_told_apart():
     assert lines(cell("skipped", shop="1"), cell("old coin", ("coin<2",), shop="1")) == [
         "repro  verdict",
-        "sale   skip, - (coin<2)",
+        "sale   skipped, - (coin<2)",
     ]
 
 

@@ -128,6 +128,15 @@ def test_a_long_line_of_a_log_is_cut_but_not_its_seconds():
     assert "ImportError" in line
 
 
+def test_of_a_short_name_with_a_long_reason_the_seconds_stay():
+    def play(view):
+        view.report(Judged("1.0", Judgement(Verdict.BAD, "and so on " * 30), seen("k"), False, Progress(left=3)))
+
+    [line] = logged(play)
+    assert len(line) == 120
+    assert line.endswith("]")
+
+
 def test_a_long_line_of_a_terminal_is_cut_to_its_width():
     [line] = [line for line in drawn(played_long).splitlines() if "skipped" in line]
     assert len(line) <= 100

@@ -30,7 +30,9 @@ def cells_of(kept: KeptAnswer) -> tuple[RangeCell, ...]:
         day = f", {dates[name]}" if dates.get(name) else ""
         if step := verdicts.get(name):
             state = PositionState(step.verdict.value)
-            cells.append(RangeCell(name, state.symbol, state.value, f"{name}{day}: {state.value} ({step.reason})"))
+            cells.append(
+                RangeCell(name, state.symbol, state.value, f"{name}{day}: {step.verdict.word} ({step.reason})")
+            )
         elif name in answer.left_out:
             cells.append(
                 RangeCell(name, _LEFT_OUT[1], _LEFT_OUT[0], f"{name}{day}: left out ({answer.left_out[name]})")

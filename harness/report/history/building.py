@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from harness.history.answer import BrokenWindow, History, ReleaseRow, RowState
+from harness.model import Verdict
 from harness.model.words import listed
 from harness.redact import Private, redacted
 from harness.report.answer.content import RangeCell
@@ -169,7 +170,7 @@ def _cell(row: ReleaseRow) -> RangeCell:
     day = f", {row.uploaded}" if row.uploaded else ""
     said = f"left out ({row.reason})" if row.state is RowState.LEFT_OUT else row.reason
     if row.state in _JUDGED:
-        said = f"{row.state.value} ({row.reason})"
+        said = f"{Verdict.SKIP.word if row.state is RowState.SKIP else row.state.value} ({row.reason})"
     href = f"#{_anchor(row.release)}" if row.observation else ""
     return RangeCell(row.release, row.state.symbol, row.state.value, f"{row.release}{day}: {said}", href)
 

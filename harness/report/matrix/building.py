@@ -12,6 +12,7 @@ from attrs import evolve
 from harness.matrix.cells import PACKAGES
 from harness.matrix.standing import NOT_RUN
 from harness.model import Verdict
+from harness.model.verdict import in_words
 from harness.redact import Private, redacted
 from harness.report.answer.phrases import device_worth
 from harness.report.matrix.charts import plots
@@ -72,7 +73,7 @@ def make_matrix_content(
 
 
 def _sentence(counts: Counter[str], cells: int) -> str:
-    told = ", ".join(f"{counts[word]} {word}" for word in _WORDS if counts[word])
+    told = ", ".join(f"{counts[word]} {in_words(word)}" for word in _WORDS if counts[word])
     return f"{cells} {'cell' if cells == 1 else 'cells'}: {told}."
 
 
@@ -102,7 +103,7 @@ def _readings(laid: Pivot, standings: Sequence[Standing]) -> tuple[tuple[str, st
         spans: list[str] = []
         for word, group in groupby((pair for pair in line if pair[0] != NOT_RUN), key=lambda pair: pair[0]):
             rows = [row for _, row in group]
-            spans.append(f"{word} {rows[0]}" + (f" to {rows[-1]}" if len(rows) > 1 else ""))
+            spans.append(f"{in_words(word)} {rows[0]}" + (f" to {rows[-1]}" if len(rows) > 1 else ""))
         named = ", ".join(
             f"{axis_name(axis)}={value}" for axis, value in zip(laid.across, column, strict=True) if value
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
+from harness.model.verdict import in_words
 from harness.report.matrix.content import Chip, Head, HeatMap, HeatRow
 from harness.report.matrix.pivot import Choice, Pivot, axis_name, differences, parts
 
@@ -23,7 +24,10 @@ def heat_maps(
     """The maps of a pivot of these cells; `ids` lead to their panels, `labels` name them."""
     chips = [
         Chip(
-            one_id, state_class(one.word), one.word, f"{label}: {one.word}" + (f", {one.reason}" if one.reason else "")
+            one_id,
+            state_class(one.word),
+            one.word,
+            f"{label}: {in_words(one.word)}" + (f", {one.reason}" if one.reason else ""),
         )
         for one, one_id, label in zip(standings, ids, labels, strict=True)
     ]
