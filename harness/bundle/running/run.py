@@ -44,9 +44,7 @@ class NotHere(Exception):
 def main() -> int:
     """Run what has not been run, and return the exit code."""
     parser = argparse.ArgumentParser(description="Run the probes of this bundle that have not been run yet.")
-    parser.add_argument(
-        "--what-is-there", action="store_true", help="list installed packages as JSON and exit"
-    )
+    parser.add_argument("--what-is-there", action="store_true", help="list installed packages as JSON and exit")
     if parser.parse_args().what_is_there:
         print(json.dumps({**this_python(), "installed": installed_here()}, indent=1))
         return 0
@@ -85,9 +83,7 @@ def run_all(orders: list[dict[str, Any]]) -> int:
             failed += 1
             print(f"{where}: could not run: {problem}", flush=True)
             trouble.write_text(f"{problem}\n", encoding="utf-8")
-    print(
-        f"{len(orders) - failed} of {len(orders)} have run; copy this folder back: harness absorb {HERE.name}"
-    )
+    print(f"{len(orders) - failed} of {len(orders)} have run; copy this folder back: harness absorb {HERE.name}")
     return 3 if failed else 0
 
 
