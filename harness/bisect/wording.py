@@ -143,7 +143,7 @@ def _untried_between(answer: Answer) -> str:
 
 def _inconclusive(answer: Answer, result: BisectionResult, name: Mapping[int, str]) -> str:
     effect = result.effect
-    if effect is not None and answer.signature is not None and not (effect.is_clear and result.boundary is None):
+    if effect is not None and answer.signature is not None and not effect.is_clear:
         return (
             f"Not sure: {answer.signature.metric} varies by {effect.spread:.3g} between runs of one side, too much to "
             f"tell {listed(answer.suspects)} from noise: the good side ({effect.good_runs} runs) and the bad one "

@@ -7,9 +7,10 @@ from attrs import evolve
 
 from harness.bisect.answer import Answer, Status
 from harness.bisect.wording import culprit_sentence, sentence_for, sentence_with_culprit
-from harness.model import Change, Verdict
+from harness.model import Change, Signature, Verdict
 from harness.model.culprit import Culprit, Finding, Level, Proof, Region
 from harness.search import BisectionResult, BisectionStatus
+from harness.search.effect import effect_of
 
 ANSWER = Answer("shop", "step", Status.FOUND, "", None, (), last_good="1.0", first_bad="1.1")
 CHANGE = Change("shop", "1.0", "1.1")
@@ -110,3 +111,14 @@ def test_a_release_between_the_sides_that_was_left_out_is_told():
     assert "1.0.5 (yanked)" in told
     assert "rc1" not in told
     assert "0.9" not in told
+
+
+@pytest.mark.parametrize("bad", [[2.0] * 3, [1.1, 0.9, 1.4]])
+def test_only_a_metric_that_varies_too_much_is_told_to_hide_the_change(bad):
+    """Releases between the sides may be skipped as well: then the metric is not to blame."""
+    effect = effect_of([1.0, 1.0, 1.0], bad, 0.99)
+    result = BisectionResult(BisectionStatus.INCONCLUSIVE, last_good=0, first_bad=2, suspects=(1, 2), effect=effect)
+    answer = Answer("shop", "r", Status.INCONCLUSIVE, "", Signature(metric="loss", above=1.0), (), effect=effect)
+    told = sentence_for(evolve(answer, suspects=("1.1", "1.2")), result, {0: "1.0", 1: "1.1", 2: "1.2"})
+    assert ("loss varies by 0.5" in told) == (not effect.is_clear)
+    assert "1.1" in told

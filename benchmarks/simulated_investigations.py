@@ -1,0 +1,109 @@
+"""Simulated investigations of flaky bugs: random histories, failure rates, skips and faults, no processes.
+
+Each is a `SureBisection` as `harness bisect` drives it. It counts how often the release that is named is one with which
+the failure rate does not change, and compares that with what the stated confidences allow.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from random import Random
+from typing import NamedTuple
+
+from harness.model.verdict import Verdict
+from harness.search import BisectionStatus, SureBisection
+
+RATES = ((0.0, 0.5), (0.0, 0.9), (0.05, 0.95))
+NAMED = (BisectionStatus.FOUND, BisectionStatus.FIXED)
+
+
+class Ended(NamedTuple):
+    """One investigation: its kind of history, its rates, how it ended, the doubt that it stated, its runs."""
+
+    history: str
+    rates: tuple[float, float]
+    end: str
+    doubt: float
+    runs: int
+
+
+def broken_releases(history: str, count: int, dice: Random) -> list[bool]:
+    """Which releases have the bug, from the oldest on."""
+    first = dice.randrange(1, count)
+    if history == "no change":
+        return [dice.random() < 0.5] * count
+    broken = [position >= first for position in range(count)]
+    if history == "two windows" and first < count - 2:
+        again = dice.randrange(first + 1, count - 1)
+        works = dice.randrange(again + 1, count)
+        broken[again:works] = [False] * (works - again)
+    return broken
+
+
+def investigate(number: int, seed: int) -> Ended:
+    """One investigation, the same for the same number and seed."""
+    dice = Random(f"{seed} {number}")
+    rates = RATES[number % len(RATES)]
+    history = dice.choices(("one change", "no change", "two windows"), (0.75, 0.1, 0.15))[0]
+    count, find_fix = dice.randrange(4, 50), dice.random() < 0.2
+    broken = broken_releases(history, count, dice)
+    if find_fix:
+        broken.reverse()
+    untestable = _untestable(count, dice)
+    faults = dice.choice((0.0, 0.0, 0.05))
+    ends = {"good": count - 1, "bad": 0} if find_fix else {"good": 0, "bad": count - 1}
+    search = SureBisection(count, find_fix=find_fix, flaky=dice.random() < 0.25, **ends)  # type: ignore[arg-type]
+    lanes, runs = dice.choice((1, 1, 2)), 0
+    while asked := search.ask(lanes):
+        trial = dice.choice(asked)
+        if trial.position in untestable or dice.random() < faults:
+            verdict = Verdict.SKIP
+        else:
+            verdict = Verdict.BAD if dice.random() < rates[broken[trial.position]] else Verdict.GOOD
+        search.tell(trial, verdict)
+        runs += 1
+    result = search.result
+    if result.status not in NAMED or result.boundary is None:
+        return Ended(history, rates, "none", 0.0, runs)
+    older, newer = result.boundary
+    right = newer == older + 1 and broken[older] == find_fix and broken[newer] != find_fix
+    return Ended(history, rates, "right" if right else "wrong", 1 - (result.confidence or 0.0), runs)
+
+
+def _untestable(count: int, dice: Random) -> set[int]:
+    """None, or a few single releases, or a row of them."""
+    match dice.randrange(3):
+        case 0:
+            return set()
+        case 1:
+            return {position for position in range(count) if dice.random() < 0.1}
+        case _:
+            first = dice.randrange(count)
+            return set(range(first, min(count, first + dice.randrange(1, 6))))
+
+
+def main() -> None:
+    """Print a table: a row for each history and pair of rates."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--investigations", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=1)
+    chosen = parser.parse_args()
+    every = [investigate(number, chosen.seed) for number in range(chosen.investigations)]
+    print("| history     | failure rate | right | wrong | none | allowed | runs |")
+    print("|---|---|---:|---:|---:|---:|---:|")
+    for history, rates in sorted({(one.history, one.rates) for one in every}):
+        rows = [one for one in every if (one.history, one.rates) == (history, rates)]
+        _print_row(history, f"{rates[0]:g} -> {rates[1]:g}", rows)
+    _print_row("all", "", every)
+
+
+def _print_row(history: str, rates: str, ended: list[Ended]) -> None:
+    ends = Counter(one.end for one in ended)
+    allowed, runs = sum(one.doubt for one in ended), sum(one.runs for one in ended) / len(ended)
+    counts = " | ".join(f"{ends[end]:5}" for end in ("right", "wrong", "none"))
+    print(f"| {history:11} | {rates:12} | {counts} | {allowed:7.2f} | {runs:5.1f} |")
+
+
+if __name__ == "__main__":
+    main()

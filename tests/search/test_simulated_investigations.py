@@ -1,0 +1,20 @@
+"""Whole investigations of flaky bugs, simulated: benchmarks/simulated_investigations.py with fewer of them."""
+
+from __future__ import annotations
+
+import runpy
+from collections import Counter
+from pathlib import Path
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "simulated_investigations.py"
+
+
+def test_no_more_wrong_names_than_the_stated_confidences_allow():
+    """Random histories, rates, skips, faults and lanes. 0.8 wrong ones are allowed on average: more than 3, in 1 %."""
+    investigate = runpy.run_path(str(SCRIPT))["investigate"]
+    ended = [investigate(number, 1) for number in range(150)]
+    ends = Counter(one.end for one in ended)
+    assert ends["right"] >= 90
+    assert sum(one.doubt for one in ended) <= 0.01 * (ends["right"] + ends["wrong"])
+    assert ends["wrong"] <= 3
+    assert max(one.runs for one in ended) <= 190
