@@ -164,7 +164,7 @@ def test_a_machine_that_lacks_what_was_left_out_is_told(parts, tmp_path, run_onc
     bundle = tmp_path / "carry"
     pack(parts, bundle, asked(parts, "1.6"), node=Installed({"brittle": "1.6"}), like=run_once)
     ended = run_there(bundle, python=node_with(tmp_path / "node", "brittle", "1.5", ""))
-    assert (ended.code, "not packed and not here: brittle 1.6 (here: 1.5)" in ended.stdout) == (3, True)
+    assert (ended.code, "neither packed nor installed here: brittle 1.6 (here: 1.5)" in ended.stdout) == (3, True)
 
 
 def test_without_a_gpu_a_probe_for_one_is_not_run(parts, tmp_path, run_once):
