@@ -1,4 +1,4 @@
-"""Probes in a folder, for machines without network: packed here, run there by one script, and absorbed here again."""
+"""Packs probes into a folder for machines without network, where one script runs them, and absorbs the results."""
 
 from harness.bundle.absorbing import Absorbed, Taken, absorb
 from harness.bundle.installed import Installed, read_installed

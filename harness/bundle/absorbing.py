@@ -1,4 +1,4 @@
-"""Observations come back: what each run left behind is checked against its order, and read as any run's is."""
+"""Reads observations back from a bundle, after checking each result against its order."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LONGEST_LOG = 1 << 30
 
 @frozen
 class Taken:
-    """An observation that came back; `known` if the store had an answer to its question before."""
+    """An observation from a bundle; `known` if the store already had an answer."""
 
     label: str
     observation: Observation
@@ -49,7 +49,7 @@ class Taken:
 
 @frozen
 class Absorbed:
-    """What came of a bundle; `missing` and `refused` have labels, and why there is no observation."""
+    """The result of absorbing a bundle; `missing` and `refused` have labels and reasons."""
 
     taken: tuple[Taken, ...] = ()
     missing: tuple[tuple[str, str], ...] = ()
@@ -58,7 +58,7 @@ class Absorbed:
 
 @frozen
 class _Back:
-    """One probe that was run elsewhere: its order, and the folder of what it left with the run script's record."""
+    """One probe that ran elsewhere: its order, and the folder of its results with the run script's record."""
 
     order: PackedProbe
     probe: Probe
@@ -67,18 +67,18 @@ class _Back:
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:
-        """The GPUs that the run could see."""
+        """The GPUs that were visible to the run."""
         return visible(parse_gpus(self.record["gpus"]), self.record["visible_gpus"])
 
 
 class _Refused(Exception):
-    """Why something that came back is not taken: one sentence."""
+    """Why a result is refused: one sentence."""
 
 
 def absorb(folder: Path, store: Store) -> Absorbed:
-    """Take back what was observed; doing so twice changes nothing.
+    """Store the observations of a bundle. Doing so twice changes nothing.
 
-    Raises `UserMistake` if the folder is no bundle, `NoSpace` if the store can't be written.
+    Raises `UserMistake` if the folder is not a bundle, `NoSpace` if the store can't be written.
     """
     taken, missing, refused = [], [], []
     for key in _probes(folder):
@@ -102,7 +102,7 @@ def _probes(folder: Path) -> list[str]:
         schema, probes = bundle["schema"], [_folder_name(key) for key in bundle["probes"]]
     except UNREADABLE as error:
         raise UserMistake(
-            f"{folder} is no bundle: its bundle.json can't be read", hint="harness bundle makes one; name its folder"
+            f"{folder} is not a bundle: can't read its bundle.json", hint="name a folder made by harness bundle"
         ) from error
     if schema != SCHEMA:
         raise UserMistake(f"{folder} is a bundle of schema {schema}, this harness reads {SCHEMA}")
@@ -111,7 +111,7 @@ def _probes(folder: Path) -> list[str]:
 
 def _folder_name(key: Any) -> str:
     if not isinstance(key, str) or not _KEY.fullmatch(key):
-        raise ValueError(f"{key!r} is no key of a probe")
+        raise ValueError(f"{key!r} is not the key of a probe")
     return key
 
 
@@ -123,7 +123,7 @@ def _why_not(where: Path) -> str:
 
 
 def _checked(order: PackedProbe, probe: Probe, where: Path) -> _Back:
-    """What came back, if it is of this order and as the run script left it. Raises `_Refused`."""
+    """The result, if it belongs to this order and is unchanged since the run. Raises `_Refused`."""
     try:
         if where.parent.is_symlink():
             raise ValueError(f"{where.parent.name} is a link")
@@ -136,15 +136,15 @@ def _checked(order: PackedProbe, probe: Probe, where: Path) -> _Back:
         ]
         unlisted = [path.name for path in where.iterdir() if path.name not in {*record["files"], "run.json"}]
     except UNREADABLE as error:
-        raise _Refused(f"what it left behind is not whole: {error}") from error
+        raise _Refused(f"its result is incomplete: {error}") from error
     if ran[0] != order.key:
-        raise _Refused(f"what lies there was left by another probe ({ran[0]})")
+        raise _Refused(f"the result belongs to another probe ({ran[0]})")
     if ran[1] != _sha256(probe.repro.source):
-        raise _Refused("another script was run than the repro that was packed")
+        raise _Refused("a different script was run, not the packed repro")
     if ran[2] != _sha256(as_requirements(order.packed)):
-        raise _Refused("other requirements were installed than those of its lock")
+        raise _Refused("the installed requirements differ from its lock")
     if any((where / name).is_symlink() or not (where / name).is_dir() for name in unlisted):
-        raise _Refused(f"{', '.join(unlisted)} was put there after the run")
+        raise _Refused(f"{', '.join(unlisted)} was added after the run")
     if changed:
         raise _Refused(f"{', '.join(changed)} was changed after the run")
     return _Back(order, probe, where, record)
@@ -154,11 +154,11 @@ def _take(back: _Back, store: Store) -> Taken:
     order, probe = back.order, back.probe
     try:
         if unavailable(order.device, back.gpus) is not None:
-            raise _Refused("it was run where no GPU was found")
+            raise _Refused("no GPU was found where it ran")
         ran, lock = _ran(back), _lock_there(back)
         started, setup_s = str(back.record["started"]), float(back.record["setup_s"])
     except (*UNREADABLE, zlib.error, HarnessFault) as error:
-        raise _Refused(f"what it left behind can't be read: {error}") from error
+        raise _Refused(f"its result can't be read: {error}") from error
     key = probe_key(probe, lock, gpus=back.gpus, capability=order.capability)
     observation = store.get(key)
     known = observation is not None
@@ -167,7 +167,7 @@ def _take(back: _Back, store: Store) -> Taken:
         try:
             shutil.copyfile(back.folder / "log.gz", log)
         except OSError as error:
-            raise NoSpace(f"can't write to {store.root}: {error}", hint="--results names another folder") from error
+            raise NoSpace(f"can't write to {store.root}: {error}", hint="--results chooses another folder") from error
         observation = observation_of(
             probe,
             lock,
@@ -181,7 +181,7 @@ def _take(back: _Back, store: Store) -> Taken:
         observation = store.put(observation)
     combination = probe.combination
     if store.get_resolution(combination.resolution_key) is None:
-        # The same question asked here is to find the same lock, and by it this answer.
+        # Asking the same question here must find the same lock, and so this answer.
         resolution = StoredResolution(lock=order.lock, drift=order.drift)
         store.put_resolution(combination.resolution_key, resolution, question_of(combination))
     signature = probe.repro.signature
@@ -201,7 +201,7 @@ def _ran(back: _Back) -> Ran:
 
 
 def _check_length(log: gzip.GzipFile) -> None:
-    """Raise `_Refused` if a log unpacks to more than any run leaves."""
+    """Raise `_Refused` if a log decompresses to more than a run can write."""
     length = 0
     while piece := log.read(1 << 20):
         length += len(piece)
@@ -210,7 +210,7 @@ def _check_length(log: gzip.GzipFile) -> None:
 
 
 def _lock_there(back: _Back) -> Lock:
-    """What was really there: the lock itself, or, as far as the machine brought its own, versions without hashes."""
+    """The lock of what was installed there. Packages of the machine itself have no hashes."""
     there = {normalized_name(name): str(version) for name, version in back.record["installed"].items()}
     packed = {wheel.name for wheel in back.order.packed}
     pins = {pin.name: pin for pin in back.order.lock.pins if pin.name in packed}

@@ -1,4 +1,4 @@
-"""What a machine without network has installed already, as its pip or the run script of a bundle tells it."""
+"""Packages already installed on a machine without network, as listed by its pip or a bundle's run script."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ _HINT = "run there: python -m pip list --format=freeze, or python run.py --what-
 
 @frozen
 class Installed:
-    """Versions by normalised name; `python` and `platform` are empty where the list does not tell them."""
+    """Versions by normalised name; `python` and `platform` are empty if the list does not have them."""
 
     versions: Mapping[str, str] = field(factory=dict)
     python: str = ""
     platform: str = ""
 
     def has(self, name: str, version: str) -> bool:
-        """Whether it has this distribution in just this version, local label included (PEP 440)."""
+        """Whether it has exactly this version, including the local label (PEP 440)."""
         there = self.versions.get(name)
         return there is not None and same_version(there, version)
 
     def check(self, interpreter: Interpreter) -> None:
-        """Raises `UserMistake` if the list is of another Python or platform than the locks are for."""
+        """Raises `UserMistake` if the list is for another Python or platform than the locks."""
         if self.python and _minor(self.python) != interpreter.minor:
             raise UserMistake(
-                f"the list is of Python {self.python}, the locks would be for {interpreter.version}",
-                hint=f"--python {_minor(self.python)} makes them for that",
+                f"the list is for Python {self.python}, but the locks are for {interpreter.version}",
+                hint=f"use --python {_minor(self.python)}",
             )
         if self.platform and self.platform != interpreter.platform:
-            raise UserMistake(f"the list is of {self.platform}; wheels packed here are for {interpreter.platform}")
+            raise UserMistake(f"the list is for {self.platform}; wheels packed here are for {interpreter.platform}")
 
 
 def read_installed(path: Path) -> Installed:
     """Read `pip freeze`, `pip list` (freeze or JSON) or `run.py --what-is-there`. Raises `UserMistake`.
 
-    Lines that name no version (a local folder, a repository) are passed over: such distributions count as not there.
+    Lines without a version (a local folder, a repository) are ignored; these distributions count as missing.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -59,12 +59,12 @@ def read_installed(path: Path) -> Installed:
         return _from_json(text, path)
     found = {normalized_name(m["name"]): m["version"] for m in map(_LINE.match, text.splitlines()) if m}
     if not found:
-        raise UserMistake(f"{path} names no distribution with its version (name==1.0)", hint=_HINT)
+        raise UserMistake(f"{path} lists no package with a version (name==1.0)", hint=_HINT)
     return Installed(found)
 
 
 def same_version(one: str, other: str) -> bool:
-    """Whether two texts are one version (PEP 440): 1.0 and 1.0.0 are."""
+    """Whether two texts are the same version (PEP 440), like 1.0 and 1.0.0."""
     try:
         return Version(one) == Version(other)
     except InvalidVersion:
@@ -79,7 +79,7 @@ def _from_json(text: str, path: Path) -> Installed:
         versions = {normalized_name(name): str(version) for name, version in told["installed"].items()}
         return Installed(versions, str(told.get("python", "")), str(told.get("platform", "")))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise UserMistake(f"{path} is not a list of what is installed", hint=_HINT) from error
+        raise UserMistake(f"{path} is not a list of installed packages", hint=_HINT) from error
 
 
 def _minor(version: str) -> str:

@@ -1,4 +1,4 @@
-"""An order: one probe as a bundle carries it, in files that the run script reads and that come back unchanged."""
+"""An order: one probe of a bundle, in files that the run script reads and that come back unchanged."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 SCHEMA = 1
-# What comes back was on another machine: a file of it may be anything.
+# The files were on another machine, so they may contain anything.
 UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
 
 
 @frozen
 class PackedWheel:
-    """A wheel that lies in the bundle, with the SHA-256 of its content."""
+    """A wheel in the bundle, with its SHA-256."""
 
     name: str
     version: str
@@ -36,7 +36,7 @@ class PackedWheel:
 
 @frozen
 class PackedProbe:
-    """All that is needed to run one probe elsewhere and to know afterwards which one it was.
+    """Everything needed to run one probe elsewhere and to identify it afterwards.
 
     `key` is the address of its observation as far as it is known here; `variables` tell the repro what is wanted;
     `wall_s` is in seconds, `memory` in bytes (None: the machine's limit); `gpu_queries` are the commands that list
@@ -113,15 +113,15 @@ def read_packed(folder: Path) -> tuple[PackedProbe, Probe]:
 
 
 def inside(folder: Path, name: str) -> Path:
-    """A plain file that lies in this very folder. Raises `ValueError` if it is a link, a pipe, or elsewhere."""
+    """A regular file directly in this folder. Raises `ValueError` if it is a link, a pipe, or elsewhere."""
     path = folder / name
     if Path(name).name != name or folder.is_symlink() or not stat.S_ISREG(path.lstat().st_mode):
-        raise ValueError(f"{name} is no plain file of its folder")
+        raise ValueError(f"{name} is not a regular file in its folder")
     return path
 
 
 def ordered_key(probe: Probe, lock: Lock, capability: str) -> str:
-    """The address of what a probe will show, before it is known which GPU it runs on."""
+    """The key of a probe's observation, as far as it is known before the GPU is."""
     return probe_key(probe, lock, gpus=(), capability=capability)
 
 

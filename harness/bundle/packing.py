@@ -1,4 +1,4 @@
-"""Probes are packed: each is resolved here, and orders, wheels and all that runs them go into one folder."""
+"""Packs probes: resolves them here, and puts orders, wheels and the run script into one folder."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ _SCRIPT = Path(__file__).parent / "running" / "run.py"
 CARRIED_TOOLS = ("guard.py", "bounded_log.py", "process_tree.py", "staged.py", "launch.py", "sandbox.py")
 _UNFINISHED = ".packing"
 _README = """\
-This folder holds {count} of {repro} for Python {minor} on {platform}, with all that they need but that Python.
-Run them with `python run.py`, on a machine without network too; it goes on where it was stopped.
-Bring the folder back, or at least all of it but wheels/ and installer/, and type `harness absorb` and its path.
+This folder has {count} of {repro} for Python {minor} on {platform}, with everything they need except Python itself.
+Run them with `python run.py`; it needs no network, and continues if it was stopped.
+Then copy the folder back (wheels/ and installer/ are not needed) and run `harness absorb PATH`.
 """
 
 
 @frozen
 class WantedProbe:
-    """A probe to pack, and what it is called."""
+    """A probe to pack, and its label."""
 
     label: str
     probe: Probe
@@ -52,7 +52,7 @@ class WantedProbe:
 
 @frozen
 class Packed:
-    """What came of packing.
+    """The result of packing.
 
     `wheel_bytes` counts each packed file once; `left_out` are distributions that the machine has already, by name;
     `known` are answers that the store has or that need no run; `failed` are labels and why there is no bundle for them.
@@ -90,7 +90,7 @@ class Packer:
                 shutil.rmtree(output)
         except OSError as error:
             why = "no space left" if is_out_of_space(error) else error.strerror or str(error)
-            raise NoSpace(f"can't write to {output}: {why}", hint="--output names another folder") from error
+            raise NoSpace(f"can't write to {output}: {why}", hint="--output chooses another folder") from error
         return packed
 
     def _pack(self, asked: Sequence[WantedProbe], output: Path, *, fresh: bool) -> Packed:
@@ -117,7 +117,7 @@ class Packer:
                 continue
             order = self._order(evolve(one, probe=probe), resolution, resolution.lock, fetched)
             if order.key in orders:
-                failed.append((one.label, f"it is the same as {orders[order.key].label}: they resolve to one lock"))
+                failed.append((one.label, f"same as {orders[order.key].label}: both resolve to the same lock"))
                 continue
             order.write(output / "probes" / order.key, probe.repro.source)
             orders[order.key] = order
@@ -200,10 +200,10 @@ class Packer:
 def _claim(output: Path) -> None:
     """Take an empty folder, or one that an interrupted packing left, whose wheels are good still."""
     if output.exists() and not output.is_dir():
-        raise UserMistake(f"{output} is a file", hint="--output takes a folder that is new or empty")
+        raise UserMistake(f"{output} is a file", hint="--output takes a new or empty folder")
     if output.is_dir() and any(output.iterdir()) and not (output / _UNFINISHED).exists():
-        kind = "a bundle already" if (output / "bundle.json").exists() else "not empty"
-        raise UserMistake(f"{output} is {kind}", hint="--output takes a folder that is new or empty")
+        kind = "already a bundle" if (output / "bundle.json").exists() else "not empty"
+        raise UserMistake(f"{output} is {kind}", hint="--output takes a new or empty folder")
     (output / "wheels").mkdir(parents=True, exist_ok=True)
     (output / _UNFINISHED).touch()
     shutil.rmtree(output / "probes", ignore_errors=True)
@@ -213,7 +213,7 @@ def _pip() -> Path:
     """The pip that fetched the wheels; it also fills the environments, so that none has a pip of its own."""
     spec = importlib.util.find_spec("pip")
     if spec is None or spec.origin is None:
-        raise HarnessFault("pip is missing beside the harness", hint="install the harness once more")
+        raise HarnessFault("pip is missing beside the harness", hint="reinstall the harness")
     return Path(spec.origin).parent
 
 

@@ -1,4 +1,4 @@
-"""The wheels of a lock in a folder, fetched by pip from the indexes that count everywhere, checked by hash."""
+"""Downloads the wheels of a lock into a folder with pip, from the configured indexes, and checks their hashes."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _CHUNK = 1 << 20
 
 @frozen
 class Unfetchable:
-    """Why a wheel could not be had, in pip's own words."""
+    """Why a wheel could not be downloaded, in pip's words."""
 
     words: str
 
 
 @frozen
 class Wheels:
-    """A folder of wheels for one interpreter; a wheel that lies there already is not fetched again."""
+    """A folder of wheels for one interpreter; existing wheels are not downloaded again."""
 
     folder: Path
     index: Index
@@ -51,10 +51,10 @@ class Wheels:
         wanted = tuple(pins)
         missing = [pin for pin in wanted if self._find(pin) is None]
         for file in (pin.wheel for pin in missing if pin.wheel):
-            # pip leaves a file of that name as it is, half of one and a spoilt one too.
+            # pip keeps an existing file of that name, even if it is incomplete or damaged.
             (self.folder / file).unlink(missing_ok=True)
             self._digests.pop(file, None)
-        # In one call pip wants a hash of all or of none.
+        # In one call, pip wants hashes for all files or for none.
         for group in ([p for p in missing if p.sha256], [p for p in missing if not p.sha256]):
             words = self._download(group) if group else ""
             if words:
@@ -62,7 +62,7 @@ class Wheels:
         found = [self._find(pin) for pin in wanted]
         for pin, wheel in zip(wanted, found, strict=True):
             if wheel is None:
-                return Unfetchable(f"pip fetched no wheel of {pin.name} {pin.version} with the hash of the lock")
+                return Unfetchable(f"pip found no wheel of {pin.name} {pin.version} with the hash in the lock")
         return tuple(wheel for wheel in found if wheel is not None)
 
     def size(self, wheels: Iterable[PackedWheel]) -> int:
@@ -120,7 +120,7 @@ def spoken_by_pip(words: str) -> str:
     """What pip says went wrong, as one line."""
     lines = [line.strip() for line in words.splitlines() if line.strip()]
     errors = [re.sub(r"^ERROR: ", "", line) for line in lines if line.startswith("ERROR: ")]
-    return " ".join((errors or lines[-1:] or ["pip failed without a word"])[-2:])
+    return " ".join((errors or lines[-1:] or ["pip failed without a message"])[-2:])
 
 
 def _pip_settings(urls: list[str], links: list[str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""As of which day packages are: each release's own, one day, or none. Read here, and nowhere else."""
+"""The date of other packages: each release's own day, one day, or none. Parsed only here."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class AsOf:
 
     @classmethod
     def read(cls, text: str | None) -> AsOf:
-        """Read "era", "none" (or nothing), or an ISO 8601 date. Raises ValueError with what it takes instead."""
+        """Parse "era", "none" (or nothing), or an ISO 8601 date. Raises ValueError with what is allowed."""
         if text is None or text == NONE:
             return cls()
         if text == ERA:
@@ -27,7 +27,7 @@ class AsOf:
         try:
             return cls(moment_of(text), text=text)
         except ValueError as error:
-            raise ValueError(f"takes era, none or a date such as 2025-06-27, not {text!r}") from error
+            raise ValueError(f"takes era, none or a date like 2025-06-27, not {text!r}") from error
 
     def of(self, era: datetime | None) -> datetime | None:
         """The moment that it means for something whose own day is `era`; None: whatever is newest."""

@@ -11,7 +11,7 @@ from harness.model.commit import Commit
 
 
 class Level(enum.StrEnum):
-    """How closely a culprit is known, from coarse to fine."""
+    """How deep a culprit is known, from coarse to fine."""
 
     RELEASE = "release"
     PACKAGE = "package"

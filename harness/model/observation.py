@@ -20,8 +20,8 @@ class Outcome(enum.StrEnum):
     COMPLETED = "completed"
     RAISED = "raised"
     EXITED = "exited"  # ended by itself with a non-zero exit code and no exception
-    DECLINED = "declined"  # exit code 125: the repro itself says that it can't tell
-    NO_REPORT = "no-report"  # a script that ended with exit code 0, or was lost sight of, without reaching its end
+    DECLINED = "declined"  # exit code 125: the repro can't tell
+    NO_REPORT = "no-report"  # a script that ended with exit code 0, or whose guard was killed, without reaching its end
     CRASHED = "crashed"  # killed by a signal of its own making
     TIMED_OUT = "timed-out"
     OUT_OF_MEMORY = "out-of-memory"
@@ -32,7 +32,7 @@ class Outcome(enum.StrEnum):
     NO_DEVICE = "no-device"
     DEVICE_FAILED = "device-failed"  # driver mismatch, no kernel image, device lost or busy
     EMULATION_GAP = "emulation-gap"
-    WRONG_ENVIRONMENT = "wrong-environment"  # what the run saw as installed is not what its lock says
+    WRONG_ENVIRONMENT = "wrong-environment"  # the run saw other packages than its lock
 
     @property
     def ran(self) -> bool:

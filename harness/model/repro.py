@@ -119,7 +119,7 @@ def parse_repro(source: str, *, name: str, path: str = "") -> Repro:
     if not blocks:
         raise BadRepro(
             f"{where} has no inline script metadata",
-            hint="begin it with a block '# /// script' that lists its dependencies (see README, 'Write a repro')",
+            hint="start it with a '# /// script' block that lists its dependencies (see README, 'Write a repro')",
         )
     if len(blocks) > 1:
         raise BadRepro(f"{where} has {len(blocks)} '# /// script' blocks; keep one")
@@ -162,9 +162,9 @@ def command_repro(command: str, *, content_digest: str = "", timeout: float = _D
     try:
         argv = tuple(shlex.split(command))
     except ValueError as error:
-        raise BadRepro(f"--run {command!r} can't be split into words: {error}") from error
+        raise BadRepro(f"--run {command!r} can't be parsed: {error}") from error
     if not argv:
-        raise BadRepro("--run needs a command", hint='for instance --run "pytest -x tests/test_training.py"')
+        raise BadRepro("--run needs a command", hint='for example --run "pytest -x tests/test_training.py"')
     digest = hashlib.sha256(f"{command}\0{content_digest}".encode()).hexdigest()[:16]
     return Repro(name=command, digest=digest, argv=argv, timeout=timeout, device="any")
 
@@ -182,7 +182,9 @@ def _case(name: str, table: Any, where: str) -> Case:
 
 def _check_keys(table: dict[str, Any], known: set[str], name: str, where: str) -> None:
     if unknown := sorted(set(table) - known):
-        raise BadRepro(f"{where}: {name} has unknown keys: {', '.join(unknown)}; it knows {', '.join(sorted(known))}")
+        raise BadRepro(
+            f"{where}: {name} has unknown keys: {', '.join(unknown)}; known keys: {', '.join(sorted(known))}"
+        )
 
 
 def _params(table: dict[str, Any], where: str) -> dict[str, Any]:
@@ -190,7 +192,7 @@ def _params(table: dict[str, Any], where: str) -> dict[str, Any]:
     try:
         json.dumps(params, allow_nan=False)  # that is how the script gets them
     except (TypeError, ValueError, RecursionError) as error:
-        raise BadRepro(f"{where}: params can hold what JSON can; put dates and the like in quotes ({error})") from error
+        raise BadRepro(f"{where}: params must be valid JSON; put dates in quotes ({error})") from error
     return params
 
 
@@ -255,7 +257,7 @@ def _signature(table: Any, where: str) -> Signature | None:
         ):
             raise BadRepro(f"{where}: the signature's {key} can't be {value!r}")
     if ("metric" in given) != ("above" in given or "below" in given):
-        raise BadRepro(f"{where}: a signature's metric needs above or below, and these need a metric")
+        raise BadRepro(f"{where}: in a signature, metric needs above or below, and above or below need metric")
     if "output" in given:
         try:
             check_pattern(given["output"])

@@ -1,6 +1,6 @@
-"""A signature: how one bug is told from every other failure.
+"""A signature: how to recognise one bug among other failures.
 
-After the crash signature of Mozilla's crash reports: what stays the same when paths, addresses and numbers change.
+Modelled on the crash signatures of Mozilla: the parts that stay the same when paths, addresses and numbers change.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _EXCEPTION_LINE = re.compile(
 
 
 class TooSlow(Exception):
-    """A pattern needs more time on a log than anybody would wait."""
+    """A pattern takes too long on a log."""
 
 
 def check_pattern(pattern: str) -> None:
@@ -60,7 +60,7 @@ class Signature:
     `message` a part of its text, compared normalised; `frame` a part of "file:function" of any frame;
     `metric` with `above`/`below` a number outside its bounds (a NaN is outside); `output` a regular
     expression searched in the log; `hang` a run past its time limit; `crash` a process killed by a
-    signal; `exit_code` how it ended. `captured` tells that it was taken from the bad end and not given.
+    signal; `exit_code` how it ended. `captured` says that it was captured from the bad end, not given.
     """
 
     exception: str | None = None

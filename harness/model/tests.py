@@ -1,4 +1,4 @@
-"""What one test of a test suite came to, as pytest or unittest reported it."""
+"""The result of one test, as pytest or unittest reported it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One probe: from a combination to an observation. Everything that searches goes this way."""
+"""One probe: from a combination to an observation. All searches use it."""
 
 from harness.probe.asked import Prepared, Probe, next_attempt
 from harness.probe.judge import Judge

@@ -1,4 +1,4 @@
-"""A probe: what is to be tried, and what is ready to run or answered already."""
+"""A probe to run, and a probe that is prepared or already answered."""
 
 from __future__ import annotations
 

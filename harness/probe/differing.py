@@ -16,7 +16,7 @@ _TOLD = 3
 
 
 def differing(lock: Lock, ran: Ran, mixture: Mixture | None) -> str:
-    """In what the distributions that a run saw are not those of the lock, "" if in nothing.
+    """How the distributions that a run saw differ from the lock, "" if they don't.
 
     A run without a report is not compared. What a mixture exchanges of a distribution's own metadata does not count,
     nor what the run saw besides: a repro may add to its path.
@@ -26,15 +26,15 @@ def differing(lock: Lock, ran: Ran, mixture: Mixture | None) -> str:
         return ""
     exchanged = {path.split("/")[0] for path in mixture.files} if mixture is not None else set()
     free = {normalized_name(name.split("-")[0]) for name in exchanged if name.endswith(".dist-info")}
-    told = [
+    differences = [
         f"{pin.name} {seen.get(pin.name) or 'missing'} instead of {pin.version}"
         for pin in lock.pins
         if pin.version and pin.name not in free and not _is_same(pin.version, seen.get(pin.name, ""))
     ]
-    if not told:
+    if not differences:
         return ""
-    more = f" and {len(told) - _TOLD} more" if len(told) > _TOLD else ""
-    return f"the run did not see what its lock says: {', '.join(told[:_TOLD])}{more}"
+    more = f" and {len(differences) - _TOLD} more" if len(differences) > _TOLD else ""
+    return f"the run saw other packages than its lock: {', '.join(differences[:_TOLD])}{more}"
 
 
 def _is_same(version: str, other: str) -> bool:

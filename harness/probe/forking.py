@@ -1,4 +1,4 @@
-"""Probes of mixtures that are forked: one process has imported what no candidate changes, each probe is a fork of it.
+"""Forks probes of mixtures from one process that has imported the modules that no candidate changes.
 
 The environment of a zygote is a copy in which the packages with exchanged files are files of its own. Before each fork
 the candidate's files are put in their places, so that the fork finds them where any process would. Forks only search:
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from harness.probe.prober import Prober
     from harness.store import Store, StoredResolution
 
-# What a fork can't settle: the import may fail for what was imported before it, or for want of it.
+# A fork can't decide these: the import may fail because of what was, or was not, imported before.
 _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError"})
 _FORKED = "+fork"
 

@@ -1,4 +1,4 @@
-"""The one judge: observations against one signature, with what a run printed read only where it is needed."""
+"""The judge: judges observations by one signature, and reads a run's log only if needed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 @frozen
 class Judge:
-    """Judges by `signature`; `store` has the logs of what it judges.
+    """Judges observations by `signature`; `store` has their logs.
 
-    Without a signature nothing can be bad: a run to its end is good, everything else is a skip.
+    Without a signature nothing can be bad: a run that completed is good, anything else is a skip.
     """
 
     signature: Signature | None

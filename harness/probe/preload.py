@@ -1,4 +1,4 @@
-"""What a process may import before it knows which files a candidate changes. Pure.
+"""Selects the modules that a process may import before it knows which files a candidate changes. Pure.
 
 A module is left out where a candidate may change its file, where it imported such a module while it was loaded, and
 where its package is such a module. All others come to the same, whichever candidate is tried.

@@ -1,4 +1,4 @@
-"""The way of one probe: combination -> lock -> environment -> run -> observation."""
+"""Runs one probe: combination -> lock -> environment -> run -> observation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies that the harness keeps of repositories: a bare clone for each URL, a folder for each commit that is built."""
+"""Cached repositories: a bare clone per URL, and a folder per commit that is built."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def is_url(text: str) -> bool:
 
 
 def clone_of(url: str, cache: Path) -> Repository:
-    """A bare clone of a repository, made once below `cache` and brought up to date each time it is asked for.
+    """A bare clone of a repository below `cache`, updated on each call.
 
     Raises `NoNetwork` if it can't be reached and no clone was made before.
     """
@@ -37,14 +37,14 @@ def clone_of(url: str, cache: Path) -> Repository:
     cache.mkdir(parents=True, exist_ok=True)
     with FileLock(cache / f"{folder.name}.lock"):
         if folder.is_dir():
-            # Without network what was fetched before still answers for commits that it has.
+            # Without network, the clone still has the commits fetched before.
             _fetch(["git", "-C", str(folder), "fetch", "--quiet", "--tags", "--force", "origin", "+refs/*:refs/*"])
             return Repository.open(folder)
         partial = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=cache))
         try:
             words = _fetch(["git", "clone", "--quiet", "--mirror", url, str(partial / "clone")])
             if words:
-                raise NoNetwork(f"can't clone {url}: {words}", hint="check the URL, or give --git a clone of your own")
+                raise NoNetwork(f"can't clone {url}: {words}", hint="check the URL, or pass your own clone to --git")
             (partial / "clone").rename(folder)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
@@ -52,7 +52,7 @@ def clone_of(url: str, cache: Path) -> Repository:
 
 
 def archive_of(repository: Repository, commit: Commit, cache: Path) -> Path:
-    """The files of a commit in a folder of their own, kept by its hash. Links that lead out of it are refused."""
+    """The files of a commit in a folder, cached by its hash. Links that lead outside are refused."""
     folder = cache / commit.sha
     cache.mkdir(parents=True, exist_ok=True)
     with FileLock(cache / f"{commit.sha}.lock"):
@@ -65,7 +65,7 @@ def archive_of(repository: Repository, commit: Commit, cache: Path) -> Path:
                 partial.rename(folder)
             except tarfile.FilterError as error:
                 raise BadRepository(
-                    f"commit {commit.short} has a file that leads out of its folder: {error}"
+                    f"commit {commit.short} has a file that points outside its folder: {error}"
                 ) from error
             finally:
                 shutil.rmtree(partial, ignore_errors=True)
@@ -73,15 +73,15 @@ def archive_of(repository: Repository, commit: Commit, cache: Path) -> Path:
 
 
 def _fetch(command: list[str]) -> str:
-    """What git says where it fails, else ""."""
+    """Git's error message, "" if it succeeded."""
     safe = ["git", "-c", "protocol.ext.allow=never", "-c", "core.hooksPath=/dev/null", *command[1:]]
     try:
         ended = subprocess.run(
             safe, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_CLONE_S, check=False
         )
     except FileNotFoundError as error:
-        raise BadRepository("git is not installed", hint="install git to go down to the commit") from error
+        raise BadRepository("git is not installed", hint="install git to search commits") from error
     except subprocess.TimeoutExpired:
         return f"timed out after {_CLONE_S:g} s"
     lines = ended.stderr.strip().splitlines()
-    return "" if ended.returncode == 0 else (lines[-1] if lines else "git gives no reason")
+    return "" if ended.returncode == 0 else (lines[-1] if lines else "git gave no reason")

@@ -1,7 +1,7 @@
-"""Reading a git repository: revisions, trees, files, history. Nothing in it is ever written, run or fetched.
+"""Reads a git repository: revisions, trees, files, history. It never writes, runs or fetches anything.
 
-Every call names its object by a full hash and turns off what a repository's own configuration could run: hooks, the
-file system monitor, external diffs and text converters.
+Calls name objects by full hash and disable everything that the repository's configuration could run: hooks, the file
+system monitor, external diffs and text converters.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SAFE = (
     *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false"),
     *("-c", "protocol.ext.allow=never", "-c", "log.showSignature=false", "-c", "core.pager=cat"),
 )
-# A missing object of a partial clone would be fetched without being asked for (GIT_NO_LAZY_FETCH: git 2.44 and later).
+# Git would fetch missing objects of a partial clone (GIT_NO_LAZY_FETCH: git 2.44 and later).
 _ENVIRONMENT = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
@@ -48,7 +48,7 @@ class Entry:
 
 @frozen
 class Repository:
-    """A clone, bare or with a work tree, by the folder that git finds it from. Every method raises `BadRepository`."""
+    """A clone, bare or with a work tree, by its folder. Every method raises `BadRepository`."""
 
     folder: Path
 
@@ -57,7 +57,7 @@ class Repository:
         """The repository of a folder. Raises `BadRepository` if git finds none there."""
         place = folder.expanduser().absolute()
         if not place.is_dir():
-            raise BadRepository(f"there is no folder {folder}", hint="--git takes a clone, or the URL of a repository")
+            raise BadRepository(f"no such folder: {folder}", hint="--git takes a clone or the URL of a repository")
         repository = cls(place)
         repository.call("rev-parse", "--git-dir")
         return repository
@@ -76,7 +76,7 @@ class Repository:
                 check=False,
             )
         except FileNotFoundError as error:
-            raise BadRepository("git is not installed", hint="install git to go down to the commit") from error
+            raise BadRepository("git is not installed", hint="install git to search commits") from error
         except subprocess.TimeoutExpired as error:
             raise BadRepository(f"git {arguments[0]} in {self.folder} timed out after {_TIMEOUT_S:g} s") from error
         if ended.returncode != 0:
@@ -98,7 +98,7 @@ class Repository:
         try:
             found = self.lines("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         except BadRepository as error:
-            missing = self._what_is_missing("") or "name a branch, a tag or a commit; git fetch brings new ones"
+            missing = self._what_is_missing("") or "name a branch, tag or commit; run git fetch for new ones"
             raise BadRepository(f"{self.folder} has no commit {revision!r}", hint=missing) from error
         return self.describe(found[-1])
 
@@ -160,7 +160,7 @@ class Repository:
         try:
             return self.lines("merge-base", one, other)[0]
         except (BadRepository, IndexError) as error:
-            hint = self._what_is_missing("") or "are these of one project?"
+            hint = self._what_is_missing("") or "are they from the same project?"
             raise BadRepository(f"{one[:12]} and {other[:12]} have no common history", hint=hint) from error
 
     def first_parents(self, older: str, newer: str) -> tuple[str, ...]:
@@ -184,9 +184,9 @@ class Repository:
         return None
 
     def _what_is_missing(self, words: str) -> str:
-        """What is wrong with a clone that can't answer: a shallow one lacks history, a partial one contents."""
+        """Why a clone lacks something: a shallow one lacks history, a partial one contents."""
         if "dubious ownership" in words:
-            return f"git trusts only your own folders: git config --global --add safe.directory {self.folder}"
+            return f"git does not trust folders of other users: git config --global --add safe.directory {self.folder}"
         git_folder = next((f for f in (self.folder / ".git", self.folder) if (f / "objects").is_dir()), None)
         if git_folder is not None and (git_folder / "shallow").exists():
             return "the clone is shallow and lacks older commits: git fetch --unshallow --tags"

@@ -30,9 +30,9 @@ class ReleaseSource:
         """Where the wheel and its tag differ; these files stay as the wheel has them."""
         told = []
         if self.layout.changed:
-            told.append(f"{self.version}: {_few(self.layout.changed)} of the wheel differ from tag {self.tag}")
+            told.append(f"{self.version}: {_few(self.layout.changed)} in the wheel differ from tag {self.tag}")
         if self.layout.generated:
-            told.append(f"{self.version}: {_few(self.layout.generated)} of the wheel are not in tag {self.tag}")
+            told.append(f"{self.version}: {_few(self.layout.generated)} in the wheel are not in tag {self.tag}")
         return tuple(told)
 
 
@@ -47,7 +47,7 @@ def find_source(repository: Repository, project: str, version: str, wheel: Mappi
         some = ", ".join(sorted(all_tags)[-3:]) or "none"
         raise BadRepository(
             f"{repository.folder} has no tag for {project} {version} (its tags: {some})",
-            hint="git fetch --tags brings new ones; --git names another clone",
+            hint="run git fetch --tags for new ones, or choose another clone with --git",
         )
     found = [
         ReleaseSource(version, tag, all_tags[tag], find_layout(wheel, tree_of(repository, all_tags[tag])))
@@ -57,7 +57,7 @@ def find_source(repository: Repository, project: str, version: str, wheel: Mappi
     if not best.layout.found:
         raise BadRepository(
             f"{repository.folder} has tag {best.tag}, but no files of {project} {version} in it",
-            hint="is this the repository of that package? --git names another",
+            hint="is this the right repository? --git chooses another",
         )
     return best
 

@@ -171,20 +171,20 @@ def point_elsewhere(bundle, key):
         (spoil_lock, "are not those that were packed"),
         (spoil_parameters, "are not those that were packed"),
         (spoil_wheel_digest, "are not those that were packed"),
-        (mix_up, "was left by another probe"),
-        (run_another_script, "another script was run"),
-        (install_other_requirements, "other requirements were installed"),
+        (mix_up, "belongs to another probe"),
+        (run_another_script, "a different script was run"),
+        (install_other_requirements, "installed requirements differ"),
         (change_the_log, "log.gz was changed after the run"),
-        (lose_the_report, "is not whole"),
-        (garble_the_record, "is not whole"),
+        (lose_the_report, "is incomplete"),
+        (garble_the_record, "is incomplete"),
         (garble_the_end, "can't be read"),
-        (nest_the_record, "is not whole"),
-        (link_the_log, "no plain file"),
-        (link_the_folder, "no plain file"),
-        (add_metrics, "was put there after the run"),
-        (put_a_pipe_there, "no plain file"),
+        (nest_the_record, "is incomplete"),
+        (link_the_log, "not a regular file"),
+        (link_the_folder, "not a regular file"),
+        (add_metrics, "was added after the run"),
+        (put_a_pipe_there, "not a regular file"),
         (damage_the_log, "can't be read"),
-        (point_elsewhere, "no plain file"),
+        (point_elsewhere, "not a regular file"),
     ],
 )
 def test_what_does_not_fit_its_order_is_refused_and_the_rest_taken(back, parts, spoil, why):
@@ -205,7 +205,7 @@ def test_another_patch_level_of_python_is_another_lock(back, parts):
 
 
 def test_a_folder_that_is_no_bundle_is_a_mistake(tmp_path, parts):
-    with pytest.raises(UserMistake, match="is no bundle"):
+    with pytest.raises(UserMistake, match="is not a bundle"):
         absorb(tmp_path, parts.store)
 
 
@@ -224,11 +224,11 @@ def test_results_that_can_not_be_written_are_told(back, tmp_path):
 @pytest.mark.parametrize("probes", [["../elsewhere"], ["/etc"], [""], 5, [["a"]]])
 def test_a_bundle_that_names_what_is_outside_is_a_mistake(back, parts, probes):
     rewrite(back / "bundle.json", probes=probes)
-    with pytest.raises(UserMistake, match="is no bundle"):
+    with pytest.raises(UserMistake, match="is not a bundle"):
         absorb(back, parts.store)
 
 
 def test_a_deep_bundle_is_a_mistake(back, parts):
     (back / "bundle.json").write_text("[" * 100_000)
-    with pytest.raises(UserMistake, match="is no bundle"):
+    with pytest.raises(UserMistake, match="is not a bundle"):
         absorb(back, parts.store)

@@ -60,8 +60,8 @@ def test_progress_is_told_and_what_was_run_is_not_run_again(back):
     again = run_there(back)
     assert again.code == 0
     assert again.stdout.splitlines()[:2] == [
-        "1 of 2  brittle 1.2: was run before",
-        "2 of 2  brittle 1.6: was run before",
+        "1 of 2  brittle 1.2: already run",
+        "2 of 2  brittle 1.6: already run",
     ]
     assert not list((back / "environments").iterdir())
 
@@ -91,11 +91,11 @@ def test_an_interrupted_run_leaves_nothing_running_and_goes_on(parts, tmp_path, 
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=60)
-    assert (process.returncode, "stopped: python run.py goes on" in stderr) == (130, True)
+    assert (process.returncode, "stopped: run python run.py again" in stderr) == (130, True)
     assert not processes_below(bundle)
     (gate / "open").touch()
     ended = run_there(bundle, GATE=str(gate))
-    assert (ended.code, "1 of 2  brittle 1.2: was run before" in ended.stdout) == (0, True)
+    assert (ended.code, "1 of 2  brittle 1.2: already run" in ended.stdout) == (0, True)
     assert [taken.judgement.verdict for taken in absorb(bundle, parts.store).taken] == [Verdict.GOOD, Verdict.BAD]
 
 
@@ -108,9 +108,9 @@ def test_wheels_that_are_missing_or_others_are_told_and_can_be_brought_later(bac
     ended = run_there(back)
     assert ended.code == 3
     for i, release in enumerate(("1.2", "1.6"), 1):
-        said = f"{i} of 2  brittle {release}: could not be run: its wheels can't be installed: ERROR"
+        said = f"{i} of 2  brittle {release}: could not run: can't install its wheels: ERROR"
         assert said in ended.stdout
-    assert ["its wheels can't be installed" in why for _, why in absorb(back, parts.store).missing] == [True, True]
+    assert ["can't install its wheels" in why for _, why in absorb(back, parts.store).missing] == [True, True]
     spoilt.write_bytes(was)
     assert run_there(back).code == 3
     absorbed = absorb(back, parts.store)
@@ -131,7 +131,7 @@ def test_another_interpreter_is_refused_in_one_sentence(back):
 def test_a_bundle_that_did_not_arrive_whole_is_told(back, part):
     (back / part).rename(back.parent / "elsewhere")
     ended = run_there(back)
-    assert (ended.code, "was not brought here whole" in ended.stderr) == (2, True)
+    assert (ended.code, "is incomplete" in ended.stderr) == (2, True)
 
 
 def test_a_folder_that_can_not_be_written_is_told(back):
@@ -164,13 +164,13 @@ def test_a_machine_that_lacks_what_was_left_out_is_told(parts, tmp_path, run_onc
     bundle = tmp_path / "carry"
     pack(parts, bundle, asked(parts, "1.6"), node=Installed({"brittle": "1.6"}), like=run_once)
     ended = run_there(bundle, python=node_with(tmp_path / "node", "brittle", "1.5", ""))
-    assert (ended.code, "not packed and not here: brittle 1.6 (here: 1.5)" in ended.stdout) == (3, True)
+    assert (ended.code, "neither packed nor installed here: brittle 1.6 (here: 1.5)" in ended.stdout) == (3, True)
 
 
 def test_without_a_gpu_a_probe_for_one_is_not_run(parts, tmp_path, run_once):
     pack(parts, tmp_path / "carry", asked(parts, "1.2", device=Device.CUDA), like=run_once)
     ended = run_there(tmp_path / "carry", PATH="/usr/bin:/bin")
-    if "could not be run" not in ended.stdout and shutil.which("nvidia-smi", path="/usr/bin:/bin"):
+    if "could not run" not in ended.stdout and shutil.which("nvidia-smi", path="/usr/bin:/bin"):
         pytest.skip("there is a GPU here")
     assert (ended.code, "no NVIDIA GPU found" in ended.stdout) == (3, True)
 

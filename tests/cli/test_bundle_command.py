@@ -71,7 +71,7 @@ def test_mistakes_are_one_sentence_and_leave_nothing(harness, write_repro):
         (2, "no repro named", ("bundle", "brittle_stop", "--output", "carry")),
         (2, "needs a release", (*ask, "--as-of", "era")),
         (2, "takes era, none or a date", (*ask, "--as-of", "noon")),
-        (2, "is no bundle", ("absorb", "repros")),
+        (2, "is not a bundle", ("absorb", "repros")),
         (6, "can't write to", ("bundle", "brittle_step", "--output", "repros/brittle_step.py/carry")),
     ):
         ended = harness(*arguments)

@@ -110,7 +110,7 @@ def test_repro_and_run_at_once(harness, write_repro):
 
 
 def test_a_command_that_is_no_command(harness):
-    assert "can't be split into words" in refused(harness, "bisect", "brittle", "--run", "echo 'x")[0]
+    assert "can't be parsed" in refused(harness, "bisect", "brittle", "--run", "echo 'x")[0]
 
 
 def test_a_parameter_without_a_value(harness, write_repro):
@@ -122,9 +122,9 @@ def test_a_parameter_without_a_value(harness, write_repro):
 def test_a_date_that_is_none(harness, write_repro):
     write_repro("brittle")
     told, _ = refused(harness, "bisect", "brittle", "--as-of", "yesterday")
-    assert told == "--as-of takes era, none or a date such as 2025-06-27, not 'yesterday'"
+    assert told == "--as-of takes era, none or a date like 2025-06-27, not 'yesterday'"
     told, _ = refused(harness, "probe", "brittle_step", "--as-of", "yesterday")
-    assert told == "--as-of takes era, none or a date such as 2025-06-27, not 'yesterday'"
+    assert told == "--as-of takes era, none or a date like 2025-06-27, not 'yesterday'"
 
 
 @pytest.mark.parametrize("option", ["--with", "--hold"])

@@ -113,7 +113,7 @@ def test_a_command_is_split_as_a_shell_does_and_known_by_its_files():
     assert repro.digest != command_repro("pytest -k 'a or b'", content_digest="2").digest
     with pytest.raises(BadRepro, match="needs a command"):
         command_repro("  ")
-    with pytest.raises(BadRepro, match="can't be split"):
+    with pytest.raises(BadRepro, match="can't be parsed"):
         command_repro("'")
 
 

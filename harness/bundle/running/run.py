@@ -1,10 +1,10 @@
-"""Runs the probes of this bundle, without network, and keeps what they leave behind in `observed/`.
+"""Runs the probes of this bundle without network, and writes their results to `observed/`.
 
-    python run.py                   run what has not been run yet
-    python run.py --what-is-there   tell as JSON what is installed beside this Python (for `harness bundle --installed`)
+    python run.py                   run the probes that have not run yet
+    python run.py --what-is-there   list the packages of this Python as JSON (for `harness bundle --installed`)
 
-It needs the standard library only, and judges nothing: that is done by `harness absorb` where the bundle was made.
-Exit codes: 0 all are run, 2 this is not the machine for it, 3 some could not be run, 6 can't write here, 130 stopped.
+It needs only the standard library. Verdicts come from `harness absorb` on the machine that made the bundle.
+Exit codes: 0 all have run, 2 wrong machine, 3 some could not run, 6 can't write here, 130 stopped.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class NotHere(Exception):
 def main() -> int:
     """Run what has not been run, and return the exit code."""
     parser = argparse.ArgumentParser(description="Run the probes of this bundle that have not been run yet.")
-    parser.add_argument("--what-is-there", action="store_true", help="tell as JSON what is installed, and run nothing")
+    parser.add_argument("--what-is-there", action="store_true", help="list installed packages as JSON and exit")
     if parser.parse_args().what_is_there:
         print(json.dumps({**this_python(), "installed": installed_here()}, indent=1))
         return 0
@@ -58,7 +58,7 @@ def main() -> int:
     except OSError as error:
         return told("error", f"can't write to {HERE}: {error.strerror or error}", 6)
     except KeyboardInterrupt:
-        return told("stopped", "python run.py goes on where it was", 130)
+        return told("stopped", "run python run.py again to continue", 130)
 
 
 def told(kind: str, words: str, code: int) -> int:
@@ -74,16 +74,16 @@ def run_all(orders: list[dict[str, Any]]) -> int:
         where, kept = f"{i} of {len(orders)}  {order['label']}", HERE / "observed" / order["key"]
         trouble = kept.with_name(f"{kept.name}.problem.txt")
         if kept.is_dir():
-            print(f"{where}: was run before", flush=True)
+            print(f"{where}: already run", flush=True)
             continue
         trouble.unlink(missing_ok=True)
         try:
             run_one(order, kept, where)
         except Problem as problem:
             failed += 1
-            print(f"{where}: could not be run: {problem}", flush=True)
+            print(f"{where}: could not run: {problem}", flush=True)
             trouble.write_text(f"{problem}\n", encoding="utf-8")
-    print(f"{len(orders) - failed} of {len(orders)} are run; bring this folder back: harness absorb {HERE.name}")
+    print(f"{len(orders) - failed} of {len(orders)} have run; copy this folder back: harness absorb {HERE.name}")
     return 3 if failed else 0
 
 
@@ -91,7 +91,7 @@ def run_one(order: dict[str, Any], kept: Path, where: str) -> None:
     """Make the environment of a probe, run it, keep what it leaves, and remove the environment."""
     gpus = list_gpus(order["gpu_queries"])
     check_node_packages(order["from_node"])
-    print(f"{where}: making its environment, wheels: {len(order['packed'])}", flush=True)
+    print(f"{where}: creating its environment with {len(order['packed'])} wheels", flush=True)
     begun = time.monotonic()
     folder = HERE / "environments" / order["key"]
     part = kept.with_name(f"{kept.name}.part")
@@ -119,7 +119,7 @@ def run_one(order: dict[str, Any], kept: Path, where: str) -> None:
 
 def make_environment(order: dict[str, Any], folder: Path) -> Path:
     """A virtual environment with the wheels of the bundle in it and no pip; its interpreter."""
-    called([sys.executable, "-m", "venv", "--without-pip", str(folder)], "no virtual environment can be made")
+    called([sys.executable, "-m", "venv", "--without-pip", str(folder)], "can't create a virtual environment")
     python = folder / "bin" / "python"
     if order["from_node"]:
         # --system-site-packages would show those of the base interpreter, not those of an environment that we run in.
@@ -131,7 +131,7 @@ def make_environment(order: dict[str, Any], folder: Path) -> Path:
         options = ["--no-index", "--find-links", str(HERE / "wheels"), "--no-deps", "--require-hashes", "--no-compile"]
         called(
             [str(python), str(HERE / "installer" / "pip"), "install", *options, "--requirement", str(requirements)],
-            "its wheels can't be installed",
+            "can't install its wheels",
         )
     return python
 
@@ -196,7 +196,7 @@ def guarded(line: bytes) -> dict[str, Any]:
     try:
         ended: dict[str, Any] = json.loads(said)
     except ValueError:
-        raise Problem(f"its guard failed: {said.decode(errors='replace').strip() or 'without a word'}") from None
+        raise Problem(f"its guard failed: {said.decode(errors='replace').strip() or 'no error message'}") from None
     if "problem" in ended:
         raise Problem(f"its interpreter can't be started: {os.strerror(ended['problem'])}")
     return ended
@@ -230,7 +230,7 @@ def called(argv: list[str], complaint: str) -> str:
     ended = subprocess.run(argv, env=env, cwd=HERE, capture_output=True, text=True, check=False)
     if ended.returncode != 0:
         lines = [line.strip() for line in (ended.stdout + ended.stderr).splitlines() if line.strip()]
-        errors = [line for line in lines if line.startswith("ERROR")] or lines or ["it said nothing"]
+        errors = [line for line in lines if line.startswith("ERROR")] or lines or ["no error message"]
         raise Problem(f"{complaint}: {errors[-1]}")
     return ended.stdout
 
@@ -252,11 +252,11 @@ def list_gpus(queries: list[list[str]]) -> str:
 def check_here(bundle: dict[str, Any]) -> None:
     """Wheels fit one minor version of one implementation on one platform; all parts are here. Raises `NotHere`."""
     if not (TOOLS.is_dir() and (HERE / "installer").is_dir()):
-        raise NotHere(f"{TOOLS.name} or installer is missing; the bundle was not brought here whole")
+        raise NotHere(f"{TOOLS.name} or installer is missing; the bundle is incomplete")
     pythons = (bundle, this_python())
     wanted, found = (f"{p['implementation']} {p['python'].rpartition('.')[0]} on {p['platform']}" for p in pythons)
     if wanted != found:
-        hint = "start it with that Python, or make it with harness bundle --python"
+        hint = "start it with that Python, or use harness bundle --python"
         raise NotHere(f"this bundle is for {wanted}, this is {found}; {hint}")
 
 
@@ -268,7 +268,7 @@ def check_node_packages(wanted: dict[str, str]) -> None:
     ]
     if wrong:
         raise Problem(
-            f"not packed and not here: {', '.join(wrong)}; harness bundle --installed takes the list of today"
+            f"neither packed nor installed here: {', '.join(wrong)}; make the bundle again with a new --installed list"
         )
 
 
@@ -307,7 +307,7 @@ def read(path: Path) -> dict[str, Any]:
     try:
         told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise NotHere(f"{path} can't be read ({error}); the bundle was not brought here whole") from error
+        raise NotHere(f"{path} can't be read ({error}); the bundle is incomplete") from error
     return told
 
 
