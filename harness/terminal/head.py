@@ -8,7 +8,7 @@ from rich.text import Text
 
 from harness.bisect.answer import Answer, Status
 from harness.bisect.wording import place_of
-from harness.model.words import listed
+from harness.model.words import listed_in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,7 +33,7 @@ def head_of(answer: Answer) -> list[tuple[str, str]]:
         ends = [("Last bad", _named(answer, answer.last_bad)), ("Fixed in", _named(answer, answer.first_good))]
     else:
         ends = [("Last good", _named(answer, answer.last_good)), ("First bad", _named(answer, answer.first_bad))]
-    suspects = listed(answer.suspects) if len(answer.suspects) > 1 else ""
+    suspects = listed_in_order((release, True) for release in answer.suspects) if len(answer.suspects) > 1 else ""
     return [*ends, ("Suspects", suspects), _culprit(answer), ("Until then", answer.constraint)]
 
 
