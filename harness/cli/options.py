@@ -21,7 +21,7 @@ class _Folder(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "":
-            self.fail("the folder has no name", param, ctx)
+            self.fail("an empty text is not a folder", param, ctx)
         return super().convert(value, param, ctx)
 
 

@@ -182,5 +182,5 @@ def test_a_companion_that_can_not_be_imported_is_a_skip(tmp_path: Path) -> None:
     command += ["--hold", "torch==2.8.0", "--as-of", "2026-01-20", "--results", str(tmp_path / "results")]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 3, ended.stderr
-    assert ended.stdout.startswith("skip failed differently")
+    assert ended.stdout.startswith("skipped failed differently")
     assert "No module named 'transformers.modeling_layers'" in ended.stdout
