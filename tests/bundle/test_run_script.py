@@ -189,7 +189,7 @@ def test_an_observation_of_a_gpu_is_kept_under_that_gpus_name(parts, tmp_path, r
     assert taken.judgement.verdict is Verdict.GOOD
     hidden = tmp_path / "carry" / "observed" / packed.orders[0].key / "run.json"
     hidden.write_text(json.dumps({**json.loads(hidden.read_text()), "visible_gpus": ""}))
-    assert absorb(tmp_path / "carry", parts.store).refused == (("brittle 1.2", "it was run where no GPU was found"),)
+    assert absorb(tmp_path / "carry", parts.store).refused == (("brittle 1.2", "no GPU was found where it ran"),)
 
 
 ALONE = """
