@@ -79,9 +79,16 @@ class Consistency:
             return []
         best = min(rank for rank, _ in ranked)
         missing = [unit for rank, unit in sorted(ranked) if rank == best][:_MOST_TAUGHT]
-        owners = [unit for unit in sorted(moved) if words & self._mentioned(unit)] or sorted(moved)
+        functions = {(frame.file, frame.function) for frame in frames}
+        owners = [unit for unit in sorted(moved) if words & self._mentioned(unit)]
+        owners = owners or [unit for unit in sorted(moved) if self._place(unit) in functions]
+        owners = owners or (sorted(moved) if len(moved) == 1 else [])
         owners = owners[:_MOST_TAUGHT]
         return [(own, other) if reverting else (other, own) for own in owners for other in missing]
+
+    def _place(self, unit: Unit) -> tuple[str, str]:
+        """The file and the bare name of the function around an edit, as a frame has them."""
+        return self.edits.path_of(unit), self.edits.function(unit).rpartition(".")[2]
 
     def _mentioned(self, unit: Unit) -> frozenset[str]:
         return self.edits.words(unit) | frozenset(self.edits.function(unit).split("."))

@@ -169,6 +169,7 @@ def _findings(search: _Search, reduced: Reduced, package: Finding, until: Level,
         reduced = evolve(reduced, shown=_run_whole(search, reduced.units))
     if reduced.shown is None:
         return (evolve(package, notes=(*package.notes, _open(search, reduced))),)
+    reduced = _apart(search, reduced)
     core = _core(search, reduced.units)
     forth = _forth(search, core, reduced.units)
     runs = sum(one.runs for one in spent) + forth.runs + traced
@@ -297,6 +298,19 @@ def _notes(search: _Search, reduced: Reduced) -> tuple[str, ...]:
     """What the search could not show."""
     told = search.ground.notes(reduced)
     return (f"{told[0]}{_out_of_time(search)}", *told[1:]) if reduced.gave_up else told
+
+
+def _apart(search: _Search, reduced: Reduced) -> Reduced:
+    """The likeliest of several regions alone, where it can stand apart though others are tied to it."""
+    if len(reduced.units) < 2 or not all(map(search.edits.is_region, reduced.units)):
+        return reduced
+    likeliest = frozenset({max(sorted(reduced.units), key=lambda unit: search.weights.get(unit, 0.0))})
+    proof = search.ground.proof(_sentence(search, likeliest), search.reverted(likeliest), search.sides.before.verdict)
+    if not proof.holds:
+        return reduced
+    return evolve(
+        reduced, units=likeliest, shown=proof.observation, unproven=frozenset(), is_minimal=True, runs=reduced.runs + 1
+    )
 
 
 def _core(search: _Search, units: Candidate) -> Candidate:
