@@ -22,6 +22,7 @@ from harness.model import Observation, Returned, StackFrame, Trace
 _QUIET = 0.02  # comments, docstrings, layout
 _RAN, _CALLED, _NEVER_CALLED, _AT_IMPORT, _UNKNOWN = 12.0, 3.0, 0.4, 2.0, 3.0
 _LATE = 2.0
+_FEW_UNITS = 100
 _PARTED, _PARTED_LATER = 40.0, 6.0
 _RAISED_HERE, _IN_TRACEBACK = 20.0, 8.0
 _NAMED = 6.0
@@ -183,8 +184,13 @@ def _frames(sides: Sides) -> tuple[StackFrame, ...]:
 
 
 def used_units(units: Mapping[Unit, tuple[str, ...]], sides: Sides) -> frozenset[Unit]:
-    """Units of which a side used a file, and metadata, which every start of an interpreter may read."""
+    """Units of which a side used a file, and metadata, which every start of an interpreter may read.
+
+    A command does not say which files it used: then all of them count as long as they are few.
+    """
     used = {
         path for side in (sides.before, sides.after) for files in side.observation.loaded.values() for path in files
     }
+    if not used and len(units) <= _FEW_UNITS:
+        return frozenset(units)
     return frozenset(unit for unit, paths in units.items() if unit.startswith(METADATA) or not used.isdisjoint(paths))
