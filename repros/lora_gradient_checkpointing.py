@@ -64,8 +64,8 @@ All of these must hold for the bug to show:
 
 * the base model is frozen, and only LoRA weights inside the checkpointed layers train;
 * checkpointing is reentrant;
-* it is switched on after PEFT has wrapped the model, for PEFT mends the inputs of a model that has it on;
-* nobody else mends them: transformers does so by itself from 5.0.0rc2 on, which is the fix to find.
+* it is switched on after PEFT has wrapped the model, since PEFT makes the inputs of a model that has it on require grad;
+* nothing else does: transformers does so by itself from 5.0.0rc2 on, which is the fix to find.
 
 `HARNESS_PARAMS` takes `seed` and `case`:
 

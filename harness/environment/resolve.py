@@ -67,7 +67,7 @@ class Resolver:
     ) -> Resolution | Unresolvable:
         """The lock for a combination. `near` is the lock whose versions are kept where possible.
 
-        What is held with == may be newer than the date, and may bring companions of its own day. Whatever could not
+        What is held with == may be newer than the date, and may bring other packages of its own day. Whatever could not
         be held is told as drift. Files without upload time count by the dates that another index has of their
         release. Raises `NoNetwork` and `NoSpace`.
         """

@@ -147,9 +147,9 @@ class Nightly:
     def _is_over(self, known: Break) -> bool:
         """Whether no cell is broken by it any more: each is good, fixed, gone, or superseded by a good release."""
         prefix = f"{self.matrix}: "
-        mended = {fix.cell for fix in known.fixes}
+        fixed = {fix.cell for fix in known.fixes}
         mine = [label.removeprefix(prefix) for label in known.cells if label.startswith(prefix)]
-        if not mine or any(label not in mended and not label.startswith(prefix) for label in known.cells):
+        if not mine or any(label not in fixed and not label.startswith(prefix) for label in known.cells):
             return False
         state = {**self.past.cells, **self._judged()}
         tonight = {cell.name for cell in self.cells}
