@@ -82,7 +82,7 @@ class _Group(click.Group):
             tell(error, known)
             ctx.exit(_stopping(error.exit_code) if for_git else error.exit_code)
         except KeyboardInterrupt:
-            tell(Interrupted("stopped", hint="the same command goes on where it stopped"))
+            tell(Interrupted("stopped", hint="run the same command again to continue"))
             ctx.exit(Interrupted.exit_code)
         except click.ClickException as error:
             vars(error)["message"] = hide_secrets(error.message, known)  # what was typed is in it

@@ -72,7 +72,7 @@ def test_kill_9_in_mid_run_leaves_no_process_and_the_same_command_goes_on(harnes
 def test_ctrl_c_ends_at_once_and_says_how_to_go_on(harness, write_repro, tmp_path):
     own, gate, code, stderr = stopped_in_mid_run(harness, write_repro, tmp_path, signal.SIGINT)
     assert code == 130
-    assert "the same command goes on where it stopped" in stderr
+    assert "run the same command again" in stderr
     assert "Traceback" not in stderr
     goes_on(own, gate, tmp_path)
 

@@ -213,7 +213,7 @@ def test_ctrl_c_keeps_what_has_run_and_shows_it(harness, write_repro, tmp_path):
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "the same command goes on where it stopped" in stderr
+    assert "run the same command again" in stderr
     assert [line.split() for line in stdout.splitlines()[1:4]] == [["1.5", "good"], ["1.6", "-"], ["1.10", "-"]]
     record = json.loads((harness.folder / "results/matrices/tiny.json").read_text())
     assert record["counts"] == {"good": 1, "not run": 2}

@@ -16,7 +16,7 @@ def observed(harness, *arguments):
     return harness("probe", *arguments, "--json").json
 
 
-@pytest.mark.parametrize(("release", "code", "word"), [("1.2", 0, "good"), ("1.6", 1, "bad"), ("9.9", 3, "skip")])
+@pytest.mark.parametrize(("release", "code", "word"), [("1.2", 0, "good"), ("1.6", 1, "bad"), ("9.9", 3, "skipped")])
 def test_the_exit_code_is_the_verdict(harness, write_repro, release, code, word):
     write_repro("brittle")
     ended = harness("probe", "brittle_step", "--with", f"brittle=={release}")

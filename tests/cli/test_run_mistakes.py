@@ -21,4 +21,4 @@ def test_a_failure_of_how_the_command_was_written_is_not_bisected(harness, comma
     (harness.folder / "mine.py").write_text("")
     ended = harness("bisect", "brittle", "--run", command, *ENDS)
     assert ended.code == 2
-    assert "no bug to look for" in ended.stderr
+    assert "not a bug" in ended.stderr

@@ -258,7 +258,7 @@ def test_an_interrupted_night_goes_on(nights):
         running.send_signal(signal.SIGINT)
         _, said = running.communicate(timeout=30)
     assert running.returncode == 130
-    assert "the same command goes on" in said
+    assert "run the same command again" in said
     (record,) = (folder / "results" / "nights").glob("*.json")
     assert not json.loads(record.read_text(encoding="utf-8")).get("ended")
     done = len(list(Store(folder / "results").observations()))

@@ -110,7 +110,7 @@ def test_ctrl_c_ends_what_runs_on_the_workers(harness, write_repro, cluster, tmp
     process.send_signal(signal.SIGINT)
     code, _, stderr = ended(process)
     assert code == 130
-    assert "the same command goes on where it stopped" in stderr
+    assert "run the same command again" in stderr
     wait_for(lambda: not processes_below(cache), "the run to end")
 
 
@@ -147,7 +147,7 @@ def test_without_workers_or_a_scheduler_there_is_one_sentence_and_an_exit_code(
             own.kill(own.worker_of(pid) if name == "first" else "scheduler")
             code, _, stderr = ended(process)
             assert code == 7
-            assert "the same command goes on where it stopped" in stderr
+            assert "run the same command again" in stderr
             told = "1 workers died while running brittle_step"
             assert (told if name == "first" else f"the scheduler at {own.address} is gone") in stderr
     code, _, stderr = ended(harness.start(*RANGE, "--scheduler", own.address))
