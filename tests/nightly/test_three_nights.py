@@ -239,7 +239,8 @@ def test_without_the_last_good_environment_the_answer_says_so(nights):
     nights.run("2024-02-01")
     nights.helper("1.1", "2024-02-01", BROKEN)
     nights.house.withdraw("helper", "1.0")
-    shutil.rmtree(nights.cache / "environments")
+    for folder in ("environments", "wheels"):
+        shutil.rmtree(nights.cache / folder)
     told = nights.run("2024-02-02", "--json", UV_CACHE_DIR=str(nights.cache / "uv")).json
     (known,) = told["breaks"]
     assert "environment can't be built any more" in known["sentence"]
