@@ -37,7 +37,8 @@ _MOST = 40
 _MOST_SKIPS = 3  # where Python and compiled files can't be mixed, that shows soon
 _MOST_LESSONS = 12
 _TRIES_FORTH = 4
-_MOST_NEEDED = 8
+_MOST_NEEDED = 14
+_MOST_EVIDENCE, _SAME_FILE, _DECLARES = 10.0, 6.0, 4.0
 _FEW = 3
 _COMPILED_ENDINGS = (".so", ".pyd", ".dylib", ".dll", ".a", ".lib")
 
@@ -392,7 +393,7 @@ def _run_whole(search: _Search, units: Candidate) -> Observation | None:
 def _needed(search: _Search, core: Candidate) -> Reduced:
     """What else must be advanced for the culprit to make the difference, looked for with few runs."""
     others = search.all - core
-    weights = {unit: search.weights[unit] for unit in sorted(others)}
+    weights = {unit: _usefulness(search, core, unit) for unit in sorted(others)}
     if not weights:
         return Reduced(frozenset(), True, frozenset(), 0, 0, 0, None, False)
     with_core = search.consistency.advanced
@@ -408,6 +409,22 @@ def _needed(search: _Search, core: Candidate) -> Reduced:
         most=_MOST_NEEDED,
         until=search.ground.until,
     ).run()
+
+
+def _usefulness(search: _Search, core: Candidate, unit: Unit) -> float:
+    """How likely an edit is what a culprit needs: declarations of its own file, and lines with its names."""
+    edits = search.edits
+    weight = min(search.weights.get(unit, 1.0), _MOST_EVIDENCE)
+    if not edits.is_region(unit):
+        return weight
+    path, function = edits.path_of(unit), edits.function(unit)
+    if path in {edits.path_of(one) for one in core}:
+        weight *= _SAME_FILE
+    if not function or not edits.differences[path].is_function(function):
+        weight *= _DECLARES
+    if any(edits.words(unit) & edits.words(one) for one in core):
+        weight *= 2
+    return weight
 
 
 def _refined(search: _Search, core: Candidate, along: Candidate) -> Refined | None:
