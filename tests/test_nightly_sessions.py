@@ -90,4 +90,4 @@ def test_a_night_that_found_something_fails_its_session(nox):
     nox("one", "nightly", fresh=True, words=("--date", "2023-01-01"))  # brittle 1.5 is not there yet
     ended = nox("one", "nightly", words=("matrices/nightly.toml", "--budget", "0", "--date", "2024-03-01"))
     assert ended.returncode == 1
-    assert "something new broke, or could not be judged: matrices/nightly.toml" in ended.stdout
+    assert "matrices/nightly.toml" in ended.stdout

@@ -157,7 +157,7 @@ def test_nothing_is_looked_up_for_sessions_that_are_no_cells(newest, harness):
 
 def test_a_matrix_that_can_not_be_looked_up_fails_by_itself(newest):
     said = newest("-s", "matrix(newest)", online=False)
-    assert any("the package index can't be reached to list the releases of brittle" in line for line in said), said
+    assert any("the package index" in line and "reached" in line for line in said), said
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", ".ci/run"])

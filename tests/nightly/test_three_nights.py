@@ -33,7 +33,7 @@ def test_a_release_of_a_companion_breaks_it_and_another_fixes_it(nights):
     assert f"+    raise RuntimeError('{MESSAGE}')" in report
     assert "- Seen in: nightly: step-app-1.0-case=1" in report
     assert "| package | helper 1.1 (good) | helper 1.2 (bad) | |" in report
-    assert "Difference of the locks: 1" in report
+    assert "What is installed differently: 1" in report
     assert "`1.2, run 2` | bad" in report  # confirmed
     assert "`1.0, run 2` | good" in report
 

@@ -118,7 +118,7 @@ def test_the_trouble_of_a_worker_is_raised_as_what_it_is(over, probe):
 def test_a_refusal_is_no_answer(over, probe):
     prober, _ = over(lambda order: Reply(refused="it has changed"))
     prepared = prober.prepare(probe())
-    with pytest.raises(NoWorkers, match="it changed"):
+    with pytest.raises(NoWorkers, match="it has changed"):
         prober.execute(prepared)
     assert prober.store.get(prepared.key) is None
 
