@@ -11,7 +11,12 @@ from machines import machines
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory, house, uv_cache):
     """Workers `one` and `two`, and `stranger`, which pretends to be another kind of machine."""
-    environ = {**house.environ, "UV_CACHE_DIR": str(uv_cache), "PIP_CONFIG_FILE": os.devnull}
+    environ = {
+        **house.environ,
+        "UV_CACHE_DIR": str(uv_cache),
+        "PIP_CONFIG_FILE": os.devnull,
+        "HARNESS_SANDBOX": "off",  # a test watches a run by files outside its folders
+    }
     with machines(tmp_path_factory.mktemp("cluster"), environ) as started:
         started.add("one", gpu="NVIDIA A100")
         started.add("two", gpu="NVIDIA T4")
