@@ -64,7 +64,7 @@ All of these must hold for the bug to show:
 
 * the base model is frozen, and only LoRA weights inside the checkpointed layers train;
 * checkpointing is reentrant;
-* it is switched on after PEFT has wrapped the model, since PEFT makes the inputs of a model that has it on require grad;
+* it is switched on after PEFT has wrapped the model, since PEFT then makes the inputs require grad;
 * nothing else does: transformers does so by itself from 5.0.0rc2 on, which is the fix to find.
 
 `HARNESS_PARAMS` takes `seed` and `case`:
