@@ -82,7 +82,7 @@ def what_is_left(progress: Progress, clock: Clock) -> str:
 
 def looking_up(event: LookedUp, pace: Pace) -> str:
     """What takes a while before anything runs, and how far it is."""
-    return f"looking up what releases that were seen before come to now: {pace.left(event.done, event.count)}"
+    return f"resolving releases that were seen before again: {pace.left(event.done, event.count)}"
 
 
 class Answered:
