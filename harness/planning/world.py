@@ -14,7 +14,7 @@ from harness.errors import UserMistake
 from harness.model import Combination, Device, Lock, Release, Repro, normalized_name
 from harness.model.combination import ANY_SOURCE
 from harness.model.text import one_line
-from harness.planning.common_python import python_hint
+from harness.planning.common_python import python_hint, python_hint_for_release
 from harness.probe import Probe
 from harness.request.ends import End, EndKind
 
@@ -90,7 +90,8 @@ class World:
         requirements += [f"{name}=={pinned[name]}" for name in pinned if name in beside]
         combination = self.asked.combination(requirements, self.as_of, self.near)
         prereleases = {name for name, version in pinned.items() if _is_prerelease(version)}
-        sources = [name for name, version in self.sources.items() if name == ANY_SOURCE or pinned.get(name) == version]
+        # What an end had to build from source may be built where it is not pinned to another version.
+        sources = [name for name, version in self.sources.items() if pinned.get(name, version) == version]
         combination = evolve(
             combination,
             prereleases=tuple({*self.prereleases, *prereleases}),
@@ -177,13 +178,19 @@ def pinned_world(end: End, pins: Pins, asked: Asked, prober: Probing, index: Ind
     return World(end, asked, lock, tuple(pin.name for pin in lock.pins), None, lock, tuple(told), _prereleases(lock))
 
 
-def release_world(end: End, other: World, subject: str, prober: Probing) -> World:
+def release_world(end: End, other: World, subject: str, prober: Probing, index: Index) -> World:
     """Another end's world with the subject at a release. Raises `UserMistake` where that can't be installed."""
     probe = other.with_versions({subject: end.text}, other.asked.repro)
-    lock = prober.resolve(probe).lock
-    if lock is None:
-        raise UserMistake(f"{subject} {end.text} can't be installed {end_words(other.end)}")
-    return evolve(other, end=end, lock=lock, near=lock, told=())
+    resolution = prober.resolve(probe)
+    if resolution.lock is None:
+        hint = "name another release, or let other packages be older with --as-of DAY"
+        if _NO_WHEEL in resolution.words:
+            hint = python_hint_for_release(subject, end.text, index, prober.builder.uv) or hint
+        raise UserMistake(
+            f"{subject} {end.text} can't be installed {end_words(other.end)}: {one_line(resolution.words, _WORDS)}",
+            hint=hint,
+        )
+    return evolve(other, end=end, lock=resolution.lock, near=resolution.lock, told=())
 
 
 def _loose_world(end: End, pins: Pins, asked: Asked, prober: Probing) -> World:
