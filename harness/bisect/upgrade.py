@@ -23,7 +23,6 @@ from harness.bisect.upgrade_answer import GroupAnswer, PackageCulprit, UpgradeAn
 from harness.bisect.upgrade_wording import sentence_of
 from harness.errors import UserMistake
 from harness.model import Change, Observation, Outcome, RaisedException, Repro
-from harness.model.combination import ANY_SOURCE
 
 if TYPE_CHECKING:
     from harness.planning.world import Versions, World
@@ -143,7 +142,6 @@ class Upgrade:
         self._good_seen = good_run
         repro = self.only(self.repro, asked.tests)
         bad = evolve(self.bad, sources={**good.sources, **self.bad.sources})
-        bad = evolve(bad, sources={name: version for name, version in bad.sources.items() if name != ANY_SOURCE})
         if asked.tests:
             asked = self._without_flaky(good_run, bad_run, good, repro)
         held: dict[str, str | None] = {}
