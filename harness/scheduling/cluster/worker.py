@@ -90,9 +90,12 @@ class Bench:
 
 
 def _sandbox(order: Order) -> Isolation | None:
-    """The sandbox that the order asks for. Raises `UserMistake` if it is required but unavailable."""
-    mode = SandboxMode.REQUIRE if order.is_sandbox_required else SandboxMode.AUTO
-    mode = SandboxMode.OFF if order.rights == "unsandboxed" else mode
+    """The sandbox that the order asks for, else the one that is set for this machine.
+
+    Raises `UserMistake` if it is required but unavailable.
+    """
+    asked = SandboxMode.REQUIRE if order.is_sandbox_required else ""
+    mode = SandboxMode.of(os.environ, SandboxMode.OFF if order.rights == "unsandboxed" else asked)
     return choose(mode, network=order.rights == "network", reporter=SILENT)
 
 
