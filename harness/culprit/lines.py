@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from attrs import evolve, field, frozen
 
 from harness.culprit.consistency import Consistency
-from harness.culprit.counterfactual import Ground, exchanged_in_words, places, versions
+from harness.culprit.counterfactual import Trials, exchanged_in_words, places, versions
 from harness.culprit.edits import Edits
 from harness.culprit.evidence import Evidence, used_units
 from harness.culprit.exchange import Exchange
@@ -47,7 +47,7 @@ _COMPILED_ENDINGS = (".so", ".pyd", ".dylib", ".dll", ".a", ".lib")
 class _Search:
     """What one search for lines stands on; `all` are its units."""
 
-    ground: Ground
+    trials: Trials
     sides: Sides
     exchange: Exchange
     edits: Edits
@@ -69,13 +69,13 @@ class _Search:
     def reverted(self, old: Candidate) -> Probe:
         """The newer environment with these units as before."""
         label = f"{self.names(old)} as in {versions(self.exchange.package.packages, newer=False)}"
-        return self.ground.mixed(self.sides.after, self.consistency.mixture(old, label, newer_base=True))
+        return self.trials.mixed(self.sides.after, self.consistency.mixture(old, label, newer_base=True))
 
     def advanced(self, new: Candidate) -> Probe:
         """The older environment with these units as after."""
         label = f"{self.names(new)} as in {versions(self.exchange.package.packages, newer=True)}"
         mixture = self.consistency.mixture(self.all - new, label, newer_base=False)
-        return self.ground.mixed(self.sides.before, mixture)
+        return self.trials.mixed(self.sides.before, mixture)
 
     def learn(self, moved: Candidate, observation: Observation, *, reverting: bool) -> bool:
         """Take from a skip what it teaches."""
@@ -86,7 +86,7 @@ class _Search:
     def pursue(self, weights: dict[Unit, float], *, most: int) -> Reduced:
         """The smallest set of units whose reversal undoes the difference."""
         return Pursuit(
-            ground=self.ground,
+            trials=self.trials,
             flipped=self.sides.before.verdict,
             weights=weights,
             closed=self.consistency.reverted,
@@ -96,7 +96,7 @@ class _Search:
             learn=lambda moved, observation: self.learn(moved, observation, reverting=True),
             most=most,
             most_skips=_MOST_SKIPS if COMPILED in self.edits.wholes else most,
-            until=self.ground.until,
+            until=self.trials.until,
         ).run()
 
 
@@ -111,25 +111,25 @@ class _Forth:
     notes: tuple[str, ...] = ()
 
 
-def find_lines(ground: Ground, sides: Sides, package: Finding, until: Level) -> tuple[Finding, ...]:
+def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> tuple[Finding, ...]:
     """The files, and with `until` the regions, that make the difference; () where the sides can't be taken apart.
 
     Where nothing smaller than the package was shown, the one finding is the package's own, with what is open.
     """
-    exchange = Exchange.of(ground, sides, package)
+    exchange = Exchange.of(trials, sides, package)
     if exchange is None or not exchange.units:
         return ()
-    seconds = ground.plan.question.time_s
-    ground = evolve(ground, until=time.monotonic() + seconds)
-    exchange = evolve(exchange, ground=ground)
+    seconds = trials.plan.question.time_s
+    trials = evolve(trials, until=time.monotonic() + seconds)
+    exchange = evolve(exchange, trials=trials)
     used = used_units(exchange.units, sides)
     names = listed(change.name for change in package.packages)
-    ground.begin(
+    trials.begin(
         Level.REGION if until.depth >= Level.REGION.depth else Level.FILE,
         f"{len(exchange.units)} files of {names} differ, {len(used)} of them ran: which lines make the difference? "
         f"(at most {_MOST} runs and {told_duration(seconds)})",
     )
-    search, traced = _prepared(ground, sides, exchange, used)
+    search, traced = _prepared(trials, sides, exchange, used)
     with ExitStack() as stack:
         search, reduced = _pursued(search, used, stack)
         return _findings(search, reduced, package, until, traced)
@@ -137,30 +137,30 @@ def find_lines(ground: Ground, sides: Sides, package: Finding, until: Level) -> 
 
 def _pursued(search: _Search, used: frozenset[Unit], stack: ExitStack) -> tuple[_Search, Reduced]:
     """The smallest set that undoes the difference: fresh processes first, then forks; what it ends with is fresh."""
-    ground = search.ground
+    trials = search.trials
     few = search.pursue(search.weights, most=FRESH_FIRST)
-    if not few.gave_up or ground.is_late:
+    if not few.gave_up or trials.is_late:
         return search, few
     files = [path for unit in used for path in search.exchange.units[unit] if path.endswith(".py")]
     whole = search.reverted(frozenset(unit for unit in search.all if search.edits.path_of(unit) in used))
-    forks = open_forks(ground, search.sides, files, whole, stack)
+    forks = open_forks(trials, search.sides, files, whole, stack)
     if forks is None:
         return search, search.pursue(search.weights, most=_MOST)
-    forked = evolve(search, ground=evolve(ground, forks=forks))
+    forked = evolve(search, trials=evolve(trials, forks=forks))
     found = forked.pursue(search.weights, most=_MOST)
     if found.shown is None or not found.shown.machine.get("forked"):
         return forked, found
     flipped = search.sides.before.verdict
-    proof = ground.proof(_sentence(search, found.units), search.reverted(found.units), flipped)
+    proof = trials.proof(_sentence(search, found.units), search.reverted(found.units), flipped)
     if proof.holds:
         return forked, evolve(found, shown=proof.observation)
-    give_up(ground, forks)
+    give_up(trials, forks)
     return search, search.pursue(search.weights, most=_MOST)
 
 
 def _findings(search: _Search, reduced: Reduced, package: Finding, until: Level, traced: int) -> tuple[Finding, ...]:
     """What a search came to, narrowed further and shown the other way."""
-    ground, sides, exchange = search.ground, search.sides, search.exchange
+    trials, sides, exchange = search.trials, search.sides, search.exchange
     spent = [reduced]
     if REST in reduced.units:
         search, reduced = _into_the_rest(search, reduced)
@@ -177,7 +177,7 @@ def _findings(search: _Search, reduced: Reduced, package: Finding, until: Level,
     unresolved = sum(one.unresolved for one in spent)
     along = reduced.units - core
     alone = search.reverted(reduced.units)
-    back = ground.shown(_sentence(search, reduced.units), reduced, sides.before.verdict, lambda: alone)
+    back = trials.shown(_sentence(search, reduced.units), reduced, sides.before.verdict, lambda: alone)
     files = _files(search, core | (forth.needs if _belongs(search, core, forth) else frozenset()))
     notes = (*_notes(search, reduced), *forth.notes)
     needed_files = tuple(name for name in _files(search, forth.needs) if name not in files)
@@ -213,7 +213,7 @@ def _findings(search: _Search, reduced: Reduced, package: Finding, until: Level,
     return found, lines
 
 
-def _prepared(ground: Ground, sides: Sides, exchange: Exchange, used: frozenset[Unit]) -> tuple[_Search, int]:
+def _prepared(trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[Unit]) -> tuple[_Search, int]:
     """Both texts read while both sides run once more under a trace; and how many runs that took."""
     units = _units(exchange, used)
     wanted = [path for unit in used for path in exchange.units[unit] if path.endswith(".py")]
@@ -221,11 +221,11 @@ def _prepared(ground: Ground, sides: Sides, exchange: Exchange, used: frozenset[
         reading = desk.submit(_read, exchange, units, used)
         traces: list[Trace | None] = []
         if COMPILED not in units and (len(exchange.units) > 1 or _is_worth_a_trace(exchange)):
-            traces = [ground.traced(side, wanted) for side in (sides.before, sides.after)]
+            traces = [trials.traced(side, wanted) for side in (sides.before, sides.after)]
         edits, consistency = reading.result()
     before, after = traces or (None, None)
-    evidence = Evidence(sides, ground.plan.repro.source, before, after)
-    return _Search(ground, sides, exchange, edits, consistency, evidence.weights(edits)), len(traces)
+    evidence = Evidence(sides, trials.plan.repro.source, before, after)
+    return _Search(trials, sides, exchange, edits, consistency, evidence.weights(edits)), len(traces)
 
 
 def _read(exchange: Exchange, units: dict[Unit, tuple[str, ...]], used: frozenset[Unit]) -> tuple[Edits, Consistency]:
@@ -288,7 +288,7 @@ def _open(search: _Search, reduced: Reduced) -> str:
 
 def _out_of_time(search: _Search) -> str:
     """What to do where the time was up, "" where it was not."""
-    until, seconds = search.ground.until, search.ground.plan.question.time_s
+    until, seconds = search.trials.until, search.trials.plan.question.time_s
     if until is None or time.monotonic() < until:
         return ""
     more = f"{seconds * 3 / 60:.0f}m"
@@ -297,7 +297,7 @@ def _out_of_time(search: _Search) -> str:
 
 def _notes(search: _Search, reduced: Reduced) -> tuple[str, ...]:
     """What the search could not show."""
-    told = search.ground.notes(reduced)
+    told = search.trials.notes(reduced)
     return (f"{told[0]}{_out_of_time(search)}", *told[1:]) if reduced.gave_up else told
 
 
@@ -306,7 +306,7 @@ def _apart(search: _Search, reduced: Reduced) -> Reduced:
     if len(reduced.units) < 2 or not all(map(search.edits.is_region, reduced.units)):
         return reduced
     likeliest = frozenset({max(sorted(reduced.units), key=lambda unit: search.weights.get(unit, 0.0))})
-    proof = search.ground.proof(_sentence(search, likeliest), search.reverted(likeliest), search.sides.before.verdict)
+    proof = search.trials.proof(_sentence(search, likeliest), search.reverted(likeliest), search.sides.before.verdict)
     if not proof.holds:
         return reduced
     return evolve(
@@ -336,7 +336,7 @@ def _sentence_forth(search: _Search, core: Candidate, besides: Candidate) -> str
 
 def _forth(search: _Search, core: Candidate, units: Candidate) -> _Forth:
     """Add the culprit to the older environment, with what the ties say it needs; a skip may name one more."""
-    ground, sides = search.ground, search.sides
+    trials, sides = search.trials, search.sides
     proof: Proof | None = None
     runs, ran_alone = 0, False
     tried: set[Candidate] = set()
@@ -348,7 +348,7 @@ def _forth(search: _Search, core: Candidate, units: Candidate) -> _Forth:
         tried.add(new)
         runs += 1
         besides = new - core
-        one = ground.proof(_sentence_forth(search, core, besides), search.advanced(new), sides.after.verdict)
+        one = trials.proof(_sentence_forth(search, core, besides), search.advanced(new), sides.after.verdict)
         if proof is None or one.holds:
             proof = one
         if one.holds:
@@ -362,7 +362,7 @@ def _forth(search: _Search, core: Candidate, units: Candidate) -> _Forth:
         besides = needed.units
         sentence = _sentence_forth(search, core, besides)
         along = search.advanced(besides | core)
-        return _Forth(ground.shown(sentence, needed, sides.after.verdict, lambda: along), besides, runs, ran_alone)
+        return _Forth(trials.shown(sentence, needed, sides.after.verdict, lambda: along), besides, runs, ran_alone)
     if proof is None:
         proof = Proof("", sides.after.verdict, Verdict.SKIP, "not tried")
     note = f"{search.names(core)} alone does not make the difference; what else it needs was not found"
@@ -386,7 +386,7 @@ def _belongs(search: _Search, core: Candidate, forth: _Forth) -> bool:
 
 def _run_whole(search: _Search, units: Candidate) -> Observation | None:
     """All of a few files put back: what it came to, None where it could not be judged as expected."""
-    proof = search.ground.proof(_sentence(search, units), search.reverted(units), search.sides.before.verdict)
+    proof = search.trials.proof(_sentence(search, units), search.reverted(units), search.sides.before.verdict)
     return proof.observation if proof.holds else None
 
 
@@ -398,7 +398,7 @@ def _needed(search: _Search, core: Candidate) -> Reduced:
         return Reduced(frozenset(), True, frozenset(), 0, 0, 0, None, False)
     with_core = search.consistency.advanced
     return Pursuit(
-        ground=search.ground,
+        trials=search.trials,
         flipped=search.sides.after.verdict,
         weights=weights,
         closed=lambda units: with_core(units | core) - core,
@@ -407,7 +407,7 @@ def _needed(search: _Search, core: Candidate) -> Reduced:
         label_of=lambda units: f"advanced: {search.names(core)} with {search.names(units)}",
         learn=lambda moved, observation: search.learn(moved | core, observation, reverting=False),
         most=_MOST_NEEDED,
-        until=search.ground.until,
+        until=search.trials.until,
     ).run()
 
 
@@ -430,7 +430,7 @@ def _usefulness(search: _Search, core: Candidate, unit: Unit) -> float:
 def _refined(search: _Search, core: Candidate, along: Candidate) -> Refined | None:
     """The lines inside what was found, where they alone undo the difference."""
     return refined(
-        search.ground,
+        search.trials,
         search.edits,
         core,
         along,

@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 
 from attrs import evolve, frozen
 
-from harness.culprit.counterfactual import Ground, exchanged_in_words, places, versions
+from harness.culprit.counterfactual import Trials, exchanged_in_words, places, versions
 from harness.culprit.edits import Edits
 from harness.culprit.pursuit import Pursuit
 from harness.culprit.reduction import Candidate
@@ -40,7 +40,7 @@ class Refined:
 
 
 def refined(
-    ground: Ground,
+    trials: Trials,
     edits: Edits,
     core: Candidate,
     along: Candidate,
@@ -68,29 +68,29 @@ def refined(
         return Mixture(files, f"{places(regions)} as in {versions(packages, newer=False)}, with the names of today")
 
     everything = frozenset(units)
-    proof = ground.proof(
-        _sentence(packages, _regions(texts, everything)), ground.mixed(base, mixture(everything)), expected
+    proof = trials.proof(
+        _sentence(packages, _regions(texts, everything)), trials.mixed(base, mixture(everything)), expected
     )
     if not proof.holds:
         return None
     if len(units) == 1:
         return Refined(_regions(texts, everything), proof, 1)
     reduced = Pursuit(
-        ground=ground,
+        trials=trials,
         flipped=expected,
         weights=units,
         closed=lambda chosen: chosen,
         roughly=lambda unit: frozenset({unit}),
-        probe_of=lambda chosen: ground.mixed(base, mixture(chosen)),
+        probe_of=lambda chosen: trials.mixed(base, mixture(chosen)),
         label_of=lambda chosen: f"reverted: {places(_regions(texts, chosen))}",
         learn=lambda _, __: False,
         most=_MOST,
-        until=ground.until,
+        until=trials.until,
     ).run()
     regions = _regions(texts, reduced.units)
     if reduced.shown is not None:
-        alone = ground.mixed(base, mixture(reduced.units))
-        proof = ground.shown(_sentence(packages, regions), reduced, expected, lambda: alone)
+        alone = trials.mixed(base, mixture(reduced.units))
+        proof = trials.shown(_sentence(packages, regions), reduced, expected, lambda: alone)
     return Refined(regions, proof, 1 + reduced.runs)
 
 

@@ -20,7 +20,7 @@ from harness.environment import (
     find_interpreter,
     flaw_of,
     foreign_lock,
-    occupied,
+    watched_environment,
 )
 from harness.environment.interpreter import meets
 from harness.errors import MissingProgram
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
     from harness.environment import Altered, Builder, Resolver, Workspace
     from harness.run.devices import Gpu
-    from harness.run.isolation import Isolation
     from harness.run.result import Ran
+    from harness.run.sandbox import Sandbox
     from harness.store import Store
 
 
@@ -59,7 +59,7 @@ class Prober:
 
     `gpus` are those that runs on CUDA may be given, all of one kind; `gpu_wait` is how many seconds a run waits for
     memory on one; `invoked_from` is where relative paths of a command start; `reporter` gets what a user should know
-    while it goes on; runs happen in the sandbox of `isolation`, and `rights` says what the user allows them beyond it.
+    while it goes on; runs happen in `sandbox`, and `rights` says what the user allows them beyond it.
     """
 
     store: Store
@@ -72,7 +72,7 @@ class Prober:
     invoked_from: Path = field(factory=Path.cwd)
     gpu_wait: float = DEFAULT_WAIT_S
     reporter: Reporter = SILENT
-    isolation: Isolation | None = None
+    sandbox: Sandbox | None = None
     rights: str = ""
     _programs: set[str] = field(factory=set, init=False, eq=False, repr=False)
 
@@ -242,7 +242,7 @@ class Prober:
     ) -> tuple[Ran, Altered]:
         """One run, and what it altered. Raises `CannotBuild` if the environment is not there any more."""
         probe = prepared.probe
-        with occupied(self.builder, environment, mixture=probe.mixture, apart=apart, cancel=cancel) as place:
+        with watched_environment(self.builder, environment, mixture=probe.mixture, apart=apart, cancel=cancel) as place:
             job = Job(
                 python=place.environment.python,
                 repro=probe.repro,
@@ -256,7 +256,7 @@ class Prober:
                 invoked_from=self.invoked_from,
                 trace=probe.trace,
                 imports=self._imports_file(probe, place.environment.lock) if probe.trace is not None else None,
-                isolation=self.isolation,
+                sandbox=self.sandbox,
                 readable=(self.workspace.root,),
                 writable=(place.scratch,) if apart else (),
             )
