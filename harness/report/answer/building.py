@@ -11,6 +11,7 @@ from harness.model import Lock, Observation, Verdict
 from harness.model.release import version_order
 from harness.model.text import plain
 from harness.redact import Private, redacted
+from harness.report.altered import altered_rows
 from harness.report.answer.commands import asked_for, exact_command, side_command
 from harness.report.answer.content import ReportContent, ReportSide, StepRow, VersionRow
 from harness.report.answer.culprit_rows import culprit_fields
@@ -71,6 +72,7 @@ def make_content(
         left_out=tuple(sorted(answer.left_out.items(), key=lambda pair: version_order(pair[0]))),
         lock_changes=tuple(str(change) for change in answer.lock_changes),
         drift=tuple(f"{release}: {'; '.join(told)}" for release, told in answer.drift.items()),
+        altered=altered_rows(answer.altered),
         sides=sides,
         how_to=tuple(how_to_see_it(kept)) if sides else (),
         repro_name=answer.repro,
