@@ -55,9 +55,13 @@ def folder(tmp_path):
 def test_its_requirements_are_those_of_its_metadata(projects, folder):
     project = projects.read(folder)
     assert project.name == "mine"
-    assert project.requirements == ("six>=1", "idna==3.4")  # the extra for tests is chosen, and told
+    assert project.requirements == ("six>=1", "idna")  # the extra for tests is chosen, without its pin, and told
     assert any("extra test" in told for told in project.told)
     assert (project.built / "bin" / "mine-tool").exists()
+
+
+def test_what_is_asked_for_by_name_keeps_its_pins(projects, folder):
+    assert projects.read(folder, extras=["test"]).requirements == ("six>=1", "idna==3.4")
 
 
 def test_an_extra_that_it_lacks_is_refused(projects, folder):
