@@ -12,23 +12,23 @@ from attrs import evolve, frozen
 
 from harness.environment import (
     Builder,
+    DiskSpace,
     Index,
     Interpreter,
     Resolver,
-    Room,
     Uv,
     Workspace,
     find_interpreter,
     read_pip_settings,
 )
 from harness.environment.cleaning import remove_leftovers
-from harness.environment.place import check_ours
+from harness.environment.location import check_ours
 from harness.errors import UserMistake
 from harness.events import SILENT, Reporter
 from harness.model.size import parse_size
 from harness.probe import Prober
 from harness.run.devices import Gpu, choose_device, find_gpus, of_one_kind
-from harness.run.isolation import Isolation, SandboxMode, choose
+from harness.run.sandbox import Sandbox, SandboxMode, choose
 from harness.scheduling.lanes import LocalLanes
 from harness.settings import Settings
 from harness.store import Store
@@ -109,24 +109,22 @@ def local_session(
     workspace = Workspace.default()
     remove_leftovers(workspace)
     pip = read_pip_settings()
-    backend = {"UV_TORCH_BACKEND": settings.torch_backend} if settings.torch_backend else {}
-    uv = Uv(pip, extra_environment=backend)
+    uv = Uv(pip, extra_environment={"UV_TORCH_BACKEND": settings.torch_backend} if settings.torch_backend else {})
     interpreter = find_interpreter(settings.python, uv, needs=requires_python)
     index = Index(pip, workspace.index)
     store = Store.opened(settings.results, settings.pass_env)
     gpus = find_gpus(os.environ)
+    sandbox, rights = _sandbox(settings, reporter)
     builder = Builder(
         uv,
         interpreter,
         workspace,
         from_source=settings.from_source,
         at=environment,
-        room=Room(workspace, settings.max_disk or _disk_limit(), reporter),
+        disk_space=DiskSpace(workspace, settings.max_disk or _disk_limit(), reporter),
         size_of=index.size_of,
     )
-    if (command := click.get_current_context(silent=True)) is not None:
-        command.call_on_close(builder.let_go)
-    isolation, rights = _sandbox(settings, reporter)
+    _release_at_end_of_command(builder)
     prober = Prober(
         store=store,
         resolver=Resolver(uv, index, interpreter),
@@ -138,10 +136,16 @@ def local_session(
         invoked_from=Path.cwd(),
         gpu_wait=settings.gpu_wait,
         reporter=reporter,
-        isolation=isolation,
+        sandbox=sandbox,
         rights=rights,
     )
     return Session(settings, reporter, store, index, interpreter, prober, gpus)
+
+
+def _release_at_end_of_command(builder: Builder) -> None:
+    """Let go of the environments that a command used when it ends; outside of a command, the caller does."""
+    if (command := click.get_current_context(silent=True)) is not None:
+        command.call_on_close(builder.let_go)
 
 
 @contextlib.contextmanager
@@ -169,16 +173,12 @@ def joined(session: Session) -> Iterator[Session]:
         yield evolve(session, remote=ClusterProber.over(connection, session.local))
 
 
-def _sandbox(settings: Settings, reporter: Reporter) -> tuple[Isolation | None, str]:
+def _sandbox(settings: Settings, reporter: Reporter) -> tuple[Sandbox | None, str]:
     """The sandbox of all runs, and in a word what the user allows them beyond it.
 
     Raises `UserMistake` where a sandbox is required and does not work.
     """
-    named = settings.sandbox or os.environ.get("HARNESS_SANDBOX") or SandboxMode.AUTO.value
-    try:
-        mode = SandboxMode(named)
-    except ValueError:
-        raise UserMistake(f"HARNESS_SANDBOX is {named!r}", hint="it is auto, require or off") from None
+    mode = SandboxMode.of(os.environ, settings.sandbox)
     # Who says it for one question wants that run again with these rights; the variable is how a machine is set up.
     rights = "unsandboxed" if settings.sandbox == SandboxMode.OFF else "network" if settings.network else ""
     return choose(mode, network=settings.network, reporter=reporter), rights
