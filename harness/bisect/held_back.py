@@ -30,9 +30,10 @@ Candidate = frozenset[str]
 
 @define
 class Count:
-    """How many probes were run now, and not answered by the store."""
+    """How many probes were run now, and not answered by the store, and how many groups of tests have no answer yet."""
 
     ran_now: int = 0
+    open_groups: int = 0
 
     def add(self, observation: Observation, *, cached: bool) -> None:
         """Count one probe."""
@@ -57,7 +58,8 @@ class Means:
         observation = self.prober.execute(prepared)
         self.count.add(observation, cached=prepared.cached)
         judgement = stand(observation).strict if stand is not None else self._as_it_ended(observation)
-        self.reporter.report(Judged(label, judgement, observation, cached=prepared.cached))
+        progress = Progress(groups=self.count.open_groups)
+        self.reporter.report(Judged(label, judgement, observation, cached=prepared.cached, progress=progress))
         return observation
 
     def _as_it_ended(self, observation: Observation) -> Judgement:
@@ -79,7 +81,10 @@ class Means:
             self.count.add(observation, cached=cached)
             return judge(candidate, observation)
 
-        return Engine(self.prober, self.lanes, probe_of, label_of, judged, self.reporter, progress)
+        def with_groups() -> Progress:
+            return evolve(progress(), groups=self.count.open_groups)
+
+        return Engine(self.prober, self.lanes, probe_of, label_of, judged, self.reporter, with_groups)
 
 
 @frozen

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from attrs import define, evolve, field
 
 from harness.bisect.answer import Status
-from harness.bisect.constraints import constraint_of
+from harness.bisect.constraints import constraints_of
 from harness.bisect.culprits import Search, culprits_of
 from harness.bisect.group_questions import GroupQuestion, GroupQuestions, questions_between
 from harness.bisect.held_back import Means, find_held_back, ranked
@@ -22,7 +22,10 @@ from harness.bisect.peeling import narrowed, peeled
 from harness.bisect.upgrade_answer import GroupAnswer, PackageCulprit, UpgradeAnswer
 from harness.bisect.upgrade_wording import sentence_of
 from harness.errors import UserMistake
+from harness.events import Note
 from harness.model import Change, Observation, Outcome, Repro
+from harness.model.text import one_line
+from harness.model.words import counted
 
 if TYPE_CHECKING:
     from harness.planning.world import Versions, World
@@ -150,12 +153,17 @@ class Upgrade:
         constraints: tuple[str, ...] = ()
         verified: Observation | None = None
         for _ in range(_ROUNDS):
-            found = [self._group(question, bad, good, repro, held) for question in asked.questions[:_MOST_GROUPS]]
+            found = []
+            questions = asked.questions[:_MOST_GROUPS]
+            for number, question in enumerate(questions):
+                self._tell_group(question, number, len(questions))
+                found.append(self._group(question, bad, good, repro, held))
+            self.means.count.open_groups = 0
             answers += found
             culprits = [culprit for group in found for culprit in group.culprits]
             if not culprits:
                 break
-            constraints = tuple(dict.fromkeys((*constraints, *_constraints(culprits))))
+            constraints = tuple(dict.fromkeys((*constraints, *constraints_of(culprits))))
             run = self.means.observe(
                 f"the newest world with {', '.join(constraints)}", bad.constrained(constraints, self.repro)
             )
@@ -217,6 +225,14 @@ class Upgrade:
             self._found.setdefault(culprit.package, culprit)
         return GroupAnswer(question.tests, question.signature, Status.FOUND, tuple(culprits))
 
+    def _tell_group(self, question: GroupQuestion, number: int, count: int) -> None:
+        self.means.count.open_groups = count - number
+        if count > 1:
+            tests = counted(len(question.tests), "test")
+            self.means.reporter.report(
+                Note(f"group {number + 1} of {count}, {tests}: {one_line(str(question.signature), 120)}")
+            )
+
     def _last_run(self, bad: World, repro: Repro) -> Observation:
         return self.means.observe("the tests in question at the bad end", bad.itself(repro))
 
@@ -242,19 +258,6 @@ def _refuse_mistake(run: Observation) -> None:
         raise UserMistake(
             f"this is no bug to look for: {run.mistake}", hint=f"the run: harness probe --again {run.key}"
         )
-
-
-def _constraints(culprits: list[PackageCulprit]) -> list[str]:
-    """One constraint for each culprit; of those that break it only together the first is enough."""
-    settled: set[str] = set()
-    found = []
-    for culprit in culprits:
-        if culprit.package in settled:
-            continue
-        settled |= {culprit.package, *culprit.together_with}
-        if text := constraint_of(culprit.boundary):
-            found.append(text)
-    return found
 
 
 def _passes(left: GroupQuestions, run: Observation) -> bool:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import evolve, frozen
+from attrs import frozen
 from filelock import FileLock
+from packaging.requirements import Requirement
 
-from harness.errors import UserMistake
+from harness.errors import UnknownProject, UserMistake
+from harness.model.words import listed
 from harness.request.lockfiles import environment_of
 from harness.request.project_build import INSTALLABLE, Wheels
 from harness.request.project_files import content_digest, copy_files, files_of, last_commit, version_of_tag
@@ -17,7 +19,7 @@ from harness.request.project_requirements import Wanted, requirements_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from harness.environment import Interpreter, Uv, Workspace
+    from harness.environment import Index, Interpreter, Uv, Workspace
 
 
 @frozen
@@ -55,11 +57,15 @@ def find_project(start: Path) -> Path | None:
 
 @frozen
 class Projects:
-    """Reads projects and builds them, each content once."""
+    """Reads projects and builds them, each content once.
+
+    With an `index`, what their tests need is left out where it has no file for this machine.
+    """
 
     workspace: Workspace
     uv: Uv
     interpreter: Interpreter
+    index: Index | None = None
 
     def read(
         self,
@@ -94,5 +100,20 @@ class Projects:
         told = found.told
         if words:
             told = (*told, f"could not be built, so its modules are taken from the folder itself: {words}")
-        project = Project(root, digest, home / "tree", built)
-        return evolve(project, name=found.name, requirements=found.requirements, told=told)
+        missing = [text for text in found.for_tests if not self._can_be_had(text)]
+        if missing:
+            told = (*told, f"left out of what the tests need, since it has no file for this machine: {listed(missing)}")
+        requirements = tuple(text for text in found.requirements if text not in missing)
+        return Project(root, digest, home / "tree", built, found.name, requirements, told)
+
+    def _can_be_had(self, text: str) -> bool:
+        """Whether the index has a wheel for this machine, or nothing but sources, which are then seldom compiled."""
+        if self.index is None:
+            return True
+        try:
+            releases = self.index.releases(Requirement(text).name)
+        except UnknownProject:
+            return False
+        version, tags = self.interpreter.version, frozenset(self.interpreter.wheel_tags())
+        compiled = any(not wheel.endswith("-any.whl") for release in releases for wheel in release.wheels)
+        return not compiled or any(release.left_out_because(python=version, tags=tags) is None for release in releases)

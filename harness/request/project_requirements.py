@@ -37,11 +37,15 @@ class Wanted:
 
 @frozen
 class Requires:
-    """A project's name, its requirements, and sentences on what was chosen."""
+    """A project's name, its requirements, and sentences on what was chosen.
+
+    `for_tests` are those among the requirements that nobody named: what was found that the tests need.
+    """
 
     name: str
     requirements: tuple[str, ...]
     told: tuple[str, ...] = ()
+    for_tests: tuple[str, ...] = ()
 
 
 @frozen
@@ -81,7 +85,8 @@ def requirements_of(tree: Path, built: Path | None, wanted: Wanted, environment:
         told += [f"{file.name} (--with changes it)", *lines.told]
     name = normalized_name(declared.name) if declared.name else ""
     told = [f"requirements: {'; '.join(told)}"] if told else []
-    return Requires(name, tuple(dict.fromkeys((*own, *more))), tuple(told))
+    unnamed = () if wanted.extras or wanted.groups else tuple(text for text in more if text not in own)
+    return Requires(name, tuple(dict.fromkeys((*own, *more))), tuple(told), unnamed)
 
 
 def _for_tests(
