@@ -20,7 +20,7 @@ from harness.bisect.group_questions import GroupQuestion, GroupQuestions, questi
 from harness.bisect.held_back import Means, find_held_back, ranked
 from harness.bisect.peeling import narrowed, peeled
 from harness.bisect.upgrade_answer import GroupAnswer, PackageCulprit, UpgradeAnswer
-from harness.bisect.upgrade_wording import sentence_of
+from harness.bisect.upgrade_wording import advice_on, sentence_of
 from harness.errors import UserMistake
 from harness.events import Note
 from harness.model import Change, Observation, Outcome, Repro
@@ -80,7 +80,9 @@ class Upgrade:
         asked = questions_between(good_run, bad_run, self.means.prober.store, self.repro.signature)
         if not asked.questions:
             return evolve(
-                self._plain(Status.NOT_A_REGRESSION, (good_run, bad_run)), failing_at_both=asked.failing_at_both
+                self._plain(Status.NOT_A_REGRESSION, (good_run, bad_run)),
+                failing_at_both=asked.failing_at_both,
+                advice=advice_on(good_run),
             )
         return self._groups(asked, good_run, bad_run, self.good)
 

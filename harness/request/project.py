@@ -10,6 +10,7 @@ from filelock import FileLock
 from packaging.requirements import Requirement
 
 from harness.errors import UnknownProject, UserMistake
+from harness.model import normalized_name
 from harness.model.words import listed
 from harness.request.lockfiles import environment_of
 from harness.request.project_build import INSTALLABLE, Wheels
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from harness.environment import Index, Interpreter, Uv, Workspace
+
+
+# The same project with wheels, under a name of its own.
+_WITH_WHEELS = {"psycopg2": "psycopg2-binary"}
 
 
 @frozen
@@ -53,6 +58,10 @@ def find_project(start: Path) -> Path | None:
         if (folder / ".git").exists() or folder == Path.home():
             return None
     return None
+
+
+def _name(text: str) -> str:
+    return normalized_name(Requirement(text).name)
 
 
 @frozen
@@ -102,8 +111,9 @@ class Projects:
             told = (*told, f"could not be built, so its modules are taken from the folder itself: {words}")
         missing = [text for text in found.for_tests if not self._can_be_had(text)]
         if missing:
-            told = (*told, f"left out of what the tests need, since it has no file for this machine: {listed(missing)}")
-        requirements = tuple(text for text in found.requirements if text not in missing)
+            told = (*told, f"left out of what the tests need, with no file for this machine: {listed(missing)}")
+        kept = (text for text in found.requirements if text not in missing)
+        requirements = (*kept, *(_WITH_WHEELS[name] for name in map(_name, missing) if name in _WITH_WHEELS))
         return Project(root, digest, home / "tree", built, found.name, requirements, told)
 
     def _can_be_had(self, text: str) -> bool:

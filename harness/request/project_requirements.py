@@ -10,6 +10,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.errors import UserMistake
 from harness.model import normalized_name
+from harness.request.plugins_in_use import plugins_in_use
 from harness.request.pyproject import declared_in_setup, read_toml
 from harness.request.requirement_files import read_requirement_file
 from harness.request.requirements_of_tests import (
@@ -79,6 +80,12 @@ def requirements_of(tree: Path, built: Path | None, wanted: Wanted, environment:
     if found.is_mixed:
         more = list(without_tools(more, tree))
     told = [found.where] if found.where else []
+    if wanted.find:
+        in_use = plugins_in_use(tree)
+        there = {normalized_name(Requirement(text).name) for text in (*own, *more)} | {normalized_name(declared.name)}
+        used = {project: shown for project, shown in in_use.items() if project not in there}
+        more += used
+        told += [f"{project} ({shown} is used)" for project, shown in used.items()]
     if not own and wanted.find and (file := _requirements_file(tree, is_last=not more)) is not None:
         lines = read_requirement_file(file, environment)
         own = list(lines.requirements)
