@@ -84,10 +84,11 @@ class Projects:
         *,
         find: bool = False,
         as_of: str = "",
+        day: str = "",
     ) -> Project:
         """A project with its requirements; with `find` also what its tests need, from wherever it says so.
 
-        It is built with what there was as of a day (ISO 8601): `as_of`, else that of its last commit.
+        It is built with what there was as of a day (ISO 8601): `as_of`, else that of its last commit, else `day`.
 
         Raises `UserMistake` where the folder is none, or lacks what was named.
         """
@@ -103,7 +104,7 @@ class Projects:
         with FileLock(self.workspace.locks / f"project-{digest}.lock"):
             if not (home / "tree").is_dir():
                 copy_files(root, files, home)
-            built, words = wheels.unpacked(home, as_of or last_commit(root), version_of_tag(root))
+            built, words = wheels.unpacked(home, as_of or last_commit(root) or day, version_of_tag(root))
         wanted = Wanted(tuple(extras), tuple(groups), find)
         found = requirements_of(home / "tree", built, wanted, environment_of(self.interpreter.version))
         told = found.told

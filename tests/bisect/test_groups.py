@@ -48,6 +48,16 @@ def names_in(groups) -> list[tuple[str, ...]]:
 # -- which tests are in question
 
 
+def test_tests_that_miss_one_fixture_are_one_group():
+    def missing(test):
+        return RaisedException("_pytest.fixtures.FixtureLookupError", f"('event_loop', <SubRequest 'loop' for {test}>)")
+
+    good, after = run(*ok("a.py::one", "a.py::two")), run(*(bad(f"a.py::{t}", missing(t)) for t in ("one", "two")))
+    groups = newly_failing(good, after)
+    assert names_in(groups) == [("a.py::one", "a.py::two")]
+    assert judge_group(after, groups.groups[0]).verdict is Verdict.BAD
+
+
 def test_what_passed_and_fails_is_grouped_by_how_it_fails():
     good = run(*ok("a.py::one", "a.py::two", "b.py::three", "b.py::four"))
     after = run(bad("a.py::one"), bad("a.py::two", FLOAT), bad("b.py::three"), *ok("b.py::four"))
