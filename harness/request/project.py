@@ -92,10 +92,12 @@ class Projects:
         groups: Iterable[str] = (),
         *,
         fall_back: bool = False,
+        for_tests: bool = True,
         as_of: str = "",
     ) -> Project:
         """A project with its requirements; with `fall_back` those of its requirements file where it declares none.
 
+        Where no extra and no group is named, `for_tests` takes those that its tests need.
         It is built with what there was as of a day (ISO 8601): `as_of`, else that of its last commit.
 
         Raises `UserMistake` where the folder is none, or lacks what was named.
@@ -113,7 +115,12 @@ class Projects:
                 _copy(root, files, home)
             built, words = self._built(home, as_of or _last_commit(root))
         project = _with_requirements(
-            Project(root, digest, home / "tree", built), words, tuple(extras), tuple(groups), self.interpreter.version
+            Project(root, digest, home / "tree", built),
+            words,
+            tuple(extras),
+            tuple(groups),
+            self.interpreter.version,
+            for_tests=for_tests,
         )
         if project.requirements or not fall_back or (file := _requirements_file(project.tree)) is None:
             return project
@@ -265,7 +272,7 @@ def _last_words(words: str) -> str:
 
 
 def _with_requirements(
-    project: Project, words: str, extras: tuple[str, ...], groups: tuple[str, ...], python: str
+    project: Project, words: str, extras: tuple[str, ...], groups: tuple[str, ...], python: str, *, for_tests: bool
 ) -> Project:
     """The project's own requirements, and what was chosen of them."""
     told: list[str] = []
@@ -281,7 +288,7 @@ def _with_requirements(
                 raise UserMistake(
                     f"{project.root.name} has no {kind} {one!r}", hint=f"it has: {', '.join(known) or 'none'}"
                 )
-    if not extras and not groups:
+    if for_tests and not extras and not groups:
         extras, groups = _for_tests(offered), _for_tests(known_groups)
         told += [f"{kind} {', '.join(chosen)} (--{kind} changes it)"
                  for kind, chosen in (("extra", extras), ("group", groups)) if chosen]  # fmt: skip
