@@ -12,23 +12,23 @@ from attrs import evolve, frozen
 
 from harness.environment import (
     Builder,
+    DiskSpace,
     Index,
     Interpreter,
     Resolver,
-    Room,
     Uv,
     Workspace,
     find_interpreter,
     read_pip_settings,
 )
 from harness.environment.cleaning import remove_leftovers
-from harness.environment.place import check_ours
+from harness.environment.location import check_ours
 from harness.errors import UserMistake
 from harness.events import SILENT, Reporter
 from harness.model.size import parse_size
 from harness.probe import Prober
 from harness.run.devices import Gpu, choose_device, find_gpus, of_one_kind
-from harness.run.isolation import Isolation, SandboxMode, choose
+from harness.run.sandbox import Sandbox, SandboxMode, choose
 from harness.scheduling.lanes import LocalLanes
 from harness.settings import Settings
 from harness.store import Store
@@ -121,12 +121,12 @@ def local_session(
         workspace,
         from_source=settings.from_source,
         at=environment,
-        room=Room(workspace, settings.max_disk or _disk_limit(), reporter),
+        disk_space=DiskSpace(workspace, settings.max_disk or _disk_limit(), reporter),
         size_of=index.size_of,
     )
     if (command := click.get_current_context(silent=True)) is not None:
         command.call_on_close(builder.let_go)
-    isolation, rights = _sandbox(settings, reporter)
+    sandbox, rights = _sandbox(settings, reporter)
     prober = Prober(
         store=store,
         resolver=Resolver(uv, index, interpreter),
@@ -138,7 +138,7 @@ def local_session(
         invoked_from=Path.cwd(),
         gpu_wait=settings.gpu_wait,
         reporter=reporter,
-        isolation=isolation,
+        sandbox=sandbox,
         rights=rights,
     )
     return Session(settings, reporter, store, index, interpreter, prober, gpus)
@@ -169,7 +169,7 @@ def joined(session: Session) -> Iterator[Session]:
         yield evolve(session, remote=ClusterProber.over(connection, session.local))
 
 
-def _sandbox(settings: Settings, reporter: Reporter) -> tuple[Isolation | None, str]:
+def _sandbox(settings: Settings, reporter: Reporter) -> tuple[Sandbox | None, str]:
     """The sandbox of all runs, and in a word what the user allows them beyond it.
 
     Raises `UserMistake` where a sandbox is required and does not work.

@@ -19,7 +19,7 @@ from harness.bisect.commit_wording import what_next
 from harness.culprit.commit import builds_of, repository_of
 from harness.culprit.commit_files import CommitFiles, is_compiled
 from harness.culprit.commit_runs import CommitSource, blobs_of
-from harness.culprit.counterfactual import Ground
+from harness.culprit.counterfactual import Trials
 from harness.culprit.sides import PackageFiles, Side, Sides
 from harness.environment import Environment
 from harness.environment.resolve import ERA_MARGIN
@@ -76,24 +76,24 @@ def ask_commits(session: Session, question: Question, ends: Ends, told: tuple[st
     )
     with session.lanes(device) as lanes:
         judge = Judge(question.repro.signature, session.store)
-        ground = Ground(plan, session.prober, lanes, session.index, judge, session.reporter)
-        answer = search_commits(plan, _source(session, ground, span), span.chain)
+        trials = Trials(plan, session.prober, lanes, session.index, judge, session.reporter)
+        answer = search_commits(plan, _source(session, trials, span), span.chain)
     if answer.culprit is not None:
         answer = evolve(answer, advice=what_next(plan, span.repository, answer.suspects[0]))
     answer = evolve(answer, wall_s=time.monotonic() - begun)
     return CommitAnswer(plan, answer, tuple(sha[:10] for sha in (span.start, *span.chain)))
 
 
-def _source(session: Session, ground: Ground, span: Range) -> CommitSource:
+def _source(session: Session, trials: Trials, span: Range) -> CommitSource:
     """What runs the commits of a range, with the newer one already run: it tells how the bug is recognised."""
-    plan, repository = ground.plan, span.repository
+    plan, repository = trials.plan, span.repository
     combination = _combination(plan, span, span.newer)
     lock = _lock(session, plan, combination)
     built = session.local.builder.build(lock)
     if not isinstance(built, Environment):
         raise UserMistake(f"the environment of {plan.subject} can't be installed: {built.words}")
     files = PackageFiles.of(built, [plan.subject])
-    builds = builds_of(ground, plan.subject)
+    builds = builds_of(trials, plan.subject)
     if is_compiled(files) and builds is None:
         raise UserMistake(
             f"{plan.subject} has compiled parts, so its commits would have to be built",
@@ -103,14 +103,14 @@ def _source(session: Session, ground: Ground, span: Range) -> CommitSource:
     found = find_source(repository, plan.subject, str(span.base.version), release)
     as_in = CommitFiles(repository, found.layout, release, builds if is_compiled(files) else None)
     plain = Probe(plan.repro, combination, lock=lock)
-    seen = ground.prober.execute(ground.prober.prepare(as_in.put_into(plain, span.newer.sha)))
+    seen = trials.prober.execute(trials.prober.prepare(as_in.put_into(plain, span.newer.sha)))
     bad = seen
     if plan.question.find_fix:
-        bad = ground.prober.execute(ground.prober.prepare(as_in.put_into(plain, span.start)))
-    ground = evolve(ground, judge=ground.judge.or_captured(bad))
+        bad = trials.prober.execute(trials.prober.prepare(as_in.put_into(plain, span.start)))
+    trials = evolve(trials, judge=trials.judge.or_captured(bad))
     verdicts = (Verdict.BAD, Verdict.GOOD) if plan.question.find_fix else (Verdict.GOOD, Verdict.BAD)
     source = CommitSource(
-        ground,
+        trials,
         Sides(*(Side(lock, verdict, seen) for verdict in verdicts)),
         ReleaseSource(found.version, found.tag, span.newer.sha, found.layout),
         ReleaseSource("", span.older.short, span.older.sha, Layout({})),
@@ -122,7 +122,7 @@ def _source(session: Session, ground: Ground, span: Range) -> CommitSource:
             else None
         ),
     )
-    judged: Judgement = ground.judge(seen)
+    judged: Judgement = trials.judge(seen)
     source.runs.judged[span.newer.sha] = (judged, seen)
     return source
 

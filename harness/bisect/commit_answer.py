@@ -57,7 +57,7 @@ def _answer_of_runs(plan: Plan, source: CommitSource) -> Answer:
         repro=plan.repro.name,
         status=Status.INCONCLUSIVE,
         sentence="",
-        signature=source.ground.judge.signature,
+        signature=source.trials.judge.signature,
         steps=tuple(steps),
         device=plan.device.value,
         python=plan.interpreter.version,

@@ -10,7 +10,7 @@ from harness.bisect.answer import Answer, Status
 from harness.bisect.constraints import constraint_of
 from harness.bisect.groups import Group, judge_group, seen_by
 from harness.bisect.wording import culprit_sentence
-from harness.culprit.counterfactual import Ground
+from harness.culprit.counterfactual import Trials
 from harness.culprit.descent import find_culprit
 from harness.culprit.sides import Side, Sides
 from harness.model import Judgement, Observation, Repro, Verdict
@@ -69,9 +69,9 @@ def _deeper(
     if group.tests:  # traceback and exception are those of the group's own tests
         sides = evolve(sides, after=evolve(sides.after, observation=seen_by(sides.after.observation, tests)))
     plan = _plan(culprit, means, world, repro)
-    ground = Ground(plan, means.prober, means.lanes, means.index, judge, means.reporter)
-    found = find_culprit(ground, sides, until, are_neighbours=True)
-    means.count.ran_now += ground.tally.ran_now
+    trials = Trials(plan, means.prober, means.lanes, means.index, judge, means.reporter)
+    found = find_culprit(trials, sides, until, are_neighbours=True)
+    means.count.ran_now += trials.tally.ran_now
     return evolve(culprit, deeper=found)
 
 

@@ -26,25 +26,25 @@ from harness.repository.suspects import ChangedLines, commits_behind
 from harness.request.project import Projects
 
 if TYPE_CHECKING:
-    from harness.culprit.counterfactual import Ground
+    from harness.culprit.counterfactual import Trials
     from harness.culprit.sides import PackageFiles, Sides
 
 _SUSPECTS = 2
 
 
-def find_commit(ground: Ground, sides: Sides, found: Finding, git: str, cache: Path) -> Finding | str:
+def find_commit(trials: Trials, sides: Sides, found: Finding, git: str, cache: Path) -> Finding | str:
     """The commit that made the difference between two releases, or why none can be named.
 
     `git` is a clone's folder, a URL, "auto" for the URL that the package names, or "" for none; `cache` keeps clones.
     Raises `Interrupted`, `NoNetwork`, `NoSpace`.
     """
-    source = _source_of(ground, sides, found, git, cache)
+    source = _source_of(trials, sides, found, git, cache)
     if isinstance(source, str):
         return source
     repository = source.repository
     chain = repository.first_parents(source.base, source.newer.sha)
     between = f"{source.older.tag} and {source.newer.tag}"
-    ground.begin(Level.COMMIT, f"{len(chain)} commits between {between}: which one?")
+    trials.begin(Level.COMMIT, f"{len(chain)} commits between {between}: which one?")
     notes = (*source.newer.notes, *source.older.notes)
     pair = _suspected(source, found) or bisected(source, chain)
     if isinstance(pair, str):
@@ -52,12 +52,12 @@ def find_commit(ground: Ground, sides: Sides, found: Finding, git: str, cache: P
     return finding_of(source, pair, found, len(chain))
 
 
-def builds_of(ground: Ground, project: str) -> Projects | None:
+def builds_of(trials: Trials, project: str) -> Projects | None:
     """What builds commits of a project, None where `--build` does not name it."""
-    allowed = ground.plan.question.from_source
+    allowed = trials.plan.question.from_source
     if ANY_SOURCE not in allowed and project not in map(normalized_name, allowed):
         return None
-    builder = ground.prober.builder
+    builder = trials.prober.builder
     return Projects(builder.workspace, builder.uv, builder.interpreter)
 
 
@@ -75,16 +75,16 @@ def open_repository(git: str, url: str, cache: Path) -> Repository:
     return Repository.open(Path(git))
 
 
-def _source_of(ground: Ground, sides: Sides, found: Finding, git: str, cache: Path) -> CommitSource | str:
+def _source_of(trials: Trials, sides: Sides, found: Finding, git: str, cache: Path) -> CommitSource | str:
     """What the level works on, or why it has nothing to do."""
     change = found.packages[0] if len(found.packages) == 1 else None
     if change is None or change.before is None or change.after is None:
         return "commits are searched only where one package moved from one release to another"
-    contents = both_contents(ground, sides, found)
+    contents = both_contents(trials, sides, found)
     if contents is None:
         return f"the environments of {change.name} can't be taken apart"
     before, after = contents
-    builds = builds_of(ground, change.name)
+    builds = builds_of(trials, change.name)
     if is_compiled(after) and builds is None:
         return f"{change.name} has compiled parts: --build :all: allows building its commits, and runs code of them"
     try:
@@ -94,7 +94,7 @@ def _source_of(ground: Ground, sides: Sides, found: Finding, git: str, cache: Pa
         newer = find_source(repository, change.name, change.after, newest)
         older = find_source(repository, change.name, change.before, blobs_of(before))
         files = CommitFiles(repository, newer.layout, newest, builds if is_compiled(after) else None)
-        source = CommitSource(ground, sides, newer, older, files, url)
+        source = CommitSource(trials, sides, newer, older, files, url)
         _ = source.base
     except BadRepository as error:
         return f"{error.message}; {error.hint}" if error.hint else error.message

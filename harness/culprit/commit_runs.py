@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from attrs import define, evolve, field, frozen
 
 from harness.culprit.commit_files import CommitFiles
-from harness.culprit.counterfactual import Ground
+from harness.culprit.counterfactual import Trials
 from harness.culprit.sides import PackageFiles, Sides
 from harness.events import Progress
 from harness.model import Judgement, Lock, Observation, Verdict
@@ -46,7 +46,7 @@ class CommitSource:
     that of the newer side.
     """
 
-    ground: Ground
+    trials: Trials
     sides: Sides
     newer: ReleaseSource
     older: ReleaseSource
@@ -69,7 +69,7 @@ class CommitSource:
         """The newer side with the package's files as in a commit."""
         lock = self.lock_of(sha)
         side = self.sides.after if lock is None else evolve(self.sides.after, lock=lock)
-        return self.files.put_into(self.ground.mixed(side, None), sha)
+        return self.files.put_into(self.trials.mixed(side, None), sha)
 
     def label(self, sha: str) -> str:
         """A commit as it is shown while it runs."""
@@ -80,7 +80,7 @@ class CommitSource:
         known = self.runs.verdict(sha)
         if known is not None:
             return known
-        proof = self.ground.proof(self.label(sha), self.probe(sha), self.sides.after.verdict)
+        proof = self.trials.proof(self.label(sha), self.probe(sha), self.sides.after.verdict)
         if proof.observation is not None:
             self.runs.judged[sha] = (Judgement(proof.verdict, proof.reason), proof.observation)
         return proof.verdict
@@ -143,17 +143,17 @@ def search_among(source: CommitSource, commits: tuple[str, ...]) -> tuple[str, s
     search = Bisection(len(commits), find_fix=find_fix, tried=known, **ends)
 
     def judged(trial: Trial, observation: Observation, _cached: bool) -> Judgement:
-        judgement = source.ground.judge(observation)
+        judgement = source.trials.judge(observation)
         source.runs.judged[commits[trial.position]] = (judgement, observation)
         return judgement
 
     engine = Engine(
-        source.ground.prober,
-        source.ground.lanes,
+        source.trials.prober,
+        source.trials.lanes,
         lambda trial: source.probe(commits[trial.position]),
         lambda trial: source.label(commits[trial.position]),
         judged,
-        source.ground.reporter,
+        source.trials.reporter,
         lambda: Progress(search.states, search.remaining(), unit="commit"),
     )
     engine.drive(search)

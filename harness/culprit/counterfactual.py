@@ -48,7 +48,7 @@ class Tally:
 
 
 @frozen
-class Ground:
+class Trials:
     """The plan, the means to run, and the judge of the bisection before.
 
     `most` caps a level's runs; `until` is the moment, on the monotonic clock, at which searches below the release stop;

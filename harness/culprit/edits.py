@@ -12,7 +12,8 @@ from itertools import pairwise
 
 from attrs import define, field, frozen
 
-from harness.culprit.facts import Facts, Symbol, module_of, quiet_lines, read_facts
+from harness.culprit.facts import Facts, Symbol, module_of, quiet_lines
+from harness.culprit.reading_facts import read_facts
 from harness.culprit.regions import FileDifference, lines_of
 from harness.culprit.sides import PackageFiles
 from harness.culprit.ties import Ranges, SideFacts, Ties, Unit, tied

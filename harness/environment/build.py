@@ -1,6 +1,6 @@
 """From a lock to an environment: built whole or not at all, and built anew where it is not what was built any more.
 
-An environment is built under a name that nothing looks up, then renamed to its place (`harness.environment.place`):
+An environment is built under a name that nothing looks up, then renamed to its place (`harness.environment.location`):
 the address of its lock, or a folder that the user named. Wheels come from the harness's own store of them; uv installs
 what is not there, as copies, which the store then keeps.
 """
@@ -19,12 +19,12 @@ from attrs import evolve, field, frozen
 
 from harness.atomic import is_out_of_space
 from harness.environment.bytecode import BytecodeStore, Sources
-from harness.environment.disk import Room
+from harness.environment.disk_estimate import DiskEstimate, DiskEstimator, size_in_lock
+from harness.environment.disk_space import DiskSpace
 from harness.environment.environment_record import EnvironmentRecord
 from harness.environment.file_locks import Hold, acquire, locked
+from harness.environment.location import MARK, Location
 from harness.environment.manifest import Manifest
-from harness.environment.need import Foresight, Need, size_in_lock
-from harness.environment.place import MARK, Place
 from harness.environment.pylock import is_source
 from harness.environment.uv import Uv, spoken_by_uv
 from harness.environment.wheel_store import WheelStore
@@ -67,8 +67,8 @@ class Uninstallable:
 class Builder:
     """Builds environments for one interpreter and keeps them by the id of their lock.
 
-    With `at`, a folder of the user's, each environment is put there instead, in place of the one before. `room` keeps
-    the disk from filling up; `size_of` gives the bytes of a wheel, None if nobody tells.
+    With `at`, a folder that the user named, each environment replaces the one before in that folder. `disk_space` keeps
+    the disk from filling up; `size_of` returns the bytes of a wheel, None if unknown.
     """
 
     uv: Uv
@@ -77,7 +77,7 @@ class Builder:
     bytecode: BytecodeStore = field()
     from_source: tuple[str, ...] = ()
     at: Path | None = None
-    room: Room = field()
+    disk_space: DiskSpace = field()
     size_of: Callable[[Pin], int | None] = size_in_lock
     _kept: dict[str, Hold] = field(factory=dict, init=False, repr=False, eq=False)
     _keeping: threading.Lock = field(factory=threading.Lock, init=False, repr=False, eq=False)
@@ -86,28 +86,28 @@ class Builder:
     def _default_bytecode(self) -> BytecodeStore:
         return BytecodeStore.of(self.workspace, self.interpreter.cache_tag)
 
-    @room.default
-    def _default_room(self) -> Room:
-        return Room(self.workspace)
+    @disk_space.default
+    def _default_disk_space(self) -> DiskSpace:
+        return DiskSpace(self.workspace)
 
     @property
     def wheels(self) -> WheelStore:
         """The installed wheels that environments of this interpreter share."""
         return WheelStore.of(self.workspace, self.interpreter)
 
-    def need(self, lock: Lock) -> Need | None:
+    def estimate(self, lock: Lock) -> DiskEstimate | None:
         """What the environment of a lock will take of the disk, None if it exists."""
         if (self.workspace.environments / lock.id).is_dir():
             return None
-        return self._need(lock)
+        return self._estimate(lock)
 
-    def place(self, lock: Lock) -> Place:
+    def location(self, lock: Lock) -> Location:
         """Where the environment of a lock is to be. Raises `UserMistake` if the user's folder can't be taken."""
-        return Place.given(self.at) if self.at is not None else Place.under_lock(self.workspace, lock)
+        return Location.given(self.at) if self.at is not None else Location.under_lock(self.workspace, lock)
 
-    def record(self, place: Place) -> EnvironmentRecord:
+    def record(self, location: Location) -> EnvironmentRecord:
         """What is kept of the environment at a place."""
-        return EnvironmentRecord(self.workspace, place.name)
+        return EnvironmentRecord(self.workspace, location.name)
 
     def sources(self, lock: Lock, folder: Path, at: Path | None = None) -> Sources:
         """Where the sources of an environment lie; `at` is where it is now, if it is not yet at `folder`."""
@@ -122,52 +122,52 @@ class Builder:
         removes it before this process ends. Raises `NoSpace`, `NoNetwork`, and `UserMistake` if the user's folder
         holds something else.
         """
-        place = self.place(lock)
-        record = self.record(place)
+        location = self.location(lock)
+        record = self.record(location)
         self._keep(record)
         with locked(record.in_use, shared=True, cancel=cancel):
-            is_ready = record.is_built(place, lock.id)
+            is_ready = record.is_built(location, lock.id)
             if is_ready and look:
-                is_ready = record.sound(place, lock.id, self.wheels) is not None
+                is_ready = record.sound(location, lock.id, self.wheels) is not None
         if not is_ready:
             with locked(record.in_use, cancel=cancel):
-                failure = self.renew(lock, place, cancel)
+                failure = self.renew(lock, location, cancel)
             if failure is not None:
                 return failure
         with contextlib.suppress(FileNotFoundError):
-            os.utime(place.folder)  # when it was last used: `harness clean` frees the oldest first
-        return Environment(place.python, lock, place.folder)
+            os.utime(location.folder)  # when it was last used: `harness clean` frees the oldest first
+        return Environment(location.python, lock, location.folder)
 
-    def renew(self, lock: Lock, place: Place, cancel: threading.Event | None) -> Uninstallable | None:
+    def renew(self, lock: Lock, location: Location, cancel: threading.Event | None) -> Uninstallable | None:
         """Build an environment in its place unless it is sound; call it with its lock held alone."""
-        record = self.record(place)
-        if record.sound(place, lock.id, self.wheels) is not None:
+        record = self.record(location)
+        if record.sound(location, lock.id, self.wheels) is not None:
             return None
-        with place.partial() as partial:
+        with location.partial() as partial:
             built = self.build_at(partial, lock, cancel=cancel)
             if isinstance(built, Uninstallable):
                 return built
             with self._disk():
-                if place.is_users:
+                if location.is_users:
                     record.forget()
-                elif place.folder.exists():
-                    record.discard(place.folder)
+                elif location.folder.exists():
+                    record.discard(location.folder)
                 built.write(record.manifest_path)
-                place.put(partial)
+                location.put(partial)
         return None
 
     def forget(self, lock: Lock) -> None:
         """Let the next user of an environment build it anew."""
-        self.record(self.place(lock)).manifest_path.unlink(missing_ok=True)
+        self.record(self.location(lock)).manifest_path.unlink(missing_ok=True)
 
     def build_at(
         self, folder: Path, lock: Lock, *, apart: bool = False, cancel: threading.Event | None = None
     ) -> Manifest | Uninstallable:
         """Build an environment in an empty folder and record its files; with `apart` it shares none with any other."""
-        need = self._need(lock)
-        self.room.make(need, self.uv.cache_folder)
-        if need.download >= _WORTH_TELLING or need.unsized:
-            self.room.reporter.report(Note(str(need)))
+        estimate = self._estimate(lock)
+        self.disk_space.reserve(estimate, self.uv.cache_folder)
+        if estimate.download >= _WORTH_TELLING or estimate.unsized:
+            self.disk_space.reporter.report(Note(str(estimate)))
         with self._disk():
             return self._install(lock, folder, apart, cancel)
 
@@ -196,8 +196,8 @@ class Builder:
                 ) from error
             raise
 
-    def _need(self, lock: Lock) -> Need:
-        return Foresight(self.uv.wheels_folder, self.size_of, self.wheels.has).need(lock)
+    def _estimate(self, lock: Lock) -> DiskEstimate:
+        return DiskEstimator(self.uv.wheels_folder, self.size_of, self.wheels.has).estimate(lock)
 
     def _install(
         self, lock: Lock, folder: Path, apart: bool, cancel: threading.Event | None

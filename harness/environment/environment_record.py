@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from harness.environment.file_locks import Busy, locked
+from harness.environment.location import held_lock
 from harness.environment.manifest import Manifest
-from harness.environment.place import held_lock
 from harness.environment.wheel_store import WheelStore
-from harness.run.sandbox import remove_tree
+from harness.run.scratch_folder import remove_tree
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness.environment.place import Place
+    from harness.environment.location import Location
     from harness.environment.workspace import Workspace
 
 
@@ -61,21 +61,21 @@ class EnvironmentRecord:
         """The bytecode tree."""
         return self.workspace.pycache / self.name
 
-    def is_built(self, place: Place, lock_id: str) -> bool:
+    def is_built(self, location: Location, lock_id: str) -> bool:
         """Whether the environment of this lock was built there; nothing is said of what became of it."""
-        return held_lock(place.folder) == lock_id and self.manifest_path.is_file()
+        return held_lock(location.folder) == lock_id and self.manifest_path.is_file()
 
-    def sound(self, place: Place, lock_id: str, store: WheelStore) -> Manifest | None:
+    def sound(self, location: Location, lock_id: str, store: WheelStore) -> Manifest | None:
         """The manifest of an environment that is what was built, file by file; None for any other."""
-        manifest = Manifest.read(self.manifest_path) if self.is_built(place, lock_id) else None
+        manifest = Manifest.read(self.manifest_path) if self.is_built(location, lock_id) else None
         if manifest is None or manifest.lock != lock_id:
             return None
-        differs, now = manifest.look(place.folder, store.ctimes, is_users=place.is_users)
+        differs, now = manifest.look(location.folder, store.ctimes, is_users=location.is_users)
         if differs:
             store.drop(manifest.wheels_with(set(differs)))
             return None
         # A new Python in place of the one that it was built for shows as a link that leads nowhere.
-        if not place.python.exists():
+        if not location.python.exists():
             return None
         if now is not manifest:
             now.write(self.manifest_path)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.run.process import Cancelled
-from harness.run.sandbox import remove_tree
+from harness.run.scratch_folder import remove_tree
 
 if TYPE_CHECKING:
     import threading

@@ -27,7 +27,7 @@ from pypi_simple import (
 )
 from pypi_simple.html import RepositoryPage
 
-from harness.environment.passing import access_refused, failing_status, host_of, no_list, unreachable
+from harness.environment.installer_errors import access_refused, failing_status, host_of, no_list, unreachable
 from harness.environment.versions import parsed_version
 from harness.model import Release
 

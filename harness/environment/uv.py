@@ -15,7 +15,7 @@ import uv as uv_package
 from attrs import field, frozen
 
 from harness.environment.index import index_urls
-from harness.environment.passing import doubted_projects, raise_surroundings
+from harness.environment.installer_errors import doubted_projects, raise_surroundings
 from harness.environment.pip_settings import PipSettings, read_pip_settings
 from harness.errors import HarnessFault, IndexFault, NoNetwork, UserMistake
 from harness.run.process import Limits, run_guarded

@@ -76,7 +76,7 @@ class Workspace:
 
     @property
     def scratch(self) -> Path:
-        """Working folders of running probes, one for each; see `harness.environment.occupation`."""
+        """Working folders of running probes, one for each; see `harness.environment.watched`."""
         return self._folder("scratch")
 
     @property

@@ -10,7 +10,7 @@ from packaging.requirements import Requirement
 
 from harness.bisect.answer import Answer, Status
 from harness.bisect.wording import sentence_with_culprit
-from harness.culprit.counterfactual import Ground
+from harness.culprit.counterfactual import Trials
 from harness.culprit.descent import find_culprit
 from harness.culprit.sides import Side, Sides
 from harness.environment import Uninstallable
@@ -84,14 +84,14 @@ class Finder:
                 plan, turned, f"{_WAS[turned.is_fix]} environment can't be built any more ({gone.words})"
             )
         judge = Judge(turned.signature, self.prober.store)
-        ground = Ground(plan, self.prober, self.lanes, self.index, judge, self.reporter)
-        culprit = find_culprit(ground, sides, depth)
+        trials = Trials(plan, self.prober, self.lanes, self.index, judge, self.reporter)
+        culprit = find_culprit(trials, sides, depth)
         if culprit is None or not culprit.findings[0].is_shown_one_way:
             why = "no smaller part of the change was proved to make the difference"
-            return plan, evolve(unsearched(plan, turned, why), culprit_probes=ground.tally.ran_now)
-        searched = ground.tally.searched
+            return plan, evolve(unsearched(plan, turned, why), culprit_probes=trials.tally.ran_now)
+        searched = trials.tally.searched
         answer = self._answer(turned, culprit, plan, judge, searched)
-        answer = evolve(answer, culprit_probes=ground.tally.ran_now, wall_s=time.monotonic() - begun)
+        answer = evolve(answer, culprit_probes=trials.tally.ran_now, wall_s=time.monotonic() - begun)
         return self._plan_of_report(plan, answer, culprit, searched), answer
 
     def plan(self, turned: Turned) -> Plan:

@@ -16,7 +16,7 @@ from harness.bisect.answer import Answer
 from harness.bisect.commit_answer import search_commits
 from harness.culprit.commit_files import CommitFiles
 from harness.culprit.commit_runs import CommitSource
-from harness.culprit.counterfactual import Ground
+from harness.culprit.counterfactual import Trials
 from harness.culprit.sides import Side, Sides
 from harness.model import Observation, Verdict, normalized_name
 from harness.model.culprit import Level
@@ -111,11 +111,11 @@ class CommitFinder:
         Raises `OutOfTimeError`, `Interrupted`, `NoNetwork` and `NoSpace`; finished runs are kept.
         """
         begun = time.monotonic()
-        ground = self._ground(self._plan(self.turned.subject))
+        trials = self._trials(self._plan(self.turned.subject))
         parts = [commit.project for commit in self.commits.moved(self.before)]
         if self._older.id != self._newer.id:
             parts.append(_PACKAGES)
-        alone = self._alone(ground, parts) if len(parts) > 1 else (parts[0], True)
+        alone = self._alone(trials, parts) if len(parts) > 1 else (parts[0], True)
         if alone is None:
             return self._none_alone(parts)
         part, others_are_new = alone
@@ -136,23 +136,23 @@ class CommitFinder:
     def _verdicts(self) -> tuple[Verdict, Verdict]:
         return (Verdict.BAD, Verdict.GOOD) if self.turned.is_fix else (Verdict.GOOD, Verdict.BAD)
 
-    def _alone(self, ground: Ground, parts: list[str]) -> tuple[str, bool] | None:
+    def _alone(self, trials: Trials, parts: list[str]) -> tuple[str, bool] | None:
         """The part that makes the difference alone, and whether that was with all others as tonight."""
         was, now = self._verdicts
         for part in parts:
-            if self._run(ground, {part}) is now:
+            if self._run(trials, {part}) is now:
                 return part, False
         for part in parts:
-            if self._run(ground, set(parts) - {part}) is was:
+            if self._run(trials, set(parts) - {part}) is was:
                 return part, True
         return None
 
-    def _run(self, ground: Ground, newer: set[str]) -> Verdict:
+    def _run(self, trials: Trials, newer: set[str]) -> Verdict:
         """The verdict with these parts as tonight and all others as they were."""
         lock = self._newer if _PACKAGES in newer else self._older
         said = listed(sorted(part or "the other packages" for part in newer))
         probe = evolve(self.commits.bench.probe(self.commits.at(self._at(newer))), lock=lock)
-        proof = ground.proof(f"the last night's cell with {said} as tonight", probe, self._verdicts[1])
+        proof = trials.proof(f"the last night's cell with {said} as tonight", probe, self._verdicts[1])
         if proof.observation is not None:
             self._ran[tuple(sorted(newer))] = proof.observation
         return proof.verdict
@@ -177,14 +177,14 @@ class CommitFinder:
         cells = evolve(self.commits, cell=self.commits.without(project))
         repro = cells.bench.probe(cells.at({} if others_are_new else self._at({project}))).repro
         plan = self._plan(project)
-        ground = self._ground(evolve(plan, repro=evolve(repro, signature=self.turned.signature)))
+        trials = self._trials(evolve(plan, repro=evolve(repro, signature=self.turned.signature)))
         lock = self._newer if others_are_new else self._older
         was, now = self._verdicts
         sides = Sides(Side(lock, was, self.turned.older), Side(lock, now, self.turned.newer))
         repository = Repository.open(Path(pinned.folder))
         projects = self.commits.bench.projects[self.commits.cell.python]
         source = CommitSource(
-            ground,
+            trials,
             sides,
             newer=_named(repository, pinned.sha),
             older=_named(repository, self.before[project]),
@@ -193,8 +193,8 @@ class CommitFinder:
         )
         chain = repository.first_parents(source.base, pinned.sha)
         span = f"{repository.describe(source.base).short} to {pinned.sha[:10]}"
-        ground.begin(Level.COMMIT, f"{len(chain)} commits of {project} from {span}: which one?")
-        answer = evolve(search_commits(plan, source, chain), culprit_probes=ground.tally.ran_now)
+        trials.begin(Level.COMMIT, f"{len(chain)} commits of {project} from {span}: which one?")
+        answer = evolve(search_commits(plan, source, chain), culprit_probes=trials.tally.ran_now)
         return Found(plan, answer, tuple(sha[:10] for sha in (source.base, *chain)))
 
     def _address(self, pinned: PinnedCommit) -> str:
@@ -215,10 +215,10 @@ class CommitFinder:
     def _plan(self, subject: str) -> Plan:
         return self.finder.plan(evolve(self.turned, subject=subject))
 
-    def _ground(self, plan: Plan) -> Ground:
+    def _trials(self, plan: Plan) -> Trials:
         finder = self.finder
         judge = Judge(self.turned.signature, finder.prober.store)
-        return Ground(plan, finder.prober, finder.lanes, finder.index, judge, finder.reporter)
+        return Trials(plan, finder.prober, finder.lanes, finder.index, judge, finder.reporter)
 
 
 def _lock(observation: Observation) -> Lock:

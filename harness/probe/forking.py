@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field
 
-from harness.environment import Environment, occupied
+from harness.environment import Environment, watched_environment
 from harness.environment.build import site_packages
 from harness.environment.mixing import exchange, flaw_of
 from harness.model import Device, Mixture, Observation, Outcome
@@ -27,10 +27,10 @@ from harness.probe.observing import observation_of
 from harness.probe.preload import preloadable
 from harness.run.devices.registry import hidden, passed_variables
 from harness.run.forking import Zygote, ZygoteFailed
-from harness.run.isolation import Needs
 from harness.run.launch import repro_variables
 from harness.run.runner import INSIDE, Job, run_repro, search_path
-from harness.run.sandbox import process_environment, sandbox
+from harness.run.sandbox import FileAccess
+from harness.run.scratch_folder import process_environment, scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -186,7 +186,7 @@ def forking(prober: Prober, probe: Probe, candidates: Iterable[str]) -> Iterator
     modules = preloadable(*graph, {str(base / path) for path in paths})
     with contextlib.ExitStack() as stack:
         place = stack.enter_context(
-            occupied(prober.builder, built, mixture=Mixture(files=originals, label="to fork from"))
+            watched_environment(prober.builder, built, mixture=Mixture(files=originals, label="to fork from"))
         )
         packages = site_packages(place.environment.folder or built.folder)
         scratch = place.scratch / "forks"
@@ -201,7 +201,7 @@ def forking(prober: Prober, probe: Probe, candidates: Iterable[str]) -> Iterator
             pass_env=prober.pass_env,
             capability=prober.capability,
             invoked_from=prober.invoked_from,
-            isolation=prober.isolation,
+            sandbox=prober.sandbox,
             readable=(prober.workspace.root,),
         )
         zygote = stack.enter_context(_zygote(job, modules))
@@ -212,7 +212,7 @@ def forking(prober: Prober, probe: Probe, candidates: Iterable[str]) -> Iterator
 @contextlib.contextmanager
 def _zygote(job: Job, modules: tuple[str, ...]) -> Iterator[Zygote]:
     """The process to fork from, in a sandbox as a run's. Raises `CannotFork`."""
-    with sandbox(job.scratch_root) as folder:
+    with scratch_folder(job.scratch_root) as folder:
         env = process_environment(
             folder,
             ours=os.environ,
@@ -225,7 +225,7 @@ def _zygote(job: Job, modules: tuple[str, ...]) -> Iterator[Zygote]:
                 **(hidden() if job.device is Device.CPU else {}),
             },
         )
-        needs = Needs(
+        access = FileAccess(
             scratch=job.scratch_root,
             work=folder.work,
             python=job.python,
@@ -240,7 +240,7 @@ def _zygote(job: Job, modules: tuple[str, ...]) -> Iterator[Zygote]:
                 env=env,
                 scratch_root=job.scratch_root,
                 emulation=emulation if job.device is Device.EMULATED else None,
-                sandbox=job.isolation.around(needs) if job.isolation is not None else (),
+                sandbox=job.sandbox.around(access) if job.sandbox is not None else (),
                 timeout=job.repro.timeout,
             )
         except ZygoteFailed as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from datetime import UTC, datetime
@@ -20,14 +19,14 @@ from harness.environment import (
     find_interpreter,
     flaw_of,
     foreign_lock,
-    occupied,
 )
 from harness.environment.interpreter import meets
 from harness.errors import MissingProgram
 from harness.events import SILENT, Reporter
-from harness.model import Device, Lock, Observation, Outcome
+from harness.model import Lock, Observation, Outcome
 from harness.probe.asked import Prepared, Probe
 from harness.probe.differing import differing
+from harness.probe.executing import leased_gpu, run_once, was_refused_a_write
 from harness.probe.observing import (
     observation_of,
     observation_without_run,
@@ -36,20 +35,16 @@ from harness.probe.observing import (
     unresolvable_key,
 )
 from harness.run.child_report import read_imports
-from harness.run.devices import kind_of, unavailable
+from harness.run.devices import unavailable
 from harness.run.inside.emulation.device_profiles import DEFAULT_CAPABILITY
-from harness.run.lease import DEFAULT_NEED, DEFAULT_WAIT_S, GpuPool, NoGpu
+from harness.run.lease import DEFAULT_WAIT_S, NoGpu
 from harness.run.programs import program_of
-from harness.run.runner import Job, run_repro
 from harness.store import StoredResolution, is_kept
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from harness.environment import Altered, Builder, Resolver, Workspace
+    from harness.environment import Builder, Resolver, Workspace
     from harness.run.devices import Gpu
-    from harness.run.isolation import Isolation
-    from harness.run.result import Ran
+    from harness.run.sandbox import Sandbox
     from harness.store import Store
 
 
@@ -59,7 +54,7 @@ class Prober:
 
     `gpus` are those that runs on CUDA may be given, all of one kind; `gpu_wait` is how many seconds a run waits for
     memory on one; `invoked_from` is where relative paths of a command start; `reporter` gets what a user should know
-    while it goes on; runs happen in the sandbox of `isolation`, and `rights` says what the user allows them beyond it.
+    while it goes on; runs happen in `sandbox`, and `rights` says what the user allows them beyond it.
     """
 
     store: Store
@@ -72,7 +67,7 @@ class Prober:
     invoked_from: Path = field(factory=Path.cwd)
     gpu_wait: float = DEFAULT_WAIT_S
     reporter: Reporter = SILENT
-    isolation: Isolation | None = None
+    sandbox: Sandbox | None = None
     rights: str = ""
     _programs: set[str] = field(factory=set, init=False, eq=False, repr=False)
 
@@ -173,21 +168,11 @@ class Prober:
         if prepared.environment is None:
             raise ValueError("nothing to run")
         begun = time.monotonic()
-        with self._device(prepared.probe, cancel) as device:
+        with leased_gpu(self, prepared.probe, cancel) as device:
             if isinstance(device, NoGpu):
                 lock, failed = prepared.environment.lock, Outcome.DEVICE_FAILED
                 return self._unrun(prepared.probe, prepared.key, failed, device.words, lock, begun, keep=False)
             return self._run(prepared, prepared.environment, device, cancel)
-
-    @contextlib.contextmanager
-    def _device(self, probe: Probe, cancel: threading.Event | None) -> Iterator[Gpu | NoGpu | None]:
-        """A GPU for one run, or None if the run needs none, or none is known of."""
-        if probe.combination.device is not Device.CUDA or not self.gpus:
-            yield None
-            return
-        pool = GpuPool(self.gpus, self.workspace.locks, self.gpu_wait, self.reporter)
-        with pool.lease(probe.repro.gpu_memory or DEFAULT_NEED, cancel) as device:
-            yield device
 
     def _run(
         self, prepared: Prepared, environment: Environment, gpu: Gpu | None, cancel: threading.Event | None
@@ -198,7 +183,7 @@ class Prober:
         while True:
             started = datetime.now(UTC)
             try:
-                ran, altered = self._run_once(prepared, environment, gpu, cancel, apart=apart)
+                ran, altered = run_once(self, prepared, environment, gpu, cancel, apart=apart)
             except MissingProgram as missing:
                 # One that other environments of this search had: a release without it can't be judged.
                 if missing.program not in self._programs:
@@ -208,7 +193,7 @@ class Prober:
             except CannotBuild as gone:
                 return self._unrun(probe, prepared.key, Outcome.UNINSTALLABLE, str(gone), lock, begun, keep=False)
             # Where the sandbox kept it from writing into its environment, it gets one that is its own.
-            if not apart and ((altered.files and not altered.is_sure) or _was_refused_a_write(ran, environment)):
+            if not apart and ((altered.files and not altered.is_sure) or was_refused_a_write(ran, environment)):
                 apart = True
                 continue
             differs = differing(lock, ran, probe.mixture) if environment.folder is not None else ""
@@ -231,38 +216,6 @@ class Prober:
         )
         return self.store.put(evolve(observation, altered=altered.files))
 
-    def _run_once(
-        self,
-        prepared: Prepared,
-        environment: Environment,
-        gpu: Gpu | None,
-        cancel: threading.Event | None,
-        *,
-        apart: bool,
-    ) -> tuple[Ran, Altered]:
-        """One run, and what it altered. Raises `CannotBuild` if the environment is not there any more."""
-        probe = prepared.probe
-        with occupied(self.builder, environment, mixture=probe.mixture, apart=apart, cancel=cancel) as place:
-            job = Job(
-                python=place.environment.python,
-                repro=probe.repro,
-                device=probe.combination.device,
-                log_path=self.store.log_path(prepared.key),
-                scratch_root=place.scratch,
-                pycache_prefix=place.pycache,
-                pass_env=self.pass_env,
-                extra_env=kind_of(gpu).show(gpu) if gpu is not None else {},
-                capability=self.capability,
-                invoked_from=self.invoked_from,
-                trace=probe.trace,
-                imports=self._imports_file(probe, place.environment.lock) if probe.trace is not None else None,
-                isolation=self.isolation,
-                readable=(self.workspace.root,),
-                writable=(place.scratch,) if apart else (),
-            )
-            ran = run_repro(job, cancel=cancel)
-            return ran, place.altered()
-
     def _kept(self, probe: Probe, key: str) -> Observation | None:
         """What the store has, unless its log is needed to judge it and can't be read any more: then it is run again."""
         kept = self.store.get(key)
@@ -279,14 +232,14 @@ class Prober:
     ) -> tuple[dict[str, str], dict[str, list[str]]] | None:
         """The modules that a probe loads with their files, and which imported which; traced where that is not kept."""
         traced = evolve(probe, trace=frozenset())
-        file = self._imports_file(probe, lock)
+        file = self.imports_file(probe, lock)
         if not file.is_file():
             built = self.builder.build(lock, look=False, cancel=cancel)
             if isinstance(built, Environment):
                 self._run(Prepared(traced, self.key(traced, lock), environment=built), built, None, cancel)
         return read_imports(file)
 
-    def _imports_file(self, probe: Probe, lock: Lock) -> Path:
+    def imports_file(self, probe: Probe, lock: Lock) -> Path:
         """Where the imports of a probe are kept, whichever of its files were traced."""
         return self.workspace.imports / f"{self.key(evolve(probe, trace=None), lock)}.json"
 
@@ -314,10 +267,3 @@ def _wrong_python(probe: Probe) -> str | None:
     """Why the repro can't run with the interpreter of its combination, None if it can."""
     needs, python = probe.repro.requires_python, probe.combination.python
     return None if meets(needs, python) else f"the repro requires Python {needs}, this is {python}"
-
-
-def _was_refused_a_write(ran: Ran, environment: Environment) -> bool:
-    """Whether a run failed because it could not write into its environment, which the sandbox shows read-only."""
-    if environment.folder is None or ran.outcome is Outcome.COMPLETED or "Read-only file system" not in ran.tail:
-        return False
-    return any("site-packages" in line for line in ran.tail.splitlines() if "Read-only file system" in line)

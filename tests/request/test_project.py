@@ -55,7 +55,7 @@ def folder(tmp_path):
 def test_its_requirements_are_those_of_its_metadata(projects, folder):
     project = projects.read(folder)
     assert project.name == "mine"
-    assert project.requirements == ("six>=1", "idna==3.4")  # the extra for tests is chosen, and told
+    assert project.requirements == ("six>=1", "idna")  # the extra for tests is chosen, without its pin, and told
     assert any("extra test" in told for told in project.told)
     assert (project.built / "bin" / "mine-tool").exists()
 
@@ -65,6 +65,10 @@ def test_a_folder_in_place_of_a_release_brings_no_extras(projects, folder):
     beside = read_beside([str(folder)], projects)
     assert beside.folders[0].requirements == ("six>=1",)
     assert beside.told == ()
+
+
+def test_what_is_asked_for_by_name_keeps_its_pins(projects, folder):
+    assert projects.read(folder, extras=["test"]).requirements == ("six>=1", "idna==3.4")
 
 
 def test_an_extra_that_it_lacks_is_refused(projects, folder):

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from harness.environment.build import Builder
     from harness.environment.environment_record import EnvironmentRecord
+    from harness.environment.location import Location
     from harness.environment.manifest import Manifest
-    from harness.environment.place import Place
     from harness.model import Mixture
 
 _TRIES = 3
@@ -49,17 +49,17 @@ class Altered:
 
 @define
 class _Base:
-    """An environment that is ready; `place` and `record` where it is shared."""
+    """An environment that is ready; `location` and `record` where it is shared."""
 
     folder: Path
     manifest: Manifest
-    place: Place | None = None
+    location: Location | None = None
     record: EnvironmentRecord | None = None
     is_broken: bool = False
 
 
 @define
-class Occupied:
+class WatchedEnvironment:
     """Where one run goes: an environment, a scratch folder of its own, and a bytecode tree (None: the default one)."""
 
     environment: Environment
@@ -73,14 +73,14 @@ class Occupied:
 
 
 @contextlib.contextmanager
-def occupied(
+def watched_environment(
     builder: Builder,
     environment: Environment,
     *,
     mixture: Mixture | None = None,
     apart: bool = False,
     cancel: threading.Event | None = None,
-) -> Iterator[Occupied]:
+) -> Iterator[WatchedEnvironment]:
     """Share an environment with other runs for as long as the context lasts; nobody removes or rebuilds it meanwhile.
 
     It is compared with what was built first, and built anew where it differs. `mixture` makes one for this run alone,
@@ -90,7 +90,7 @@ def occupied(
     workspace = builder.workspace
     with claimed_folder(workspace.scratch, "") as scratch, contextlib.ExitStack() as stack:
         if environment.folder is None:
-            yield Occupied(environment, scratch)
+            yield WatchedEnvironment(environment, scratch)
             return
         base = None if apart else stack.enter_context(_shared(builder, environment, cancel))
         if base is None:
@@ -123,24 +123,24 @@ def occupied(
             return Altered(tuple(dict.fromkeys(differs)), base.record is None or is_alone())
 
         where = evolve(environment, folder=folder, python=folder / "bin" / "python")
-        yield Occupied(where, scratch, tree.folder, look)
+        yield WatchedEnvironment(where, scratch, tree.folder, look)
 
 
 @contextlib.contextmanager
 def _shared(builder: Builder, environment: Environment, cancel: threading.Event | None) -> Iterator[_Base | None]:
     """The environment in its place; None if it must be built anew and others still run in it."""
     lock = environment.lock
-    place = builder.place(lock)
-    record = builder.record(place)
+    location = builder.location(lock)
+    record = builder.record(location)
     for _ in range(_TRIES):
         hold = acquire(record.in_use, shared=True, cancel=cancel)
-        manifest = record.sound(place, lock.id, builder.wheels)
+        manifest = record.sound(location, lock.id, builder.wheels)
         if manifest is not None:
             break
         hold.release()
         try:
-            with locked(record.in_use, wait=not place.folder.exists(), cancel=cancel):
-                failure = builder.renew(lock, place, cancel)
+            with locked(record.in_use, wait=not location.folder.exists(), cancel=cancel):
+                failure = builder.renew(lock, location, cancel)
         except Busy:
             break
         if failure is not None:
@@ -148,7 +148,7 @@ def _shared(builder: Builder, environment: Environment, cancel: threading.Event 
     if manifest is None:
         yield None
         return
-    base = _Base(place.folder, manifest, place, record)
+    base = _Base(location.folder, manifest, location, record)
     try:
         yield base
     finally:
@@ -156,7 +156,7 @@ def _shared(builder: Builder, environment: Environment, cancel: threading.Event 
         if base.is_broken:
             # Who can't do it now leaves it to the next user; the run that is over is not lost for that.
             with contextlib.suppress(Busy, Cancelled, HarnessError), locked(record.in_use, wait=False):
-                builder.renew(lock, place, cancel)
+                builder.renew(lock, location, cancel)
 
 
 def _of_its_own(builder: Builder, environment: Environment, folder: Path, cancel: threading.Event | None) -> _Base:
@@ -169,7 +169,7 @@ def _of_its_own(builder: Builder, environment: Environment, folder: Path, cancel
 
 def _differences(builder: Builder, base: _Base) -> list[str]:
     """Files of an environment that are not what was built; wheels that lost files so lose their place in the store."""
-    is_users = base.place is not None and base.place.is_users
+    is_users = base.location is not None and base.location.is_users
     differs, now = base.manifest.look(base.folder, builder.wheels.ctimes, is_users=is_users)
     if base.record is not None:
         if differs:

@@ -1,4 +1,4 @@
-"""An order to a worker and its reply: frozen values without anything specific to one machine."""
+"""A task to a worker and its reply: frozen values without anything specific to one machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @frozen
-class Order:
+class Task:
     """One probe for a worker: the lock to install, the repro's source, and how to run it.
 
     `key` is the key of the observation; a worker refuses if its run would get another key. `cache_tag` names the kind
@@ -64,9 +64,9 @@ class Reply:
     stopped: bool = False
 
 
-def order_for(probe: Probe, lock: Lock, key: str, prober: Prober, interpreter: Interpreter) -> Order:
-    """The order for a probe that `prober` would run here with `lock`."""
-    return Order(
+def task_for(probe: Probe, lock: Lock, key: str, prober: Prober, interpreter: Interpreter) -> Task:
+    """The task for a probe that `prober` would run here with `lock`."""
+    return Task(
         key=key,
         repro=evolve(probe.repro, path=PurePath(probe.repro.path).name),
         combination=probe.combination,
@@ -80,5 +80,5 @@ def order_for(probe: Probe, lock: Lock, key: str, prober: Prober, interpreter: I
         from_source=prober.builder.from_source,
         torch_backend=prober.builder.uv.extra_environment.get("UV_TORCH_BACKEND", ""),
         rights=prober.rights,
-        is_sandbox_required=prober.isolation is not None and prober.isolation.is_required,
+        is_sandbox_required=prober.sandbox is not None and prober.sandbox.is_required,
     )

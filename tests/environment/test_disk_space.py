@@ -8,9 +8,9 @@ import shutil
 import pytest
 from attrs import evolve
 
-from harness.environment import Room, Workspace
+from harness.environment import DiskSpace, Workspace
 from harness.environment.cleaning import own_bytes
-from harness.environment.need import Need
+from harness.environment.disk_estimate import DiskEstimate
 from harness.errors import NoSpace
 from harness.model import Combination
 
@@ -35,10 +35,10 @@ def test_a_file_counts_once_and_only_if_all_its_links_lie_inside(tmp_path):
 
 def test_too_little_disk_is_told_with_sizes_before_anything_is_built(parts):
     free = shutil.disk_usage(parts.workspace.building).free
-    room = Room(parts.workspace)
-    room.make(Need(), parts.workspace.root / "uv")
+    disk_space = DiskSpace(parts.workspace)
+    disk_space.reserve(DiskEstimate(), parts.workspace.root / "uv")
     with pytest.raises(NoSpace, match=r"needs up to .* GiB at .* are free, and 512 MiB stay free") as caught:
-        room.make(Need(unpacked=free), parts.workspace.root / "uv")
+        disk_space.reserve(DiskEstimate(unpacked=free), parts.workspace.root / "uv")
     assert "harness clean" in caught.value.hint
     assert "HARNESS_CACHE_DIR" in caught.value.hint
 
@@ -57,6 +57,6 @@ def test_a_build_without_room_builds_nothing(parts):
 
 def test_within_the_limit_nothing_is_removed_and_nothing_told(tmp_path):
     told = []
-    room = Room(Workspace(tmp_path / "cache"), 200 * MIB, told.append)
-    room.make(Need(), tmp_path)
+    disk_space = DiskSpace(Workspace(tmp_path / "cache"), 200 * MIB, told.append)
+    disk_space.reserve(DiskEstimate(), tmp_path)
     assert told == []

@@ -35,7 +35,7 @@ def size_in_lock(pin: Pin) -> int | None:
 
 
 @frozen
-class Need:
+class DiskEstimate:
     """Bytes, each at most: to download, unpacked in uv's cache, and of the environment's own.
 
     `unsized` counts the wheels to download of which nobody tells the size; they are in none of the numbers.
@@ -65,7 +65,7 @@ class Need:
 
 
 @frozen
-class Foresight:
+class DiskEstimator:
     """Knows the wheels in uv's cache (`shelf`, their folder) and, by `size_of`, sizes that a lock does not have.
 
     `is_stored` tells which wheels the harness's own store has.
@@ -78,7 +78,7 @@ class Foresight:
     size_of: Callable[[Pin], int | None] = size_in_lock
     is_stored: Callable[[Pin], bool] = lambda _: False
 
-    def need(self, lock: Lock) -> Need:
+    def estimate(self, lock: Lock) -> DiskEstimate:
         """What it takes to build the environment of a lock."""
         download = unpacked = copied = unsized = 0
         for pin in lock.pins:
@@ -96,7 +96,7 @@ class Foresight:
             copied += size
             unpacked += size
             download += packed or int(size / _LARGE_UNPACKED)
-        return Need(download, unpacked, copied + _OWN, unsized)
+        return DiskEstimate(download, unpacked, copied + _OWN, unsized)
 
 
 def _unpacked(packed: int) -> int:

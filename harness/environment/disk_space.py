@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from attrs import field, frozen
 
 from harness.environment.cleaning import kept_folders, own_bytes, prune_wheels, remove
-from harness.environment.need import Need, file_system
+from harness.environment.disk_estimate import DiskEstimate, file_system
 from harness.errors import NoSpace
 from harness.events import SILENT, Note, Reporter
 from harness.model.size import size_in_words
@@ -27,7 +27,7 @@ _HINT = "harness clean and uv cache prune free some; HARNESS_CACHE_DIR and UV_CA
 
 
 @frozen
-class Room:
+class DiskSpace:
     """The disk below a workspace and below uv's cache.
 
     `limit` is how many bytes the workspace may take (None: all there are). Files that uv's cache shares count for
@@ -40,24 +40,24 @@ class Room:
     reporter: Reporter = SILENT
     since: float = field(factory=time.time)
 
-    def make(self, need: Need, uv_cache: Path) -> None:
+    def reserve(self, estimate: DiskEstimate, uv_cache: Path) -> None:
         """See to it that there is room. Raises `NoSpace` if there can't be."""
         if self.limit is not None:
-            self._keep_within(self.limit, need)
+            self._keep_within(self.limit, estimate)
         root = self.workspace.building
         if file_system(uv_cache) == file_system(root):
-            _expect_free(root, need.own + need.unpacked)
+            _expect_free(root, estimate.own + estimate.unpacked)
         else:
-            _expect_free(root, need.own)
-            _expect_free(uv_cache, need.unpacked)
+            _expect_free(root, estimate.own)
+            _expect_free(uv_cache, estimate.unpacked)
 
-    def _keep_within(self, limit: int, need: Need) -> None:
+    def _keep_within(self, limit: int, estimate: DiskEstimate) -> None:
         """Remove the longest unused environments, none that this run or, likely, another is using."""
         taken = own_bytes(self.workspace.root)
         in_use_days = max(_IN_USE_S, time.time() - self.since) / _DAY_S
         removed = []
         for kept in kept_folders(self.workspace):
-            if taken + need.own <= limit or kept.unused_days <= in_use_days:
+            if taken + estimate.own <= limit or kept.unused_days <= in_use_days:
                 break
             if remove(kept, self.workspace):
                 taken -= kept.size
@@ -69,10 +69,10 @@ class Room:
             freed = size_in_words(sum(kept.size for kept in removed))
             sentence = f"removed {count}, the longest unused, to stay below {size_in_words(limit)}: {freed}"
             self.reporter.report(Note(sentence))
-        if taken + need.own > limit:
+        if taken + estimate.own > limit:
             raise NoSpace(
                 f"the harness's own cache takes {size_in_words(taken)}, another environment up to "
-                f"{size_in_words(need.own)}: more than the {size_in_words(limit)} that --max-disk allows",
+                f"{size_in_words(estimate.own)}: more than the {size_in_words(limit)} that --max-disk allows",
                 hint="a larger --max-disk, or harness clean --all, which also frees compiled modules",
             )
 

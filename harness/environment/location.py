@@ -32,7 +32,7 @@ _OF_BARE_PACKAGES = {
 
 
 @frozen
-class Place:
+class Location:
     """Where the environment of a lock is to be: its folder, and a name for its locks and records.
 
     `building` is where it is built, on the same file system; `is_users` says that the user named the folder.
@@ -44,12 +44,12 @@ class Place:
     is_users: bool = False
 
     @classmethod
-    def under_lock(cls, workspace: Workspace, lock: Lock) -> Place:
+    def under_lock(cls, workspace: Workspace, lock: Lock) -> Location:
         """The place that each lock has in the workspace."""
         return cls(workspace.environments / lock.id, lock.id, workspace.building)
 
     @classmethod
-    def given(cls, folder: Path) -> Place:
+    def given(cls, folder: Path) -> Location:
         """A folder of the user's. Raises `UserMistake` if something else is in it, or it can't be written."""
         folder = folder.expanduser().absolute()
         check_ours(folder)

@@ -10,10 +10,10 @@ import pytest
 from attrs import evolve
 from support import repro_text
 
-from harness.environment import Environment, Uninstallable, occupied
+from harness.environment import Environment, Uninstallable, watched_environment
 from harness.environment.build import site_packages
 from harness.environment.bytecode import below
-from harness.environment.place import Place, check_ours, held_lock
+from harness.environment.location import Location, check_ours, held_lock
 from harness.errors import UserMistake
 from harness.model import Combination, Lock, Outcome, Pin
 from harness.model.repro import parse_repro
@@ -57,7 +57,7 @@ def test_bytecode_of_a_wheel_is_shared_with_it(parts, tmp_path):
         return prepared.environment
 
     def bytecode(builder, environment, module):
-        with occupied(builder, environment) as place:
+        with watched_environment(builder, environment) as place:
             tree = below(place.pycache, site_packages(environment.folder))
         return tree / f"{module}.{parts.resolver.interpreter.cache_tag}.pyc"
 
@@ -129,7 +129,7 @@ def test_a_builder_refuses_such_a_folder_too(parts, tmp_path):
 def test_a_folder_that_can_not_be_made_is_told(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserMistake, match="can't create"):
-        Place.given(tmp_path / "file" / "below" / "at")
+        Location.given(tmp_path / "file" / "below" / "at")
 
 
 def test_an_environment_that_nox_or_virtualenv_made_is_bare(tmp_path):
