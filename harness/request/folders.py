@@ -33,8 +33,8 @@ def read_folder(text: str, projects: Projects) -> Project:
     if path.is_dir() or not at or not folder:
         if not path.is_dir():
             raise UserMistake(f"--with {text}: there is no such folder")
-        return projects.read(path)
+        return projects.read(path, for_tests=False)
     repository = Repository.open(Path(folder))
     commit = repository.commit(revision)
     files = archive_of(repository, commit, projects.workspace.clones / "commits")
-    return projects.read(files, as_of=commit.date)
+    return projects.read(files, for_tests=False, as_of=commit.date)
