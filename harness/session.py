@@ -109,12 +109,12 @@ def local_session(
     workspace = Workspace.default()
     remove_leftovers(workspace)
     pip = read_pip_settings()
-    backend = {"UV_TORCH_BACKEND": settings.torch_backend} if settings.torch_backend else {}
-    uv = Uv(pip, extra_environment=backend)
+    uv = Uv(pip, extra_environment={"UV_TORCH_BACKEND": settings.torch_backend} if settings.torch_backend else {})
     interpreter = find_interpreter(settings.python, uv, needs=requires_python)
     index = Index(pip, workspace.index)
     store = Store.opened(settings.results, settings.pass_env)
     gpus = find_gpus(os.environ)
+    sandbox, rights = _sandbox(settings, reporter)
     builder = Builder(
         uv,
         interpreter,
@@ -124,9 +124,7 @@ def local_session(
         disk_space=DiskSpace(workspace, settings.max_disk or _disk_limit(), reporter),
         size_of=index.size_of,
     )
-    if (command := click.get_current_context(silent=True)) is not None:
-        command.call_on_close(builder.let_go)
-    sandbox, rights = _sandbox(settings, reporter)
+    _release_at_end_of_command(builder)
     prober = Prober(
         store=store,
         resolver=Resolver(uv, index, interpreter),
@@ -142,6 +140,12 @@ def local_session(
         rights=rights,
     )
     return Session(settings, reporter, store, index, interpreter, prober, gpus)
+
+
+def _release_at_end_of_command(builder: Builder) -> None:
+    """Let go of the environments that a command used when it ends; outside of a command, the caller does."""
+    if (command := click.get_current_context(silent=True)) is not None:
+        command.call_on_close(builder.let_go)
 
 
 @contextlib.contextmanager
@@ -174,11 +178,7 @@ def _sandbox(settings: Settings, reporter: Reporter) -> tuple[Sandbox | None, st
 
     Raises `UserMistake` where a sandbox is required and does not work.
     """
-    named = settings.sandbox or os.environ.get("HARNESS_SANDBOX") or SandboxMode.AUTO.value
-    try:
-        mode = SandboxMode(named)
-    except ValueError:
-        raise UserMistake(f"HARNESS_SANDBOX is {named!r}", hint="it is auto, require or off") from None
+    mode = SandboxMode.of(os.environ, settings.sandbox)
     # Who says it for one question wants that run again with these rights; the variable is how a machine is set up.
     rights = "unsandboxed" if settings.sandbox == SandboxMode.OFF else "network" if settings.network else ""
     return choose(mode, network=settings.network, reporter=reporter), rights

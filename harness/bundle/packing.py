@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from harness.store import StoredResolution
 
 _RUN = Path(__file__).parent.parent / "run"
-_SCRIPT = Path(__file__).parent / "running" / "run.py"
+_RUNNING = Path(__file__).parent / "running"
 CARRIED_TOOLS = ("guard.py", "bounded_log.py", "process_tree.py", "staged.py", "launch.py", "scratch_folder.py")
 _UNFINISHED = ".packing"
 _README = """\
@@ -177,9 +177,10 @@ class Packer:
         tools.mkdir(exist_ok=True)
         for name in CARRIED_TOOLS:
             shutil.copy(_RUN / name, tools / name)
+        shutil.copy(_RUNNING / "packed_run.py", tools / "packed_run.py")
         _copy_python(_RUN / "inside", tools / "inside")
         _copy_python(_pip(), output / "installer" / "pip")
-        shutil.copy(_SCRIPT, output / "run.py")
+        shutil.copy(_RUNNING / "run.py", output / "run.py")
         count = f"{len(packed.probes)} probe{'s' if len(packed.probes) > 1 else ''}"
         repro = packed.probes[0].script.removesuffix(".py")
         platform, minor = self.interpreter.platform, self.interpreter.minor

@@ -1,8 +1,8 @@
-"""An environment while one repro runs in it: it is what its lock says when the run begins, and looked at again after.
+"""Watches an environment while one repro runs in it: it matches its lock before the run, and is compared again after.
 
-Files of an environment may be shared with others (hard links), so that a probe that writes into one reaches runs beside
-it. Where an environment was altered while more than one run went on, nobody can say which of them did it, and what
-they showed is not sure. Run `apart`, in an environment that shares nothing, it is.
+Environments share files through hard links, so a repro that writes into one changes others too. If an environment
+changed while several runs were under way, nobody can say which of them did it, and their results are not sure. With
+`apart`, a run gets an environment that shares no file, and its result is sure.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from harness.run.process import Cancelled
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from harness.environment.build import Builder
@@ -36,12 +37,12 @@ _TRIES = 3
 
 
 class CannotBuild(Exception):
-    """The environment is not there any more and can't be built again: the installer's words."""
+    """The environment is gone and can't be built again; the message is the installer's."""
 
 
 @frozen
 class Altered:
-    """What was changed in an environment during a run; `is_sure` unless another run went on at the same time."""
+    """What changed in an environment during a run. `is_sure` is false if another run was under way."""
 
     files: tuple[str, ...] = ()
     is_sure: bool = True
@@ -49,7 +50,7 @@ class Altered:
 
 @define
 class _Base:
-    """An environment that is ready; `location` and `record` where it is shared."""
+    """An environment that is ready. `location` and `record` are None unless it is shared."""
 
     folder: Path
     manifest: Manifest
@@ -60,7 +61,7 @@ class _Base:
 
 @define
 class WatchedEnvironment:
-    """Where one run goes: an environment, a scratch folder of its own, and a bytecode tree (None: the default one)."""
+    """Where one run happens: an environment, a scratch folder, and a bytecode tree (None: the default one)."""
 
     environment: Environment
     scratch: Path
@@ -68,7 +69,7 @@ class WatchedEnvironment:
     _look: Callable[[], Altered] = field(default=Altered, alias="look")
 
     def altered(self) -> Altered:
-        """Look at the environment after the run, once; what the run compiled is kept where nothing was altered."""
+        """Compare the environment after the run, once. If nothing changed, the bytecode of the run is kept."""
         return self._look()
 
 
@@ -81,11 +82,11 @@ def watched_environment(
     apart: bool = False,
     cancel: threading.Event | None = None,
 ) -> Iterator[WatchedEnvironment]:
-    """Share an environment with other runs for as long as the context lasts; nobody removes or rebuilds it meanwhile.
+    """Share an environment with other runs as long as the context lasts; nobody removes or rebuilds it meanwhile.
 
-    It is compared with what was built first, and built anew where it differs. `mixture` makes one for this run alone,
-    with files exchanged; with `apart` there is an environment for this run alone, which shares no file. Raises
-    `CannotBuild`, `NoSpace`, `NoNetwork` and `Cancelled`.
+    It is compared with its manifest first, and rebuilt if it differs. `mixture` makes one for this run alone, with
+    some files exchanged. With `apart` this run gets an environment that shares no file. Raises `CannotBuild`,
+    `NoSpace`, `NoNetwork` and `Cancelled`.
     """
     workspace = builder.workspace
     with claimed_folder(workspace.scratch, "") as scratch, contextlib.ExitStack() as stack:
@@ -94,41 +95,59 @@ def watched_environment(
             return
         base = None if apart else stack.enter_context(_shared(builder, environment, cancel))
         if base is None:
-            base = _of_its_own(builder, environment, scratch / "environment", cancel)
+            base = _unshared(builder, environment, scratch / "environment", cancel)
         is_alone = _watch_for_others(scratch, workspace.locks / "runs.count")
-        folder, exchanged = base.folder, {}
+        folder = base.folder
         if mixture is not None:
             folder = scratch / "mixture"
             build_mixture(base.folder, mixture, folder)
-            exchanged = files_below(folder)
-        sources = builder.sources(environment.lock, folder, base.folder if mixture is not None else None)
-        tree = stack.enter_context(
-            BytecodeTree.opened(
-                builder.bytecode,
-                sources,
-                scratch / "pycache",
-                shared=base.record if mixture is None else None,
-                without=mixture.files if mixture is not None else (),
-            )
-        )
-
-        def look() -> Altered:
-            differs = _differences(builder, base)
-            if mixture is not None:
-                differs += _differences_of_mixture(exchanged, folder)
-            differs += tree.differences()
-            if not differs and mixture is None:
-                tree.keep(base.manifest, builder.interpreter.path, scratch, cancel)
-            base.is_broken = bool(differs)
-            return Altered(tuple(dict.fromkeys(differs)), base.record is None or is_alone())
-
+        tree = stack.enter_context(_bytecode(builder, environment, base, folder, scratch, mixture))
+        look = _comparison(builder, base, folder if mixture is not None else None, tree, is_alone, scratch, cancel)
         where = evolve(environment, folder=folder, python=folder / "bin" / "python")
         yield WatchedEnvironment(where, scratch, tree.folder, look)
 
 
+def _bytecode(
+    builder: Builder, environment: Environment, base: _Base, folder: Path, scratch: Path, mixture: Mixture | None
+) -> AbstractContextManager[BytecodeTree]:
+    """The bytecode for a run in `folder`, without that of the files that a mixture exchanges."""
+    return BytecodeTree.opened(
+        builder.bytecode,
+        builder.sources(environment.lock, folder, base.folder if mixture is not None else None),
+        scratch / "pycache",
+        shared=base.record if mixture is None else None,
+        without=mixture.files if mixture is not None else (),
+    )
+
+
+def _comparison(
+    builder: Builder,
+    base: _Base,
+    mixed: Path | None,
+    tree: BytecodeTree,
+    is_alone: Callable[[], bool],
+    scratch: Path,
+    cancel: threading.Event | None,
+) -> Callable[[], Altered]:
+    """The comparison to do after the run; `mixed` is the folder of a mixture, which is recorded now."""
+    before = files_below(mixed) if mixed is not None else {}
+
+    def look() -> Altered:
+        differs = _differences(builder, base)
+        if mixed is not None:
+            differs += _differences_of_mixture(before, mixed)
+        differs += tree.differences()
+        if not differs and mixed is None:
+            tree.keep(base.manifest, builder.interpreter.path, scratch, cancel)
+        base.is_broken = bool(differs)
+        return Altered(tuple(dict.fromkeys(differs)), base.record is None or is_alone())
+
+    return look
+
+
 @contextlib.contextmanager
 def _shared(builder: Builder, environment: Environment, cancel: threading.Event | None) -> Iterator[_Base | None]:
-    """The environment in its place; None if it must be built anew and others still run in it."""
+    """The environment that other runs share; None if it must be rebuilt while others still run in it."""
     lock = environment.lock
     location = builder.location(lock)
     record = builder.record(location)
@@ -154,12 +173,12 @@ def _shared(builder: Builder, environment: Environment, cancel: threading.Event 
     finally:
         hold.release()
         if base.is_broken:
-            # Who can't do it now leaves it to the next user; the run that is over is not lost for that.
+            # If this fails, the next user rebuilds it. The finished run must not be lost.
             with contextlib.suppress(Busy, Cancelled, HarnessError), locked(record.in_use, wait=False):
                 builder.renew(lock, location, cancel)
 
 
-def _of_its_own(builder: Builder, environment: Environment, folder: Path, cancel: threading.Event | None) -> _Base:
+def _unshared(builder: Builder, environment: Environment, folder: Path, cancel: threading.Event | None) -> _Base:
     folder.mkdir()
     built = builder.build_at(folder, environment.lock, apart=True, cancel=cancel)
     if isinstance(built, Uninstallable):
@@ -168,7 +187,7 @@ def _of_its_own(builder: Builder, environment: Environment, folder: Path, cancel
 
 
 def _differences(builder: Builder, base: _Base) -> list[str]:
-    """Files of an environment that are not what was built; wheels that lost files so lose their place in the store."""
+    """Files that differ from what was built. The store drops the wheels that they belong to."""
     is_users = base.location is not None and base.location.is_users
     differs, now = base.manifest.look(base.folder, builder.wheels.ctimes, is_users=is_users)
     if base.record is not None:
@@ -181,19 +200,19 @@ def _differences(builder: Builder, base: _Base) -> list[str]:
 
 def _differences_of_mixture(before: dict[str, os.stat_result], folder: Path) -> list[str]:
     after = files_below(folder)
-    return [path for path in before.keys() | after.keys() if _told(before.get(path)) != _told(after.get(path))]
+    return [path for path in before.keys() | after.keys() if _identity(before.get(path)) != _identity(after.get(path))]
 
 
-def _told(found: os.stat_result | None) -> tuple[int, ...]:
+def _identity(found: os.stat_result | None) -> tuple[int, ...]:
     if found is None:
         return ()
     return found.st_mode, found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _watch_for_others(mine: Path, count: Path) -> Callable[[], bool]:
-    """Begin to watch for other runs on this cache; what is returned tells whether there was none from now on.
+    """Returns a function that says whether no other run used this cache since now.
 
-    `mine` is the claimed scratch folder of this run; each run that begins makes the file `count` a byte longer.
+    `mine` is the claimed scratch folder of this run. Each run that begins makes the file `count` one byte longer.
     """
     descriptor = os.open(count, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
     try:

@@ -7,11 +7,7 @@ its place here. Where the file system can clone files (FICLONE), environments sh
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import csv
-import errno
-import fcntl
 import json
 import os
 import posixpath
@@ -23,18 +19,18 @@ from attrs import frozen
 
 from harness.atomic import write_whole
 from harness.environment.file_locks import Busy, locked
+from harness.environment.file_sharing import NO_LINKS, sharing
 from harness.environment.file_state import FileState, compare, files_below, settle, state_of
+from harness.environment.installed_wheel import installed_files, is_in_two_wheels, is_relocatable
 from harness.model import normalized_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from harness.environment.interpreter import Interpreter
     from harness.environment.workspace import Workspace
     from harness.model import Pin
 
-_FICLONE = 0x40049409  # ioctl_ficlone(2)
-_NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP)  # another file system, or too many links
 _FILES, _LEDGER, _PARTIAL = "files", "ledger.json", ".partial-"
 
 
@@ -99,10 +95,10 @@ class WheelStore:
                 info = infos.get(pin.name)
                 if not pin.sha256 or info is None:
                     continue
-                files, wrong = _installed_files(info, folder)
-                if wrong and not _is_of_two(wrong, info, packages):
+                files, wrong = installed_files(info, folder)
+                if wrong and not is_in_two_wheels(wrong, info, packages):
                     spoilt.append(pin)
-                elif not wrong and files and _is_relocatable(files, folder):
+                elif not wrong and files and is_relocatable(files, folder):
                     kept[self.key(pin)] = self._keep(self.key(pin), files, folder)
         return kept, spoilt
 
@@ -178,7 +174,7 @@ class WheelStore:
     def _link(self, key: str, files: dict[str, FileState], folder: Path, *, apart: bool) -> dict[str, FileState]:
         """The files of a wheel as they are in the environment now."""
         source, linked, ledger = self.root / key / _FILES, {}, dict(files)
-        share = shutil.copy2 if apart else _sharing(source)
+        share = shutil.copy2 if apart else sharing(source)
         for parent in {posixpath.dirname(path) for path in files}:
             (folder / parent).mkdir(parents=True, exist_ok=True)
         for path, state in files.items():
@@ -211,7 +207,7 @@ class WheelStore:
             self._drop(key)
             partial.rename(self.root / key)
         except OSError as error:
-            if error.errno not in _NO_LINKS:
+            if error.errno not in NO_LINKS:
                 raise
             shutil.rmtree(partial, ignore_errors=True)  # a folder on another file system keeps its own files
             return {path: state_of(folder / path, state.content) for path, state in files.items()}
@@ -240,81 +236,3 @@ class WheelStore:
     def _remove_partial(self) -> None:
         for left in self.root.glob(f"{_PARTIAL}*"):
             shutil.rmtree(left, ignore_errors=True)
-
-
-_cannot_clone: set[int] = set()  # devices
-
-
-def _sharing(folder: Path) -> Callable[..., object]:
-    """The way that files of a folder are shared: cloned, or linked where its file system can't clone."""
-    return _link_or_copy if folder.stat().st_dev in _cannot_clone else _clone
-
-
-def _clone(origin: str, target: str, *, follow_symlinks: bool = False) -> None:
-    """Make a file that shares the blocks of another, but no inode; where that can't be done, link it."""
-    if os.path.islink(origin):  # noqa: PTH114
-        _link_or_copy(origin, target, follow_symlinks=follow_symlinks)
-        return
-    with open(origin, "rb") as source:  # noqa: PTH123
-        try:
-            with open(target, "xb") as copy:  # noqa: PTH123
-                fcntl.ioctl(copy.fileno(), _FICLONE, source.fileno())
-        except OSError as error:
-            if error.errno not in (errno.EOPNOTSUPP, errno.ENOTTY, errno.EXDEV, errno.EINVAL, errno.ENOSYS):
-                raise
-            _cannot_clone.add(os.fstat(source.fileno()).st_dev)
-            os.unlink(target)  # noqa: PTH108
-            _link_or_copy(origin, target)
-            return
-    shutil.copystat(origin, target)
-
-
-def _link_or_copy(origin: str, target: str, *, follow_symlinks: bool = False) -> None:
-    try:
-        os.link(origin, target, follow_symlinks=follow_symlinks)
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        shutil.copy2(origin, target, follow_symlinks=follow_symlinks)
-
-
-def _installed_files(info: Path, folder: Path) -> tuple[dict[str, FileState], str]:
-    """The files of an installed distribution, by its RECORD, and the first row that is not what it says there.
-
-    A path that leads out of the environment makes the wheel one that can't be kept: no files then.
-    """
-    packages = info.parent.relative_to(folder).as_posix()
-    files = {}
-    with (info / "RECORD").open(encoding="utf-8", newline="") as rows:
-        for name, digest, *_ in csv.reader(rows):
-            path = posixpath.normpath(posixpath.join(packages, name))
-            if path.startswith(("../", "/")):
-                return {}, ""
-            try:
-                state = state_of(folder / path)
-            except OSError:
-                continue
-            if digest.startswith("sha256=") and _hex(digest) != state.content:
-                return {}, name
-            files[path] = state
-    return files, ""
-
-
-def _is_of_two(name: str, info: Path, packages: Path) -> bool:
-    """Whether another distribution installs a file of the same name, and may have overwritten it."""
-    others = (record for record in packages.glob("*.dist-info/RECORD") if record.parent != info)
-    return any(name in record.read_text(encoding="utf-8", errors="replace") for record in others)
-
-
-def _hex(digest: str) -> str:
-    text = digest.removeprefix("sha256=")
-    try:
-        return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).hex()
-    except ValueError:
-        return ""
-
-
-def _is_relocatable(files: Iterable[str], folder: Path) -> bool:
-    """Whether no script names the environment that it was installed into."""
-    here = os.fsencode(folder)
-    return not any(path.startswith("bin/") and here in (folder / path).read_bytes() for path in files)

@@ -126,6 +126,7 @@ def _keep_imports(written: Path, target: Path) -> None:
 
 
 def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job, cancel: threading.Event | None) -> Ran:
+    """Run a job, and classify how it ended."""
     root = scratch.work / job.repro.inside if job.repro.project else job.invoked_from.absolute()
     beside = [scratch.work / folder for folder in job.repro.search_path]
     if why := missing_program(job.repro.argv, job.python, user_path(os.environ), root, beside):
@@ -134,22 +135,7 @@ def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job, cancel: threading
     tests = collection_of(job.repro.argv, scratch.report.parent)
     if tests is not None:
         job = evolve(job, repro=evolve(job.repro, argv=tests.command.argv))
-    env = process_environment(
-        scratch,
-        ours=os.environ,
-        python=job.python,
-        pass_env=(*job.pass_env, *passed_variables()),
-        pycache_prefix=job.pycache_prefix,
-        stubs=True,
-        extra={
-            **repro_variables(job.repro.params, job.device.value),
-            "HARNESS_ROOT": str(root),
-            **search_path(scratch, job.repro),
-            **(hidden() if job.device is Device.CPU else {}),
-            **job.extra_env,
-        },
-    )
-    env["PATH"] = os.pathsep.join([*_programs(job.repro), env["PATH"]])
+    env = _environment(scratch, job, root)
     argv = _command(job) if job.repro.argv else _script(scratch, job)
     if tests is not None:
         argv = tests.start(argv, env)
@@ -180,6 +166,27 @@ def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job, cancel: threading
         ran = evolve(ran, mistake=mistake, detail=f"{ran.detail}; {mistake}")
     ran.machine["sandbox"] = job.sandbox.label if job.sandbox is not None else "none"
     return ran
+
+
+def _environment(scratch: ScratchFolder, job: Job, root: Path) -> dict[str, str]:
+    """The environment variables of a run; `root` is the folder that its relative paths start from."""
+    env = process_environment(
+        scratch,
+        ours=os.environ,
+        python=job.python,
+        pass_env=(*job.pass_env, *passed_variables()),
+        pycache_prefix=job.pycache_prefix,
+        stubs=True,
+        extra={
+            **repro_variables(job.repro.params, job.device.value),
+            "HARNESS_ROOT": str(root),
+            **search_path(scratch, job.repro),
+            **(hidden() if job.device is Device.CPU else {}),
+            **job.extra_env,
+        },
+    )
+    env["PATH"] = os.pathsep.join([*_programs(job.repro), env["PATH"]])
+    return env
 
 
 def _start(scratch: ScratchFolder, job: Job, argv: list[str], env: Mapping[str, str]) -> Start:

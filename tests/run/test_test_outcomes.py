@@ -262,6 +262,8 @@ def test_printed_text_and_exit_code_are_those_of_the_tool_alone(project, tool, t
     words = ["pytest", str(folder)] if tool == "pytest" else ["unittest", "-v", "test_one", "nowhere"]
     argv = [sys.executable, "-m", *words]
     environ = {**os.environ, "PYTHONPATH": str(folder), "COLUMNS": "80", "PYTHONHASHSEED": "0"}
+    for name in ("CI", "BUILD_NUMBER"):  # pytest prints more if they are set, and a run does not get them
+        environ.pop(name, None)
     # As deep as the sandbox of a run, as the printed paths are relative.
     (place := tmp_path / "some" / "where" / "else").mkdir(parents=True)
     alone = subprocess.run(argv, env=environ, cwd=place, capture_output=True, text=True, check=False)

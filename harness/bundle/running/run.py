@@ -10,7 +10,6 @@ Exit codes: 0 all have run, 2 wrong machine, 3 some could not run, 6 can't write
 from __future__ import annotations
 
 import argparse
-import gzip
 import hashlib
 import importlib.metadata
 import json
@@ -21,7 +20,6 @@ import shutil
 import site
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -30,7 +28,6 @@ HERE = Path(__file__).resolve().parent
 TOOLS = HERE / "harness-run"
 NOT_PASSED = re.compile(r"PIP_|UV_|PYTHON|VIRTUAL_ENV$|CONDA_PREFIX$")
 QUERY_S = 20.0
-SHORTEST_SECRET = 8
 
 
 class Problem(Exception):
@@ -137,90 +134,15 @@ def make_environment(probe: dict[str, Any], folder: Path) -> Path:
 
 
 def run_under_guard(probe: dict[str, Any], python: Path, part: Path, record: dict[str, Any]) -> dict[str, Any]:
-    """One run, as the harness does it itself: the same folders, environment, guard and child driver."""
+    """One run with the tools of the bundle, and how it ended. Raises `Problem`."""
     sys.path.insert(0, str(TOOLS))
-    import launch  # type: ignore[import-not-found]
-    import scratch_folder  # type: ignore[import-not-found]
+    import packed_run  # type: ignore[import-not-found]
 
-    source = (HERE / "probes" / probe["key"] / probe["script"]).read_bytes()
-    memory = launch.memory_limit(probe["memory"])
-    with scratch_folder.scratch_folder(Path(tempfile.gettempdir())) as scratch, scratch.log.open("x+b") as log:
-        argv = launch.script_command(
-            scratch,
-            python=python,
-            inside=TOOLS / "inside",
-            name=probe["script"],
-            source=source.decode(),
-            capability=probe["capability"] if probe["device"] == "emulated" else None,
-        )
-        env = scratch_folder.process_environment(
-            scratch,
-            ours=os.environ,
-            python=python,
-            pass_env=probe["pass_env"],
-            extra={**probe["variables"], "HARNESS_ROOT": str(HERE)},
-        )
-        started = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
-        limits = {"wall_s": probe["wall_s"], "memory": memory, "remove_if_orphaned": scratch.root}
-        ended = guarded(launch.guard_request(argv, env=env, cwd=scratch.work, output=scratch.log, **limits))
-        launch.keep_log(log, part / "log.gz")
-        secrets = [os.environ[name] for name in probe["pass_env"] if len(os.environ.get(name, "")) >= SHORTEST_SECRET]
-        keep(scratch.report, part / "report.json")
-        keep(scratch.metrics, part / "metrics.json", limit=launch.METRICS_LIMIT + 1)
-        hide(secrets, part)
-    files = {path.name: digest(path) for path in sorted(part.iterdir()) if path.is_file()}
-    record.update(started=started, ended=ended, memory=memory, script=hashlib.sha256(source).hexdigest(), files=files)
-    (part / "run.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    return ended
-
-
-def guarded(line: bytes) -> dict[str, Any]:
-    """Let the guard carry out a probe; closing its pipe, by Ctrl-C too, makes it end all that it started."""
-    guard = subprocess.Popen(
-        [sys.executable, "-I", "-S", str(TOOLS / "guard.py")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
-    said = b""
     try:
-        if guard.stdin is not None and guard.stdout is not None:
-            guard.stdin.write(line)
-            guard.stdin.flush()
-            said = guard.stdout.read()
-    finally:
-        if guard.stdin is not None:
-            guard.stdin.close()
-        guard.wait()
-    try:
-        ended: dict[str, Any] = json.loads(said)
-    except ValueError:
-        raise Problem(f"its guard failed: {said.decode(errors='replace').strip() or 'no error message'}") from None
-    if "problem" in ended:
-        raise Problem(f"its interpreter can't be started: {os.strerror(ended['problem'])}")
+        ended: dict[str, Any] = packed_run.run_under_guard(HERE, probe, python, part, record)
+    except packed_run.RunFailed as failure:
+        raise Problem(str(failure)) from None
     return ended
-
-
-def keep(source: Path, target: Path, limit: int = -1) -> None:
-    """Copy what a run wrote, as far as `limit` bytes; what is there but no file is kept as an empty folder."""
-    if source.is_file():
-        with source.open("rb") as file:
-            target.write_bytes(file.read(limit))
-    elif source.exists():
-        target.mkdir()
-
-
-def hide(secrets: list[str], part: Path) -> None:
-    """Take the values of the variables that the run was let see out of what it left: only here they are known."""
-    forms = {form for secret in secrets for form in (secret, json.dumps(secret)[1:-1])}
-    for path in (file for file in part.iterdir() if forms and file.is_file()):
-        packed = path.suffix == ".gz"
-        content = was = gzip.decompress(path.read_bytes()) if packed else path.read_bytes()
-        for form in sorted(forms, key=len, reverse=True):
-            content = content.replace(form.encode(), b"<secret>")
-        if content != was:
-            path.write_bytes(gzip.compress(content, mtime=0) if packed else content)
 
 
 def called(argv: list[str], complaint: str) -> str:

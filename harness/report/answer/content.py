@@ -6,6 +6,8 @@ from typing import Any
 
 from attrs import field, frozen
 
+from harness.report.altered import AlteredRow
+
 
 @frozen
 class VersionRow:
@@ -148,6 +150,7 @@ class ReportContent:
     left_out: tuple[tuple[str, str], ...] = ()
     lock_changes: tuple[str, ...] = ()
     drift: tuple[str, ...] = ()
+    altered: tuple[AlteredRow, ...] = ()
     sides: tuple[ReportSide, ...] = ()
     how_to: tuple[str, ...] = ()
     repro_name: str = ""

@@ -41,6 +41,7 @@ _DETAILS: dict[str, Callable[[ReportContent], ReportContent]] = {
     "the steps": lambda content: evolve(content, steps=(), levels=()),
     "releases that were not tried": lambda content: evolve(content, left_out=()),
     "the difference of the locks": lambda content: evolve(content, lock_changes=(), drift=()),
+    "the files that runs changed": lambda content: evolve(content, altered=()),
     "the traceback": lambda content: evolve(content, traceback=""),
     "the changed lines": lambda content: evolve(content, hunks=()),
     "the table of versions": lambda content: evolve(content, versions=()),

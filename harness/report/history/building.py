@@ -11,6 +11,7 @@ from harness.history.answer import BrokenWindow, History, ReleaseRow, RowState
 from harness.model import Verdict
 from harness.model.words import listed
 from harness.redact import Private, redacted
+from harness.report.altered import AlteredRow, altered_rows
 from harness.report.answer.content import RangeCell
 from harness.report.charts import Chart, ChartPoint, metric_charts
 from harness.report.logs import tail
@@ -65,6 +66,7 @@ class HistoryContent:
     runs: tuple[RunRow, ...]
     left_out: tuple[tuple[str, str], ...]
     drift: tuple[str, ...]
+    altered: tuple[AlteredRow, ...]
     advice: str
     repro_file: str
     repro_source: str
@@ -102,6 +104,7 @@ def history_content(
         runs=tuple(_runs(history, logs)),
         left_out=tuple((row.release, row.reason) for row in history.rows if row.state is RowState.LEFT_OUT),
         drift=tuple(f"{release}: {'; '.join(told)}" for release, told in history.drift.items()),
+        altered=altered_rows(history.altered),
         advice=history.advice,
         repro_file=f"{repro.name}.py" if repro.source else "",
         repro_source=repro.source.rstrip("\n"),

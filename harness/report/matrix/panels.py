@@ -11,6 +11,8 @@ from attrs import evolve, frozen
 from harness.matrix.cells import PACKAGES
 from harness.model import normalized_name
 from harness.model.text import plain
+from harness.model.words import listed
+from harness.report.altered import in_environment
 from harness.report.answer.commands import asked_for
 from harness.report.answer.phrases import device_worth
 from harness.report.answer.traces import trimmed_traceback
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from harness.matrix.standing import Standing
     from harness.model import Lock, Observation
 
+_SHOWN_FILES = 6
 _LINE = 90
 _LOG_CHARACTERS = 20_000  # of each cell: a page has hundreds
 
@@ -114,6 +117,7 @@ def _facts(run: CellRun) -> tuple[tuple[str, str], ...]:
         ("took", f"{observation.duration_s:.1f} s" if observation.outcome.ran else ""),
         ("peak memory", f"{observation.peak_memory / 2**20:.0f} MiB" if observation.peak_memory else ""),
         *((name, f"{value:g}") for name, value in observation.metrics.items()),
+        ("changed in its environment", listed(map(in_environment, observation.altered), _SHOWN_FILES)),
         ("observation", observation.key),
         ("lock", f"{lock.id} ({len(lock.pins)} packages)" if lock else ""),
     ]

@@ -72,6 +72,7 @@ def _cell(standing: Standing) -> dict[str, Any]:
         "machine": dict(seen.machine),
         "as_of": as_of.isoformat() if (as_of := run.probe.combination.as_of) else None,
         "drift": list(seen.drift),
+        "altered": list(seen.altered),
         "lock": {
             "id": lock.id,
             "python": lock.python,
