@@ -178,11 +178,7 @@ def _sandbox(settings: Settings, reporter: Reporter) -> tuple[Sandbox | None, st
 
     Raises `UserMistake` where a sandbox is required and does not work.
     """
-    named = settings.sandbox or os.environ.get("HARNESS_SANDBOX") or SandboxMode.AUTO.value
-    try:
-        mode = SandboxMode(named)
-    except ValueError:
-        raise UserMistake(f"HARNESS_SANDBOX is {named!r}", hint="it is auto, require or off") from None
+    mode = SandboxMode.of(os.environ, settings.sandbox)
     # Who says it for one question wants that run again with these rights; the variable is how a machine is set up.
     rights = "unsandboxed" if settings.sandbox == SandboxMode.OFF else "network" if settings.network else ""
     return choose(mode, network=settings.network, reporter=reporter), rights

@@ -7,7 +7,7 @@ beside that any more is dropped. Where two packages move together at the boundar
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
@@ -56,11 +56,14 @@ def culprits_of(search: Search, names: Sequence[str], versions: Mapping[str, str
         if name not in held:
             continue
         others = {other: version for other, version in held.items() if other != name}
-        culprit = _culprit(search, search.units[name], others)
-        if culprit.package != name:  # it only moved along
-            del held[name]
+        culprit = _culprit(search, search.units[name], others, {one.package for one in found})
         found.append(culprit)
         held[culprit.package] = culprit.boundary.last_good
+        if culprit.package != name:  # it moved along, and may be all that breaks the tests
+            if search.passes({other: version for other, version in held.items() if other != name}) is not None:
+                del held[name]
+            else:
+                waiting.insert(0, name)
         for other in [other for other in waiting if other in held]:
             if _is_not_needed(search, held, other):
                 del held[other]
@@ -110,13 +113,17 @@ def _is_not_needed(search: Search, held: Mapping[str, str | None], name: str) ->
     return run is not None and run.lock is not None and run.lock.version_of(name) == search.units[name].after
 
 
-def _culprit(search: Search, change: Change, others: Versions) -> PackageCulprit:
-    """The release of one package, or of the one that moved with it and is what broke the tests."""
+def _culprit(search: Search, change: Change, others: Versions, known: Collection[str]) -> PackageCulprit:
+    """The release of one package, or of the one that moved with it and is what broke the tests, if that is not known.
+
+    What moved with it is searched with this one held back: the two may break the tests one after the other.
+    """
     boundary = _boundary(search, change, others)
     moved = _moved(boundary)
     instead = _moved_along(search, boundary, moved)
-    if instead is not None and instead.name in search.units:
-        return _culprit(search, evolve(search.units[instead.name], before=instead.before), others)
+    if instead is not None and instead.name in search.units and instead.name not in {*known, *others}:
+        unit = evolve(search.units[instead.name], before=instead.before)
+        return _culprit(search, unit, {**others, boundary.package: boundary.last_good}, {*known, boundary.package})
     partners, forward = _partners(search, boundary) if not others else ((), None)
     return PackageCulprit(boundary, together_with=partners, moved=moved, forward=forward)
 
@@ -144,14 +151,19 @@ def _moved_along(search: Search, boundary: Boundary, moved: Sequence[Change]) ->
 
 
 def _fails_with(search: Search, boundary: Boundary, before: Lock, after: Lock, name: str) -> bool:
-    """Whether the group fails as at the bad end with one package advanced alone, whatever its requirements say."""
+    """Whether the group fails as with the first bad release with one package advanced alone, whatever it requires.
+
+    A release that fails otherwise than the bad end is told by any failure.
+    """
     lock = exchanged(before, after, [name])
     combination = search.bad.with_versions({}, search.repro).combination
     run = search.means.observe(
         f"{boundary.package} {boundary.last_good} with only {name} {lock.version_of(name)}",
         Probe(search.repro, combination, lock=lock),
     )
-    return search.asking.stand(run).standing is Standing.FAILS
+    stand = search.asking.stand
+    is_otherwise = stand(boundary.sides[-1]).standing is Standing.FAILS_OTHERWISE
+    return stand(run).standing in ({Standing.FAILS, Standing.FAILS_OTHERWISE} if is_otherwise else {Standing.FAILS})
 
 
 def _partners(search: Search, boundary: Boundary) -> tuple[tuple[str, ...], Observation | None]:

@@ -8,8 +8,7 @@ take the logarithm of some hundred moments before it had even named a package.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from datetime import timedelta
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field
@@ -24,14 +23,10 @@ from harness.bisect.upgrade_answer import GroupAnswer, PackageCulprit, UpgradeAn
 from harness.bisect.upgrade_wording import sentence_of
 from harness.errors import UserMistake
 from harness.model import Change, Observation, Outcome, RaisedException, Repro
-from harness.model.combination import ANY_SOURCE
-from harness.request.ends import day_end
 
 if TYPE_CHECKING:
     from harness.planning.world import Versions, World
-    from harness.request.ends import End
 
-_WEEKS_BACK = 10  # the last step is ten years before the bad end
 _ROUNDS = 3
 _MOST_GROUPS = 12
 OnlyTests = Callable[[Repro, tuple[str, ...]], Repro]
@@ -41,7 +36,7 @@ OnlyTests = Callable[[Repro, tuple[str, ...]], Repro]
 class Upgrade:
     """One question between two worlds.
 
-    `world_of` makes the world of an end that the harness chose itself; `only` restricts a command to some tests;
+    `before` gives worlds further and further back, each with its name; `only` restricts a command to some tests;
     `subject` is the one package that is looked at, "" for all.
     """
 
@@ -49,7 +44,7 @@ class Upgrade:
     repro: Repro
     bad: World
     good: World | None
-    world_of: Callable[[End], World]
+    before: Callable[[World], Iterator[tuple[str, World]]]
     only: OnlyTests
     subject: str = ""
     _found: dict[str, PackageCulprit] = field(factory=dict, init=False)
@@ -118,19 +113,12 @@ class Upgrade:
                 raise UserMistake(f"the good end ({self.good.end.text}) can't be run: {run.detail}")
             _refuse_mistake(run)
             return run
-        if self.bad.as_of is None:
-            raise UserMistake("say where it worked", hint="--good DAY, FILE or PYTHON")
         seen = {self.bad.lock.id}
-        for step in range(_WEEKS_BACK):
-            end = day_end(self.bad.as_of - timedelta(weeks=2**step))
-            try:
-                world = self.world_of(end)
-            except UserMistake:
-                return None
+        for name, world in self.before(self.bad):
             if world.lock.id in seen:
                 continue
             seen.add(world.lock.id)
-            run = self.means.observe(f"as of {end.text}, {2**step} weeks before", world.itself())
+            run = self.means.observe(name, world.itself())
             if run.outcome.ran and asked_between(run, bad_run, self.means.prober.store).askings:
                 self.good = world
                 return run
@@ -144,6 +132,7 @@ class Upgrade:
             good=self.good.end if self.good is not None else None,
             bad=self.bad.end,
             sides=sides,
+            subject=self.subject,
         )
         return evolve(answer, sentence=sentence_of(answer))
 
@@ -153,7 +142,6 @@ class Upgrade:
         self._good_seen = good_run
         repro = self.only(self.repro, asked.tests)
         bad = evolve(self.bad, sources={**good.sources, **self.bad.sources})
-        bad = evolve(bad, sources={name: version for name, version in bad.sources.items() if name != ANY_SOURCE})
         if asked.tests:
             asked = self._without_flaky(good_run, bad_run, good, repro)
         held: dict[str, str | None] = {}

@@ -90,7 +90,8 @@ class UpgradeAnswer:
     """The whole answer. `sides` are the runs of the two ends; `changes` the difference of their locks.
 
     `constraints` make the newest world pass, `constraints_verified` says that a run has shown it, `verified_by` which.
-    `answers` are plan and answer of each culprit, as reports are made of.
+    `answers` are plan and answer of each culprit, as reports are made of. `subject` is the one package that was looked
+    at, "" for all.
     """
 
     command: str
@@ -113,6 +114,7 @@ class UpgradeAnswer:
     probes: int = 0
     wall_s: float = 0.0
     answers: tuple[tuple[Plan, Answer], ...] = ()
+    subject: str = ""
 
     @property
     def culprits(self) -> tuple[PackageCulprit, ...]:

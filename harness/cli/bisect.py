@@ -11,7 +11,7 @@ from attrs import evolve
 from click.core import ParameterSource
 
 from harness.bisect.ask_commits import ask_commits
-from harness.bisect.ask_upgrade import UpgradeQuestion, ask_upgrade
+from harness.bisect.ask_upgrade import Below, UpgradeQuestion, ask_upgrade
 from harness.bisect.investigate import ask
 from harness.cli.constraints_file import write_constraints
 from harness.cli.options import json_option, repro_options, settings_options
@@ -23,7 +23,7 @@ from harness.model.culprit import Level
 from harness.model.plain_json import to_json
 from harness.report.answer.keeping import keep_and_report
 from harness.request.chosen_command import ChosenProject, chosen_command
-from harness.request.chosen_repro import required_python, typed_words
+from harness.request.chosen_repro import required_python, runs_tests, typed_words
 from harness.request.durations import read_duration
 from harness.request.ends import read_ends
 from harness.request.project import Projects
@@ -113,7 +113,9 @@ def bisect(
     harness bisect peft --run "pytest -x tests/test_lora.py" --with pytest
     harness bisect peft --good v0.17.0 --bad main --git ~/src/peft
     """
-    worlds = read_ends(good, bad, subject, commits=bool(more["git"]))
+    one_by_one = settings.as_of == "era" or any(more[name] for name in ("find_fix", "flaky", "prereleases"))
+    is_suite = run is not None and runs_tests(run) and more["confirm"] is None and not one_by_one
+    worlds = read_ends(good, bad, subject, commits=bool(more["git"]), tests=is_suite)
     if worlds is not None and worlds.are_commits and subject is None:
         raise UserMistake("a commit of which package?", hint="harness bisect PACKAGE --good TAG --bad main --git CLONE")
     more["time_s"] = read_duration(more.pop("time_limit"))
@@ -132,10 +134,10 @@ def bisect(
         elif worlds is not None:
             about = normalized_name(subject) if subject else ""
             asked_depth = click.get_current_context().get_parameter_source("depth") is ParameterSource.COMMANDLINE
-            until = Level(depth) if asked_depth else Level.RELEASE
-            upgrade = ask_upgrade(
-                session, UpgradeQuestion(worlds, chosen.repro, chosen.with_, about, chosen.told), until
-            )
+            until = Level(depth) if asked_depth or about else Level.RELEASE
+            below = Below(more["time_s"], fork=more["fork"])
+            asks = UpgradeQuestion(worlds, chosen.repro, chosen.with_, about, chosen.told, below)
+            upgrade = ask_upgrade(session, asks, until)
         else:
             more["typed"] = typed_words(repro, run, settings.params)
             asked = evolve(settings, with_=chosen.with_)

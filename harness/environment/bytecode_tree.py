@@ -75,6 +75,8 @@ class BytecodeTree:
             self.files = self.store.fill(self.folder, self.sources)
         if not self.files or added or differing or same:
             self._write()
+        # A sandbox shows a run only folders that are there.
+        self.folder.mkdir(parents=True, exist_ok=True)
 
     def differences(self) -> list[str]:
         """Look at the tree after a run: the files of it that were changed or removed."""

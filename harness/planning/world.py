@@ -12,9 +12,9 @@ from packaging.version import InvalidVersion, Version
 from harness.environment.pylock import is_source
 from harness.errors import UserMistake
 from harness.model import Combination, Device, Lock, Release, Repro, normalized_name
-from harness.model.combination import ANY_SOURCE
 from harness.model.text import one_line
-from harness.planning.common_python import python_hint
+from harness.planning.common_python import python_hint, python_hint_for_release
+from harness.planning.first_wheels import lacks_wheels, resolve_with_wheels
 from harness.probe import Probe
 from harness.request.ends import End, EndKind
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from harness.scheduling.probers import Probing
 
 Versions = Mapping[str, str | None]
-_NO_WHEEL = "no usable wheels"
 _WORDS = 400
 
 
@@ -61,7 +60,7 @@ class World:
 
     `near` is the lock whose versions are then kept where possible: None for a day, which gives its own newest ones.
     `told` are sentences on what could not be had as it was named. `sources` are versions that may be built from source,
-    by project; `ANY_SOURCE` among them stands for all that have no wheel.
+    by project.
     """
 
     end: End
@@ -90,7 +89,8 @@ class World:
         requirements += [f"{name}=={pinned[name]}" for name in pinned if name in beside]
         combination = self.asked.combination(requirements, self.as_of, self.near)
         prereleases = {name for name, version in pinned.items() if _is_prerelease(version)}
-        sources = [name for name, version in self.sources.items() if name == ANY_SOURCE or pinned.get(name) == version]
+        # What an end had to build from source may be built where it is not pinned to another version.
+        sources = [name for name, version in self.sources.items() if pinned.get(name, version) == version]
         combination = evolve(
             combination,
             prereleases=tuple({*self.prereleases, *prereleases}),
@@ -118,22 +118,28 @@ class World:
 
 def day_world(end: End, asked: Asked, prober: Probing, index: Index) -> World:
     """What the resolver gave on a day. Raises `UserMistake` where it gave nothing."""
-    combination = asked.combination(asked.requirements, end.moment)
-    resolution = prober.resolve(Probe(asked.repro, combination))
-    if resolution.lock is None and _NO_WHEEL in resolution.words:
-        combination = evolve(combination, from_source=(*combination.from_source, ANY_SOURCE))
-        from_source = prober.resolve(Probe(asked.repro, combination))
-        if from_source.lock is not None:
-            built = [pin for pin in from_source.lock.pins if is_source(pin.wheel)]
-            names = ", ".join(f"{pin.name} {pin.version}" for pin in built)
-            told = f"{end.text}: no wheel for Python {asked.python}, built from source: {names}"
-            sources: Versions = {ANY_SOURCE: None, **{pin.name: pin.version for pin in built}}
-            return World(end, asked, from_source.lock, asked.requirements, end.moment, told=(told,), sources=sources)
+    found = resolve_with_wheels(asked.combination(asked.requirements, end.moment), asked.repro, prober, index)
+    resolution = found.resolution
+    if resolution.lock is not None and (found.later or found.sources):
+        lock = resolution.lock
+        built = {pin.name: pin.version for pin in lock.pins if is_source(pin.wheel)}
+        newer = [f"{name} {release.version}" for name, release in found.later.items() if lock.version_of(name)]
+        told = [
+            f"{end.text}: no wheel for Python {asked.python} yet, {what}: {', '.join(names)}"
+            for what, names in (
+                ("built from source", [f"{name} {version}" for name, version in built.items()]),
+                ("so the first release with one", newer),
+            )
+            if names
+        ]
+        holds = (*asked.holds, *(f"{name}=={release.version}" for name, release in found.later.items()))
+        kept = evolve(asked, holds=holds)
+        return World(end, kept, lock, asked.requirements, end.moment, told=tuple(told), sources=built)
     if resolution.lock is None:
         _refuse_early_day(end, asked, index)
         words, moment = resolution.words, end.moment
         hint = "choose a later day, change a requirement with --with, or allow a source release with --build PROJECT"
-        if _NO_WHEEL in words and moment is not None:
+        if lacks_wheels(words) and moment is not None:
             hint = python_hint(words, moment, index, prober.builder.uv) or hint
         raise UserMistake(f"nothing can be installed as of {end.text}: {one_line(words, _WORDS)}", hint=hint)
     return World(end, asked, resolution.lock, asked.requirements, end.moment)
@@ -177,13 +183,19 @@ def pinned_world(end: End, pins: Pins, asked: Asked, prober: Probing, index: Ind
     return World(end, asked, lock, tuple(pin.name for pin in lock.pins), None, lock, tuple(told), _prereleases(lock))
 
 
-def release_world(end: End, other: World, subject: str, prober: Probing) -> World:
+def release_world(end: End, other: World, subject: str, prober: Probing, index: Index) -> World:
     """Another end's world with the subject at a release. Raises `UserMistake` where that can't be installed."""
     probe = other.with_versions({subject: end.text}, other.asked.repro)
-    lock = prober.resolve(probe).lock
-    if lock is None:
-        raise UserMistake(f"{subject} {end.text} can't be installed {end_words(other.end)}")
-    return evolve(other, end=end, lock=lock, near=lock, told=())
+    resolution = prober.resolve(probe)
+    if resolution.lock is None:
+        hint = "name another release, or let other packages be older with --as-of DAY"
+        if lacks_wheels(resolution.words):
+            hint = python_hint_for_release(subject, end.text, index, prober.builder.uv) or hint
+        raise UserMistake(
+            f"{subject} {end.text} can't be installed {end_words(other.end)}: {one_line(resolution.words, _WORDS)}",
+            hint=hint,
+        )
+    return evolve(other, end=end, lock=resolution.lock, near=resolution.lock, told=())
 
 
 def _loose_world(end: End, pins: Pins, asked: Asked, prober: Probing) -> World:

@@ -11,7 +11,7 @@ from filelock import FileLock
 from harness.errors import UserMistake
 from harness.request.lockfiles import environment_of
 from harness.request.project_build import INSTALLABLE, Wheels
-from harness.request.project_files import content_digest, copy_files, files_of, last_commit
+from harness.request.project_files import content_digest, copy_files, files_of, last_commit, version_of_tag
 from harness.request.project_requirements import Wanted, requirements_of
 
 if TYPE_CHECKING:
@@ -68,10 +68,12 @@ class Projects:
         groups: Iterable[str] = (),
         *,
         find: bool = False,
+        for_tests: bool = True,
         as_of: str = "",
     ) -> Project:
         """A project with its requirements; with `find` also what its tests need, from wherever it says so.
 
+        Without `for_tests` it is only used: no extra and no group for tests is chosen.
         It is built with what there was as of a day (ISO 8601): `as_of`, else that of its last commit.
 
         Raises `UserMistake` where the folder is none, or lacks what was named.
@@ -88,8 +90,8 @@ class Projects:
         with FileLock(self.workspace.locks / f"project-{digest}.lock"):
             if not (home / "tree").is_dir():
                 copy_files(root, files, home)
-            built, words = wheels.unpacked(home, as_of or last_commit(root))
-        wanted = Wanted(tuple(extras), tuple(groups), find)
+            built, words = wheels.unpacked(home, as_of or last_commit(root), version_of_tag(root))
+        wanted = Wanted(tuple(extras), tuple(groups), find, for_tests)
         found = requirements_of(home / "tree", built, wanted, environment_of(self.interpreter.version))
         told = found.told
         if words:

@@ -28,11 +28,15 @@ if TYPE_CHECKING:
 
 @frozen
 class Wanted:
-    """What is wanted of a project: extras and groups by name, and with `find` whatever else its tests need."""
+    """What is wanted of a project: extras and groups by name, and with `find` whatever else its tests need.
+
+    Without `for_tests` nothing is chosen for tests by itself.
+    """
 
     extras: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     find: bool = False
+    for_tests: bool = True
 
 
 @frozen
@@ -90,6 +94,8 @@ def _for_tests(
     """The groups that are wanted by name; where nothing is, what the tests need as far as it is looked for."""
     if wanted.extras or wanted.groups:
         return TestsNeed(tuple(text for group in wanted.groups for text in group_requirements(groups, group)))
+    if not wanted.for_tests:
+        return TestsNeed()
     if wanted.find:
         return requirements_of_tests(tree, declared.extras, groups, environment)
     return named_for_tests(declared.extras, groups)

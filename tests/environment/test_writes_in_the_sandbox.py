@@ -38,3 +38,11 @@ def test_what_lies_outside_its_environment_stays_read_only(parts):
     seen = prober.execute(prober.prepare(probe))
     assert seen.outcome is Outcome.RAISED
     assert not (folder / "x").exists()
+
+
+def test_what_the_first_run_compiles_is_kept_for_later_ones(parts):
+    prober = evolve(parts.prober, sandbox=SANDBOX)
+    repro = parse_repro(repro_text("helper", body="import helper\n"), name="imports")
+    probe = Probe(repro, Combination(parts.resolver.interpreter.version, ("helper==1.0",)))
+    assert prober.execute(prober.prepare(probe)).outcome is Outcome.COMPLETED
+    assert list(parts.workspace.bytecode.rglob("helper.*.pyc"))

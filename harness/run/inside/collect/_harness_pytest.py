@@ -134,13 +134,16 @@ def _behind(error: BaseException) -> BaseException:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: Any) -> None:
-    """Restrict the run to the modules of the tests that are asked for, by what stands in the command for paths."""
+    """Restrict the run to the modules of the tests that are asked for, by what stands in the command for paths.
+
+    One failure must not keep other tests from being run: each may be a question of its own.
+    """
+    if _recorder is not None:
+        config.option.continue_on_collection_errors = True
+        config.option.maxfail = 0
     asked = only()
     if not asked:
         return
-    # One group of tests must not keep another from being run.
-    config.option.continue_on_collection_errors = True
-    config.option.maxfail = 0
     root = str(getattr(config, "rootpath", None) or config.rootdir)
     files = dict.fromkeys(os.path.join(root, *one.split("::")[0].split("/")) for one in asked)
     places = [os.path.dirname(path) if os.path.basename(path) == "conftest.py" else path for path in files]
