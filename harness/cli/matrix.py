@@ -135,7 +135,7 @@ def _with_versions(read: Matrix, settings: Settings) -> Matrix:
     if not read.needs_index:
         return read
     session = local_session(settings)
-    return expanded_by_index(read, session.index, session.interpreter)
+    return expanded_by_index(read, session.index, session.interpreter, session.workspace.clones)
 
 
 def _standings(sessions: Sessions, cells: Sequence[Cell], runs: tuple[CellRun, ...]) -> tuple[Standing, ...]:

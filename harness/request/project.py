@@ -83,11 +83,13 @@ class Projects:
         groups: Iterable[str] = (),
         *,
         find: bool = False,
+        for_tests: bool = True,
         as_of: str = "",
         day: str = "",
     ) -> Project:
         """A project with its requirements; with `find` also what its tests need, from wherever it says so.
 
+        Without `for_tests` it is only used: no extra and no group for tests is chosen.
         It is built with what there was as of a day (ISO 8601): `as_of`, else that of its last commit, else `day`.
 
         Raises `UserMistake` where the folder is none, or lacks what was named.
@@ -105,7 +107,7 @@ class Projects:
             if not (home / "tree").is_dir():
                 copy_files(root, files, home)
             built, words = wheels.unpacked(home, as_of or last_commit(root) or day, version_of_tag(root))
-        wanted = Wanted(tuple(extras), tuple(groups), find)
+        wanted = Wanted(tuple(extras), tuple(groups), find, for_tests)
         found = requirements_of(home / "tree", built, wanted, environment_of(self.interpreter.version))
         told = found.told
         if words:

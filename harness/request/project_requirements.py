@@ -29,11 +29,15 @@ if TYPE_CHECKING:
 
 @frozen
 class Wanted:
-    """What is wanted of a project: extras and groups by name, and with `find` whatever else its tests need."""
+    """What is wanted of a project: extras and groups by name, and with `find` whatever else its tests need.
+
+    Without `for_tests` nothing is chosen for tests by itself.
+    """
 
     extras: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     find: bool = False
+    for_tests: bool = True
 
 
 @frozen
@@ -80,16 +84,16 @@ def requirements_of(tree: Path, built: Path | None, wanted: Wanted, environment:
     if found.is_mixed:
         more = list(without_tools(more, tree))
     told = [found.where] if found.where else []
+    if not own and wanted.find and (file := _requirements_file(tree, is_last=not more)) is not None:
+        lines = read_requirement_file(file, environment)
+        own = list(lines.requirements)
+        told += [f"{file.name} (--with changes it)", *lines.told]
     if wanted.find:
         in_use = plugins_in_use(tree)
         there = {normalized_name(Requirement(text).name) for text in (*own, *more)} | {normalized_name(declared.name)}
         used = {project: shown for project, shown in in_use.items() if project not in there}
         more += used
         told += [f"{project} ({shown} is used)" for project, shown in used.items()]
-    if not own and wanted.find and (file := _requirements_file(tree, is_last=not more)) is not None:
-        lines = read_requirement_file(file, environment)
-        own = list(lines.requirements)
-        told += [f"{file.name} (--with changes it)", *lines.told]
     name = normalized_name(declared.name) if declared.name else ""
     told = [f"requirements: {'; '.join(told)}"] if told else []
     unnamed = () if wanted.extras or wanted.groups else tuple(text for text in more if text not in own)
@@ -102,6 +106,8 @@ def _for_tests(
     """The groups that are wanted by name; where nothing is, what the tests need as far as it is looked for."""
     if wanted.extras or wanted.groups:
         return TestsNeed(tuple(text for group in wanted.groups for text in group_requirements(groups, group)))
+    if not wanted.for_tests:
+        return TestsNeed()
     if wanted.find:
         return requirements_of_tests(tree, declared.extras, groups, environment)
     return named_for_tests(declared.extras, groups)

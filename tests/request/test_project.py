@@ -63,6 +63,13 @@ def test_its_requirements_are_those_of_its_metadata(projects, folder):
     assert (project.built / "bin" / "mine-tool").exists()
 
 
+def test_a_folder_in_place_of_a_release_brings_no_extras(projects, folder):
+    """`--with ./folder` is used, not tested."""
+    beside = read_beside([str(folder)], projects)
+    assert beside.folders[0].requirements == ("six>=1",)
+    assert beside.told == ()
+
+
 def test_what_is_asked_for_by_name_keeps_its_pins(projects, folder):
     assert projects.read(folder, extras=["test"]).requirements == ("six>=1", "idna==3.4")
 
