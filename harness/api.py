@@ -1,7 +1,7 @@
-"""The commands as functions: what `harness bisect`, `harness probe`, `harness history` and `harness results` call.
+"""The commands as functions: what `harness bisect`, `harness probe`, `harness history` and `harness results` call::
 
     import harness
-    answer = harness.bisect("transformers", repro="whisper_lora_checkpointing", good="4.52.4", bad="4.57.6")
+    answer = harness.bisect("transformers", repro="whisper_lora_checkpointing")
     answer.first_bad, answer.culprit
 
 Each returns the frozen answer that the command prints; a notebook shows it as a table. What is in the results folder

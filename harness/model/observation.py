@@ -17,21 +17,21 @@ from harness.model.trace import Trace
 class Outcome(enum.StrEnum):
     """What happened to one probe."""
 
-    COMPLETED = "completed"
-    RAISED = "raised"
-    EXITED = "exited"  # ended by itself with a non-zero exit code and no exception
+    COMPLETED = "completed"  # ran to its end
+    RAISED = "raised"  # ended with an exception
+    EXITED = "exited"  # ended with a non-zero exit code and no exception
     DECLINED = "declined"  # exit code 125: the repro can't tell
     NO_REPORT = "no-report"  # a script that ended with exit code 0, or whose guard was killed, without reaching its end
-    CRASHED = "crashed"  # killed by a signal of its own making
-    TIMED_OUT = "timed-out"
-    OUT_OF_MEMORY = "out-of-memory"
-    TOO_MUCH_OUTPUT = "too-much-output"
-    UNRESOLVABLE = "unresolvable"
-    UNINSTALLABLE = "uninstallable"
+    CRASHED = "crashed"  # killed by a signal that nobody else sent, such as SIGSEGV
+    TIMED_OUT = "timed-out"  # stopped at its time limit
+    OUT_OF_MEMORY = "out-of-memory"  # reached its memory limit, or a device has no memory left
+    TOO_MUCH_OUTPUT = "too-much-output"  # printed more than 1 GiB
+    UNRESOLVABLE = "unresolvable"  # no set of releases meets the requirements
+    UNINSTALLABLE = "uninstallable"  # a package could not be installed
     NO_PROGRAM = "no-program"  # the environment lacks the program that a command starts
-    NO_DEVICE = "no-device"
+    NO_DEVICE = "no-device"  # no GPU, or none with enough free memory
     DEVICE_FAILED = "device-failed"  # driver mismatch, no kernel image, device lost or busy
-    EMULATION_GAP = "emulation-gap"
+    EMULATION_GAP = "emulation-gap"  # called something that the stand-in for CUDA does not have
     WRONG_ENVIRONMENT = "wrong-environment"  # the run saw other packages than its lock
 
     @property

@@ -25,6 +25,7 @@ from harness.model.size import parse_size
 _BLOCK = re.compile(r"(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| .*)$\s)+)^# ///$")
 
 _DEVICES = ("cpu", "cuda", "any")
+TOP_KEYS = ("device", "timeout", "memory", "gpu-memory", "subjects", "signature", "cases", "params", "reported")
 _DEFAULT_TIMEOUT_S = 600.0
 _LONGEST_TIMEOUT_S = 30 * 24 * 3600.0
 # The parts of a signature that are not text.
@@ -132,8 +133,7 @@ def parse_repro(source: str, *, name: str, path: str = "") -> Repro:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise BadRepro(f"{where}: its script metadata is not valid TOML: {why}") from error
     table = _table(_table(metadata, "tool", where), "harness", where)
-    known = {"device", "timeout", "memory", "gpu-memory", "subjects", "signature", "cases", "params", "reported"}
-    _check_keys(table, known, "[tool.harness]", where)
+    _check_keys(table, set(TOP_KEYS), "[tool.harness]", where)
     device = table.get("device", "cpu")
     if device not in _DEVICES:
         raise BadRepro(f"{where}: device = {device!r} must be one of {', '.join(_DEVICES)}")
