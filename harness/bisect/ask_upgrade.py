@@ -30,10 +30,14 @@ if TYPE_CHECKING:
 
 @frozen
 class Below:
-    """How long to search below a release, in seconds, and whether those runs may be forked."""
+    """How long to search below a release, in seconds, and whether those runs may be forked.
+
+    `git` is the culprit's repository, for the commit level: a clone, a URL, "auto" or "" for none.
+    """
 
     time_s: float = 600.0
     fork: bool = True
+    git: str = ""
 
 
 @frozen
@@ -85,6 +89,7 @@ def ask_upgrade(session: Session, question: UpgradeQuestion, until: Level = Leve
             from_source=settings.from_source,
             time_s=question.below.time_s,
             fork=question.below.fork,
+            git=question.below.git,
         )
         if until is not Level.RELEASE and answer.groups:
             answer = deepened(answer, means, bad_world, each, until)

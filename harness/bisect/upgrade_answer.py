@@ -57,7 +57,7 @@ class PackageCulprit:
             "companion": self.is_companion,
             "files": list(finest.files) if finest is not None else [],
             "regions": [_region(region) for region in finest.regions] if finest is not None else [],
-            "commit": None,
+            "commit": next((commit.as_json() for commit in finest.commits), None) if finest is not None else None,
             "evidence": [asdict(evidence) for evidence in self.evidence],
             "proved": self.is_proved,
             "observations": [side.key for side in self.boundary.sides],

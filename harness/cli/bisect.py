@@ -137,7 +137,9 @@ def bisect(
             about = normalized_name(subject) if subject else ""
             asked_depth = click.get_current_context().get_parameter_source("depth") is ParameterSource.COMMANDLINE
             until = Level(depth) if asked_depth or about else Level.RELEASE
-            below = Below(more["time_s"], fork=more["fork"])
+            if more["git"] and not asked_depth:
+                until = Level.COMMIT
+            below = Below(more["time_s"], fork=more["fork"], git=more["git"])
             asks = UpgradeQuestion(worlds, chosen.repro, chosen.with_, about, chosen.told, below)
             upgrade = ask_upgrade(session, asks, until)
         else:
