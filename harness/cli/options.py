@@ -43,6 +43,20 @@ def settings_options(*groups: Group) -> Callable[[Callable[..., Any]], Callable[
     return decorate
 
 
+def grouped(name: str, kind: type[Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Hand a command the options that are fields of `kind`, a frozen class, as one argument `name`."""
+    wanted = [field.name for field in attrs.fields(kind)]
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def called(**given: Any) -> Any:
+            return command(**{name: kind(**{one: given.pop(one) for one in wanted})}, **given)
+
+        return called
+
+    return decorate
+
+
 def repro_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that say what to run."""
     which = click.option("--repro", metavar="NAME|PATH", help="Repro to run [default: the one that names the subject].")

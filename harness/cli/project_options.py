@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.cli.options import grouped
+from harness.request.chosen_command import ChosenProject
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -33,7 +36,8 @@ _OPTIONS = [
 
 
 def project_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of a project."""
+    """Add the options of a project to a command; it gets `project`, a `ChosenProject`, and `constraints`."""
+    command = grouped("project", ChosenProject)(command)
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
