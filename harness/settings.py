@@ -139,7 +139,7 @@ class Settings:
         None,
         "--max-disk",
         Group.LIMITS,
-        "Limit of the harness's cache (20GiB); the longest unused environments are removed first [HARNESS_MAX_DISK].",
+        "Limit of the harness's cache (20GiB); the least recently used environments go first [HARNESS_MAX_DISK].",
         metavar="SIZE",
         kind=ValueKind.SIZE,
     )

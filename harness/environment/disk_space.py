@@ -84,7 +84,7 @@ def _expect_free(folder: Path, needed: int) -> None:
     free = shutil.disk_usage(there).free
     if free - needed < _RESERVE:
         raise NoSpace(
-            f"a new environment needs up to {size_in_words(needed)} at {folder}; only {size_in_words(free)} are free, and "
-            f"{size_in_words(_RESERVE)} must stay free",
+            f"a new environment needs up to {size_in_words(needed)} at {folder}; only {size_in_words(free)} are free, "
+            f"and {size_in_words(_RESERVE)} must stay free",
             hint=_HINT,
         )
