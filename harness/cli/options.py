@@ -1,4 +1,4 @@
-"""From the shared options of a command line to one frozen `Settings`, and the options that ask for a repro."""
+"""Turns the shared options of a command line into one frozen `Settings`; also the options for a repro."""
 
 from __future__ import annotations
 

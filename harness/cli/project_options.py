@@ -1,4 +1,4 @@
-"""The options that say in which project a command runs, and where constraints are written."""
+"""The options for the project to run in, and for the file of constraints."""
 
 from __future__ import annotations
 

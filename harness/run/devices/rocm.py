@@ -42,7 +42,7 @@ def show(gpu: Gpu) -> dict[str, str]:
 
 
 def parse_rocm_smi(listing: Any) -> tuple[Gpu, ...]:
-    """Parse rocm-smi's JSON: "card0", "card1", ... with strings as values; the case of keys differs between versions."""
+    """Parse rocm-smi's JSON: "card0", "card1", ... with strings as values; versions differ in the case of keys."""
     if not isinstance(listing, dict):
         return ()
     driver = _lowered(listing.get("system")).get("driver version", "")
