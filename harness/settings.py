@@ -100,7 +100,11 @@ class Settings:
         metavar="NAME=VALUE",
     )
     from_source: tuple[str, ...] = _setting(
-        (), "--build", Group.QUESTION, "Allow this project to be built from source.", metavar="PROJECT"
+        (),
+        "--build",
+        Group.QUESTION,
+        "Allow this project to be built from source, where it has no wheel.",
+        metavar="PROJECT",
     )
     pass_env: tuple[str, ...] = _setting(
         (), "--pass-env", Group.RUNS, "Let the repro see this environment variable (a token, say).", metavar="NAME"

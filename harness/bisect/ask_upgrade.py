@@ -17,7 +17,7 @@ from harness.events import SearchBegan
 from harness.model import Repro, normalized_name
 from harness.model.culprit import Level
 from harness.planning.plan import merged_requirements
-from harness.planning.world import Asked
+from harness.planning.world import WorldRequest
 from harness.planning.worlds import Worlds
 from harness.request.ends import EndKind, Ends, newest_end
 from harness.request.question import Question
@@ -30,10 +30,14 @@ if TYPE_CHECKING:
 
 @frozen
 class Below:
-    """How long to search below a release, in seconds, and whether those runs may be forked."""
+    """How long to search below a release, in seconds, and whether those runs may be forked.
+
+    `git` is the culprit's repository, for the commit level: a clone, a URL, "auto" or "" for none.
+    """
 
     time_s: float = 600.0
     fork: bool = True
+    git: str = ""
 
 
 @frozen
@@ -65,9 +69,11 @@ def ask_upgrade(session: Session, question: UpgradeQuestion, until: Level = Leve
             hint="--with REQ or --with '-r FILE' names what the command needs, --project its project",
         )
     settings, interpreter = session.settings, session.interpreter
-    asked = Asked(question.repro, interpreter.version, requirements, settings.hold, device, settings.from_source)
+    request = WorldRequest(
+        question.repro, interpreter.version, requirements, settings.hold, device, settings.from_source
+    )
     newest = newest_end(settings.as_of)
-    worlds = Worlds(asked, session.prober, session.index, interpreter, question.subject, newest)
+    worlds = Worlds(request, session.prober, session.index, interpreter, question.subject, newest)
     good, bad = question.ends.good, question.ends.bad
     headline = f"looking for what broke {question.repro.name}: {good.text if good else 'before'} to {bad.text}"
     session.reporter.report(SearchBegan(headline, (*question.told, why)))
@@ -83,6 +89,7 @@ def ask_upgrade(session: Session, question: UpgradeQuestion, until: Level = Leve
             from_source=settings.from_source,
             time_s=question.below.time_s,
             fork=question.below.fork,
+            git=question.below.git,
         )
         if until is not Level.RELEASE and answer.groups:
             answer = deepened(answer, means, bad_world, each, until)

@@ -120,7 +120,9 @@ def bisect(
         reporting(Console(stderr=True), quiet=as_json) as reporter,
         open_session(settings, reporter, requires_python=required) as session,
     ):
-        projects = Projects(session.workspace, session.local.builder.uv, session.interpreter)
+        projects = Projects(session.workspace, session.local.builder.uv, session.interpreter, session.index)
+        if ends is not None and ends.good is not None and ends.good.moment is not None:
+            project = evolve(project, day=ends.good.moment.isoformat())
         chosen = chosen_command(asked.repro, asked.run, asked.subject, settings, project, projects)
         if ends is None:
             found = _between_releases(session, asked, search, chosen)
@@ -181,7 +183,9 @@ def _between_worlds(
     about = normalized_name(asked.subject) if asked.subject else ""
     is_typed = click.get_current_context().get_parameter_source("depth") is ParameterSource.COMMANDLINE
     until = search.depth if is_typed or about else Level.RELEASE
-    below = Below(search.time_limit, fork=search.fork)
+    if search.git and not is_typed:
+        until = Level.COMMIT
+    below = Below(search.time_limit, fork=search.fork, git=search.git)
     question = UpgradeQuestion(ends, chosen.repro, chosen.with_, about, chosen.told, below)
     answer = ask_upgrade(session, question, until)
     return Found(answer, tuple(answer.answers))

@@ -50,7 +50,7 @@ def grouped(name: str, kind: type[Any]) -> Callable[[Callable[..., Any]], Callab
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
         def called(**given: Any) -> Any:
-            return command(**{name: kind(**{one: given.pop(one) for one in wanted})}, **given)
+            return command(**{name: kind(**{one: given.pop(one) for one in wanted if one in given})}, **given)
 
         return called
 

@@ -76,8 +76,18 @@ class Plan:
             near=near.id if near is not None else None,
             device=self.device,
             prereleases=(self.subject,) if release.version.is_prerelease else (),
-            from_source=self.question.from_source,
+            from_source=self.from_source_for(release),
         )
+
+    def from_source_for(self, *releases: Release) -> tuple[str, ...]:
+        """What may be built for some releases of the subject: not the subject itself, if each of them has a wheel."""
+        allowed = self.question.from_source
+        tags = frozenset(self.interpreter.wheel_tags()) if allowed else frozenset()
+        python = self.interpreter.version
+        need = [one.left_out_because(python=python, tags=tags, prereleases=True) is not None for one in releases]
+        if any(need) or not need:
+            return allowed
+        return tuple(name for name in allowed if normalized_name(name) != self.subject)
 
     def probe(self, position: int, near: Lock | None, attempt: int = 0) -> Probe:
         """The probe of one release."""

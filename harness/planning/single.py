@@ -13,9 +13,13 @@ from harness.planning.pins import one_date, pinned_prereleases
 from harness.planning.plan import merged_requirements
 from harness.probe import Judge, Prepared, Probe, next_attempt
 from harness.request.chosen_repro import chosen_repro
+from harness.request.commands import with_folders
+from harness.request.project import Project
 from harness.request.repros import find_repro
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from harness.model import Repro
     from harness.session import Session
 
@@ -91,8 +95,13 @@ def executed(session: Session, prepared: Prepared) -> Probed:
     return Probed(observation, Judge(signature, session.store)(observation) if signature is not None else None)
 
 
-def prepared_again(session: Session, key: str, named: str | None, run: str | None) -> Prepared:
-    """The probe that repeats an observation, given the start of its key. Raises `UserMistake`."""
+def prepared_again(
+    session: Session, key: str, named: str | None, run: str | None, folders: Sequence[Project] = ()
+) -> Prepared:
+    """The probe that repeats an observation, given the start of its key. Raises `UserMistake`.
+
+    Folders that replaced releases come from the cache, unless they are given again.
+    """
     known = [o for o in session.store.observations() if o.key.startswith(key)]
     lock = known[0].lock if len(known) == 1 else None
     if lock is None:
@@ -108,6 +117,15 @@ def prepared_again(session: Session, key: str, named: str | None, run: str | Non
     # Commands, and repros in other folders, must be named again: a record only has their digest.
     found = chosen_repro(named, run, None, ()) if named or run else find_repro(observation.repro)
     repro = found.with_params(observation.params)
+    known_folders = folders or _folders_of(session, repro, observation)
+    if known_folders is None:
+        raise UserMistake(
+            f"a folder that {key} ran with is no longer in the cache",
+            hint='give it again: --with "NAME @ FOLDER", for a commit --with "NAME @ CLONE@COMMIT"',
+        )
+    repro = with_folders(repro, known_folders)
+    if repro.digest != observation.repro_digest and folders:
+        raise UserMistake(f"{key} ran with other folders", hint="leave out --with, or give the folders as they were")
     if repro.digest != observation.repro_digest:
         raise UserMistake(
             f"{observation.repro} has changed since {key} was observed",
@@ -126,3 +144,21 @@ def prepared_again(session: Session, key: str, named: str | None, run: str | Non
         + 1,
     )
     return session.local.prepare_lock(asked, lock)
+
+
+def _folders_of(session: Session, repro: Repro, observation: Observation) -> tuple[Project, ...] | None:
+    """The copies of the folders that an observation ran with, none for no folders; None if one is gone from the cache.
+
+    Its digest is that of the repro, followed by the beginning of the digest of each folder.
+    """
+    before, _, digests = observation.repro_digest.partition("-")
+    if before != repro.digest or not digests:
+        return ()
+    found = []
+    for digest in digests.split("-"):
+        home = next(session.workspace.projects.glob(f"{digest}*"), None)
+        if home is None or not (home / "tree").is_dir():
+            return None
+        built = home / f"built-{session.interpreter.cache_tag}"
+        found.append(Project(home, home.name, home / "tree", built if built.is_dir() else None))
+    return tuple(found)
