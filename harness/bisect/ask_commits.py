@@ -13,26 +13,19 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 from packaging.requirements import Requirement
 
-from harness.bisect.answer import Answer, Status
+from harness.bisect.commit_answer import search_commits
 from harness.bisect.commit_range import Range, find_range
-from harness.bisect.commit_wording import sentence_of, what_next
+from harness.bisect.commit_wording import what_next
 from harness.culprit.commit import builds_of, repository_of
 from harness.culprit.commit_files import CommitFiles, is_compiled
-from harness.culprit.commit_runs import (
-    CommitSource,
-    bisected,
-    blobs_of,
-    finding_of,
-)
+from harness.culprit.commit_runs import CommitSource, blobs_of
 from harness.culprit.counterfactual import Trials
 from harness.culprit.sides import PackageFiles, Side, Sides
 from harness.environment import Environment
 from harness.environment.resolve import ERA_MARGIN
 from harness.errors import UserMistake
-from harness.model import Change, Combination, Judgement, Verdict, normalized_name
+from harness.model import Combination, Judgement, Verdict, normalized_name
 from harness.model.as_of import AsOf
-from harness.model.culprit import Culprit, Finding, Level
-from harness.model.step import Step
 from harness.planning.plan import Plan, merged_requirements
 from harness.probe import Judge, Probe
 from harness.repository.declared import FILES, declared_requirements
@@ -41,6 +34,7 @@ from harness.repository.release_source import ReleaseSource, find_source
 from harness.request.parsing import as_of, required_name
 
 if TYPE_CHECKING:
+    from harness.bisect.answer import Answer
     from harness.model import Lock
     from harness.model.commit import Commit
     from harness.request.ends import Ends
@@ -83,68 +77,11 @@ def ask_commits(session: Session, question: Question, ends: Ends, told: tuple[st
     with session.lanes(device) as lanes:
         judge = Judge(question.repro.signature, session.store)
         trials = Trials(plan, session.prober, lanes, session.index, judge, session.reporter)
-        answer = _answer(session, trials, span)
+        answer = search_commits(plan, _source(session, trials, span), span.chain)
+    if answer.culprit is not None:
+        answer = evolve(answer, advice=what_next(plan, span.repository, answer.suspects[0]))
     answer = evolve(answer, wall_s=time.monotonic() - begun)
     return CommitAnswer(plan, answer, tuple(sha[:10] for sha in (span.start, *span.chain)))
-
-
-def _answer(session: Session, trials: Trials, span: Range) -> Answer:
-    plan = trials.plan
-    source = _source(session, trials, span)
-    older, newer = span.start, span.newer.sha
-    expected = (source.sides.before.verdict, source.sides.after.verdict)
-    answer = Answer(
-        subject=plan.subject,
-        repro=plan.repro.name,
-        status=Status.INCONCLUSIVE,
-        sentence="",
-        signature=source.trials.judge.signature,
-        steps=(),
-        device=plan.device.value,
-        python=plan.interpreter.version,
-        as_of=plan.as_of,
-    )
-    reached = source.runs.verdict(newer) is expected[1] and source.run(older) is expected[0]
-    pair = bisected(source, span.chain) if reached else ""
-    runs = source.runs.judged
-    answer = evolve(
-        answer,
-        steps=tuple(
-            Step(sha[:10], judged.verdict, judged.reason, seen.key, cached=False, seconds=seen.duration_s)
-            for sha, (judged, seen) in runs.items()
-        ),
-        probes=len(runs),
-    )
-    if isinstance(pair, str):
-        status = _why_not_found(source, older, newer) if not reached else Status.INCONCLUSIVE
-        answer = evolve(answer, status=status)
-        return evolve(answer, sentence=sentence_of(answer, span.repository, pair))
-    is_fix = plan.question.find_fix
-    before, after = (sha[:10] for sha in pair)
-    moved = Finding(Level.COMMIT, (Change(plan.subject, before, after),))
-    answer = evolve(
-        answer,
-        status=Status.FIXED if is_fix else Status.FOUND,
-        culprit=Culprit((finding_of(source, pair, moved, len(span.chain)),)),
-        suspects=(after,),
-        last_good=None if is_fix else before,
-        first_bad=None if is_fix else after,
-        last_bad=before if is_fix else None,
-        first_good=after if is_fix else None,
-    )
-    advice = what_next(plan, span.repository, after)
-    return evolve(answer, sentence=sentence_of(answer, span.repository, ""), advice=advice)
-
-
-def _why_not_found(source: CommitSource, older: str, newer: str) -> Status:
-    """What the ends say where they do not differ as they should."""
-    verdict = source.runs.verdict(newer)
-    is_fix = source.sides.before.verdict is Verdict.BAD
-    if Verdict.SKIP in (verdict, source.runs.verdict(older)):
-        return Status.INCONCLUSIVE
-    if is_fix:
-        return Status.NOT_FIXED if verdict is Verdict.BAD else Status.NO_FAILURE
-    return Status.NO_FAILURE if verdict is Verdict.GOOD else Status.NOT_A_REGRESSION
 
 
 def _source(session: Session, trials: Trials, span: Range) -> CommitSource:

@@ -86,7 +86,8 @@ def _source_of(trials: Trials, sides: Sides, found: Finding, git: str, cache: Pa
     before, after = contents
     builds = builds_of(trials, change.name)
     if is_compiled(after) and builds is None:
-        return f"{change.name} has compiled parts: --build :all: allows building its commits, and runs code of them"
+        allows = f"--build {change.name} allows building its commits, which runs code of them"
+        return f"{change.name} has compiled parts: {allows}"
     try:
         url = repository_of(after)
         repository = open_repository(git, url, cache)

@@ -52,7 +52,7 @@ class CommitFiles:
     def _built(self, probe: Probe, sha: str, builds: Projects) -> Probe:
         commit = self.repository.describe(sha)
         folder = archive_of(self.repository, commit, builds.workspace.clones / "commits")
-        project = builds.read(folder, as_of=commit.date)
+        project = builds.read(folder, for_tests=False, as_of=commit.date)
         if project.built is None:
             why = "; ".join(project.told) or "it can't be built"
             return evolve(probe, mixture=Mixture(files={}, label=_label(sha), flaw=why))

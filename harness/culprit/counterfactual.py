@@ -97,7 +97,9 @@ class Trials:
             near=sides.before.lock.id,
             device=self.plan.device,
             prereleases=tuple(name for name, version in pins.items() if version and _is_prerelease(version)),
-            from_source=self.plan.question.from_source,
+            from_source=self.plan.from_source_for(
+                *(release for release in self.plan.releases if str(release.version) in (older, newer))
+            ),
         )
         return Probe(self.plan.repro, combination, sides.before.lock)
 

@@ -102,6 +102,28 @@ class Repository:
             raise BadRepository(f"{self.folder} has no commit {revision!r}", hint=missing) from error
         return self.describe(found[-1])
 
+    def has(self, sha: str) -> bool:
+        """Whether there is a commit with this hash."""
+        try:
+            self.commit(sha)
+        except BadRepository:
+            return False
+        return True
+
+    def newest(self, revision: str, until: datetime) -> Commit:
+        """The commit that a branch was at some moment, by its first parents; of a tag or a hash that commit itself.
+
+        Raises `BadRepository` if the branch has no commit that old.
+        """
+        commit = self.commit(revision)
+        named = self.lines("rev-parse", "--symbolic-full-name", "--verify", "--quiet", "--end-of-options", revision)
+        if not named or named[-1].startswith("refs/tags/"):
+            return commit
+        found = self.lines("rev-list", "-1", "--first-parent", f"--until={until.isoformat()}", commit.sha)
+        if not found:
+            raise BadRepository(f"{self.folder} has no commit of {revision} up to {until.date()}")
+        return self.describe(found[0])
+
     def describe(self, sha: str) -> Commit:
         """Who made a commit, when, and what its message says."""
         text = self.call("show", "--no-patch", "--no-notes", f"--format={_FIELDS}", sha).decode("utf-8", "replace")
@@ -152,7 +174,7 @@ class Repository:
         return found
 
     def is_ancestor(self, older: str, newer: str) -> bool:
-        """Whether one commit is in the history of another."""
+        """Whether one commit is in the history of another. Raises `BadRepository` if they have none in common."""
         return self.merge_base(older, newer) == older
 
     def merge_base(self, one: str, other: str) -> str:

@@ -29,6 +29,12 @@ def repository_url(metadata: str) -> str | None:
     return None
 
 
+def known_address(url: str) -> str:
+    """The web page of a repository by the URL that it is cloned from, "" if that is not of a known host."""
+    match = _REPOSITORY.match(url.removeprefix("git+"))
+    return f"https://{match[1]}/{match[2]}/{match[3]}" if match else ""
+
+
 def pull_request_url(repository: str, number: int | None) -> str:
     """The page of a pull request, "" if the repository or the number is not known."""
     if not repository or number is None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
+from harness.request.project_files import make_repository
 from harness.request.pyproject import read_ini, read_toml
 
 if TYPE_CHECKING:
@@ -19,11 +20,8 @@ if TYPE_CHECKING:
 
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Exit)\b.*")
 INSTALLABLE = ("pyproject.toml", "setup.py", "setup.cfg")
-_NO_GIT = {  # a copy has no history to take a version from
-    "SETUPTOOLS_SCM_PRETEND_VERSION": "0+copy",
-    "PDM_BUILD_SCM_VERSION": "0+copy",
-    "POETRY_DYNAMIC_VERSIONING_BYPASS": "0+copy",
-}
+# A copy has no history to take a version from.
+_VERSION_VARIABLES = ("SETUPTOOLS_SCM_PRETEND_VERSION", "PDM_BUILD_SCM_VERSION", "POETRY_DYNAMIC_VERSIONING_BYPASS")
 
 
 @frozen
@@ -34,11 +32,11 @@ class Wheels:
     uv: Uv
     interpreter: Interpreter
 
-    def unpacked(self, home: Path, day: str) -> tuple[Path | None, str]:
+    def unpacked(self, home: Path, day: str, version: str) -> tuple[Path | None, str]:
         """The folder of the unpacked wheel of `home / "tree"`, or why there is none ("" where it is not installable).
 
-        It is built with what there was as of `day` (ISO 8601), or else with what there is now: what builds an old
-        project may have changed since.
+        `version` is for a project that asks git for its own. It is built with what there was as of `day` (ISO 8601), or
+        else with what there is now: what builds an old project may have changed since.
         """
         site, note = home / f"built-{self.interpreter.cache_tag}", home / f"not-built-{self.interpreter.cache_tag}.txt"
         if site.is_dir():
@@ -50,7 +48,7 @@ class Wheels:
         words = ""
         for date in dict.fromkeys((day, "")):
             with tempfile.TemporaryDirectory(prefix="build-", dir=self.workspace.building) as folder:
-                wheel, why = self._wheel(home / "tree", Path(folder), date)
+                wheel, why = self._wheel(home / "tree", Path(folder), date, version)
                 if wheel is not None:
                     _unpack(wheel, Path(folder, "site"))
                     Path(folder, "site").rename(site)
@@ -59,11 +57,13 @@ class Wheels:
         note.write_text(words, encoding="utf-8")
         return None, words
 
-    def _wheel(self, tree: Path, folder: Path, day: str) -> tuple[Path | None, str]:
+    def _wheel(self, tree: Path, folder: Path, day: str, version: str) -> tuple[Path | None, str]:
         source = folder / "source"
         shutil.copytree(tree, source, symlinks=True)
+        make_repository(source)
         newest = ("--exclude-newer", day) if day else ()
-        answer = evolve(self.uv, extra_environment={**self.uv.extra_environment, **_NO_GIT}).call(
+        variables = {**self.uv.extra_environment, **dict.fromkeys(_VERSION_VARIABLES, version)}
+        answer = evolve(self.uv, extra_environment=variables).call(
             "build", "--wheel", *newest, "--python", self.interpreter.path, "--out-dir", folder / "out", source,
             cwd=folder,
         )  # fmt: skip

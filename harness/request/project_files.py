@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from packaging.version import InvalidVersion, Version
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+_IN_A_TAG = re.compile(r"\d+(\.\d+)*[\w.]*$")
 _NOT_COPIED = {
     *(".git", ".hg", ".svn", ".tox", ".nox", ".venv", "venv", "env", "node_modules", "__pycache__"),
     *(".mypy_cache", ".pytest_cache", ".ruff_cache", ".eggs", "results"),
@@ -54,6 +58,24 @@ def _git(root: Path, *words: str) -> str:
 def last_commit(root: Path) -> str:
     """The moment of the last commit (ISO 8601), "" where there is none."""
     return _git(root, "log", "-1", "--format=%cI").strip()
+
+
+def version_of_tag(root: Path) -> str:
+    """The version that the nearest tag names, as that of a copy; 0 where none does."""
+    tag = _git(root, "describe", "--tags", "--abbrev=0").strip()
+    found = _IN_A_TAG.search(tag)
+    try:
+        return f"{Version(found[0]).public}+copy" if found else "0+copy"
+    except InvalidVersion:
+        return "0+copy"
+
+
+def make_repository(folder: Path) -> None:
+    """Make a folder a git repository with all its files: some builds take only what git knows."""
+    identity = ("-c", "user.name=copy", "-c", "user.email=copy@localhost", "-c", "commit.gpgsign=false")
+    _git(folder, "init", "-q")
+    _git(folder, "add", "--all", "--force")
+    _git(folder, *identity, "commit", "-q", "--no-verify", "-m", "A copy")
 
 
 def content_digest(root: Path, files: Iterable[Path]) -> str:

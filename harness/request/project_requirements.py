@@ -10,6 +10,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.errors import UserMistake
 from harness.model import normalized_name
+from harness.request.plugins_in_use import plugins_in_use
 from harness.request.pyproject import declared_in_setup, read_toml
 from harness.request.requirement_files import read_requirement_file
 from harness.request.requirements_of_tests import (
@@ -28,20 +29,28 @@ if TYPE_CHECKING:
 
 @frozen
 class Wanted:
-    """What is wanted of a project: extras and groups by name, and with `find` whatever else its tests need."""
+    """What is wanted of a project: extras and groups by name, and with `find` whatever else its tests need.
+
+    Without `for_tests` nothing is chosen for tests by itself.
+    """
 
     extras: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     find: bool = False
+    for_tests: bool = True
 
 
 @frozen
 class Requires:
-    """A project's name, its requirements, and sentences on what was chosen."""
+    """A project's name, its requirements, and sentences on what was chosen.
+
+    `for_tests` are those among the requirements that nobody named: what was found that the tests need.
+    """
 
     name: str
     requirements: tuple[str, ...]
     told: tuple[str, ...] = ()
+    for_tests: tuple[str, ...] = ()
 
 
 @frozen
@@ -79,9 +88,16 @@ def requirements_of(tree: Path, built: Path | None, wanted: Wanted, environment:
         lines = read_requirement_file(file, environment)
         own = list(lines.requirements)
         told += [f"{file.name} (--with changes it)", *lines.told]
+    if wanted.find:
+        in_use = plugins_in_use(tree)
+        there = {normalized_name(Requirement(text).name) for text in (*own, *more)} | {normalized_name(declared.name)}
+        used = {project: shown for project, shown in in_use.items() if project not in there}
+        more += used
+        told += [f"{project} ({shown} is used)" for project, shown in used.items()]
     name = normalized_name(declared.name) if declared.name else ""
     told = [f"requirements: {'; '.join(told)}"] if told else []
-    return Requires(name, tuple(dict.fromkeys((*own, *more))), tuple(told))
+    unnamed = () if wanted.extras or wanted.groups else tuple(text for text in more if text not in own)
+    return Requires(name, tuple(dict.fromkeys((*own, *more))), tuple(told), unnamed)
 
 
 def _for_tests(
@@ -90,6 +106,8 @@ def _for_tests(
     """The groups that are wanted by name; where nothing is, what the tests need as far as it is looked for."""
     if wanted.extras or wanted.groups:
         return TestsNeed(tuple(text for group in wanted.groups for text in group_requirements(groups, group)))
+    if not wanted.for_tests:
+        return TestsNeed()
     if wanted.find:
         return requirements_of_tests(tree, declared.extras, groups, environment)
     return named_for_tests(declared.extras, groups)

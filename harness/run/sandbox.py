@@ -22,6 +22,8 @@ from harness.events import Warned
 from harness.run.sandbox_view import View, hidden_folders
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from harness.events import Reporter
 
 _STAGE = Path(__file__).with_name("inside") / "stage.py"
@@ -37,6 +39,18 @@ class SandboxMode(enum.StrEnum):
     AUTO = "auto"
     REQUIRE = "require"
     OFF = "off"
+
+    @classmethod
+    def of(cls, machine: Mapping[str, str], asked: str | None = None) -> SandboxMode:
+        """What a command asked for, else what HARNESS_SANDBOX says about this machine, else auto.
+
+        Raises `UserMistake` if the variable holds anything else.
+        """
+        named = asked or machine.get("HARNESS_SANDBOX") or cls.AUTO.value
+        try:
+            return cls(named)
+        except ValueError:
+            raise UserMistake(f"HARNESS_SANDBOX is {named!r}", hint="it is auto, require or off") from None
 
 
 @frozen

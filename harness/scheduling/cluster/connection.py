@@ -13,6 +13,7 @@ import socket
 import threading
 import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from attrs import define, field
@@ -228,7 +229,9 @@ def _knock(address: str) -> str:
     socket.create_connection((host, port), timeout=_CONNECT_S).close()
     whole = f"{scheme}://{unparse_host_port(host, port)}"
     try:
-        identity = asyncio.run(asyncio.wait_for(_identity(whole), _CONNECT_S))
+        # In a thread, since the caller may be in a running event loop (a notebook).
+        with ThreadPoolExecutor(max_workers=1) as threads:
+            identity = threads.submit(_identity, whole).result()
     except Exception as error:
         raise ValueError("not a Dask server") from error
     if identity["type"] != "Scheduler":
@@ -236,13 +239,20 @@ def _knock(address: str) -> str:
     return whole
 
 
-async def _identity(address: str) -> dict[str, Any]:
+def _identity(address: str) -> dict[str, Any]:
+    """What a Dask server says about itself."""
     from distributed import Security
     from distributed.core import rpc
 
-    async with rpc(address, connection_args=Security().get_connection_args("client")) as server:
-        identity: dict[str, Any] = await server.identity()
-        return identity
+    async def ask() -> dict[str, Any]:
+        async with rpc(address, connection_args=Security().get_connection_args("client")) as server:
+            identity: dict[str, Any] = await server.identity()
+            return identity
+
+    async def ask_in_time() -> dict[str, Any]:
+        return await asyncio.wait_for(ask(), _CONNECT_S)
+
+    return asyncio.run(ask_in_time())
 
 
 def _not_introduced(error: Any) -> str:

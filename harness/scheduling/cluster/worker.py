@@ -90,9 +90,12 @@ class WorkerSetup:
 
 
 def _sandbox(task: Task) -> Sandbox | None:
-    """The sandbox that the task asks for. Raises `UserMistake` if it is required but unavailable."""
-    mode = SandboxMode.REQUIRE if task.is_sandbox_required else SandboxMode.AUTO
-    mode = SandboxMode.OFF if task.rights == "unsandboxed" else mode
+    """The sandbox that the task asks for, else the one that is set for this machine.
+
+    Raises `UserMistake` if it is required but unavailable.
+    """
+    asked = SandboxMode.REQUIRE if task.is_sandbox_required else ""
+    mode = SandboxMode.of(os.environ, SandboxMode.OFF if task.rights == "unsandboxed" else asked)
     return choose(mode, network=task.rights == "network", reporter=SILENT)
 
 
