@@ -41,7 +41,7 @@ RESULTS = "results"
 def tests(session: nox.Session) -> None:
     """Run the tests; arguments after -- go to pytest."""
     session.install("-e", ".[test]")
-    session.run("python", "-m", "pytest", *session.posargs)
+    session.run("python", "-m", "pytest", *(session.posargs or ["-n", "auto"]))
 
 
 @nox.session

@@ -17,7 +17,7 @@ from harness.events import SearchBegan
 from harness.model import Repro, normalized_name
 from harness.model.culprit import Level
 from harness.planning.plan import merged_requirements
-from harness.planning.world import Asked
+from harness.planning.world import WorldRequest
 from harness.planning.worlds import Worlds
 from harness.request.ends import EndKind, Ends, newest_end
 from harness.request.question import Question
@@ -69,9 +69,11 @@ def ask_upgrade(session: Session, question: UpgradeQuestion, until: Level = Leve
             hint="--with REQ or --with '-r FILE' names what the command needs, --project its project",
         )
     settings, interpreter = session.settings, session.interpreter
-    asked = Asked(question.repro, interpreter.version, requirements, settings.hold, device, settings.from_source)
+    request = WorldRequest(
+        question.repro, interpreter.version, requirements, settings.hold, device, settings.from_source
+    )
     newest = newest_end(settings.as_of)
-    worlds = Worlds(asked, session.prober, session.index, interpreter, question.subject, newest)
+    worlds = Worlds(request, session.prober, session.index, interpreter, question.subject, newest)
     good, bad = question.ends.good, question.ends.bad
     headline = f"looking for what broke {question.repro.name}: {good.text if good else 'before'} to {bad.text}"
     session.reporter.report(SearchBegan(headline, (*question.told, why)))

@@ -21,7 +21,7 @@ from harness.model import Change, Lock, Observation, Repro
 from harness.probe import Probe
 
 if TYPE_CHECKING:
-    from harness.bisect.asking import Asking
+    from harness.bisect.group_questions import GroupQuestion
     from harness.planning.world import Versions, World
 
 
@@ -30,7 +30,7 @@ class Search:
     """One group's search: its question, both worlds, what changed (likeliest first), and what stays held back."""
 
     means: Means
-    asking: Asking
+    question: GroupQuestion
     bad: World
     good: World
     units: Mapping[str, Change]
@@ -43,7 +43,7 @@ class Search:
         probe = self.bad.with_versions({**self.held, **versions}, self.repro)
         names = ", ".join(f"{name} {version or '(absent)'}" for name, version in versions.items())
         run = self.means.observe(f"held back: {names}", probe)
-        return run if self.asking.stand(run).standing is Standing.PASSES else None
+        return run if self.question.stand(run).standing is Standing.PASSES else None
 
 
 def culprits_of(search: Search, names: Sequence[str], versions: Mapping[str, str | None]) -> list[PackageCulprit]:
@@ -99,10 +99,10 @@ def _boundary(search: Search, change: Change, others: Versions) -> Boundary:
         search.means,
         search.bad,
         change,
-        search.asking.stand,
+        search.question.stand,
         search.repro,
         {**search.held, **others},
-        is_strict=not search.asking.signature.captured,
+        is_strict=not search.question.signature.captured,
     )
 
 
@@ -161,7 +161,7 @@ def _fails_with(search: Search, boundary: Boundary, before: Lock, after: Lock, n
         f"{boundary.package} {boundary.last_good} with only {name} {lock.version_of(name)}",
         Probe(search.repro, combination, lock=lock),
     )
-    stand = search.asking.stand
+    stand = search.question.stand
     is_otherwise = stand(boundary.sides[-1]).standing is Standing.FAILS_OTHERWISE
     return stand(run).standing in ({Standing.FAILS, Standing.FAILS_OTHERWISE} if is_otherwise else {Standing.FAILS})
 
@@ -176,7 +176,7 @@ def _partners(search: Search, boundary: Boundary) -> tuple[tuple[str, ...], Obse
     older = evolve(search.good, as_of=search.bad.as_of, near=search.good.lock)
     upgraded = {name: after}
     run = search.means.observe(f"the good end with only {name} {after}", older.with_versions(upgraded, search.repro))
-    if search.asking.stand(run).standing is not Standing.PASSES:
+    if search.question.stand(run).standing is not Standing.PASSES:
         return (), run
-    found = find_partners(search.means, older, search.units, rest, search.asking.stand, search.repro, upgraded)
+    found = find_partners(search.means, older, search.units, rest, search.question.stand, search.repro, upgraded)
     return (tuple(sorted(found.names)) if found.shown is not None else ()), run

@@ -96,14 +96,14 @@ def _plan(culprit: PackageCulprit, means: Means, world: World, question: Questio
         question=evolve(question, subject=culprit.package),
         repro=question.repro,
         interpreter=means.interpreter,
-        device=world.asked.device,
+        device=world.request.device,
         releases=releases,
         good=0,
         bad=len(releases) - 1,
         left_out=(),
         as_of=world.as_of.isoformat() if world.as_of is not None else "none",
         requirements=tuple(text for text in world.requirements if text != culprit.package),
-        holds=world.asked.holds,
+        holds=world.request.holds,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from harness.bisect.answer import Status
@@ -10,8 +11,11 @@ from harness.model.words import listed
 from harness.planning.world import end_words
 from harness.request.ends import EndKind
 
+_NO_MODULE = re.compile(r"No module named '([\w.]+)'")
+
 if TYPE_CHECKING:
     from harness.bisect.upgrade_answer import GroupAnswer, PackageCulprit, UpgradeAnswer
+    from harness.model import Observation
     from harness.request.ends import End
 
 
@@ -35,6 +39,18 @@ def sentence_of(answer: UpgradeAnswer) -> str:
         case _:
             notes = "; ".join(dict.fromkeys(group.note for group in answer.groups if group.note))
             return f"Not sure which package it is: {notes or 'no culprit could be shown'}."
+
+
+def advice_on(run: Observation) -> str:
+    """What to add where the run of a good end could not import something, "" where that is not what it failed by."""
+    raised = [run.exception, *(test.exception for test in run.tests)]
+    found: dict[str, None] = {}
+    for one in raised:
+        while one is not None:
+            if one.name == "ModuleNotFoundError" and (named := _NO_MODULE.search(one.message)) is not None:
+                found[named[1]] = None
+            one = one.cause
+    return f"Not installed: {listed(found)}. --with PACKAGE adds what the tests need." if found else ""
 
 
 def _end(end: End, answer: UpgradeAnswer) -> str:

@@ -125,7 +125,9 @@ def bisect(
         reporting(Console(stderr=True), quiet=as_json) as reporter,
         open_session(settings, reporter, requires_python=required) as session,
     ):
-        projects = Projects(session.workspace, session.local.builder.uv, session.interpreter)
+        projects = Projects(session.workspace, session.local.builder.uv, session.interpreter, session.index)
+        if worlds is not None and worlds.good is not None and worlds.good.moment is not None:
+            in_project = evolve(in_project, day=worlds.good.moment.isoformat())
         chosen = chosen_command(repro, run, subject, settings, in_project, projects)
         if worlds is not None and worlds.are_commits:
             more["typed"] = typed_words(repro, run, settings.params)

@@ -75,7 +75,7 @@ def watch(
     if today.kind is not EndKind.DAY:
         raise UserMistake(f"--day {day} is not a day", hint="write today, or for instance 2025-07-31")
     with reporting(Console(stderr=True), quiet=False) as reporter, open_session(settings, reporter) as session:
-        projects = Projects(session.workspace, session.local.builder.uv, session.interpreter)
+        projects = Projects(session.workspace, session.local.builder.uv, session.interpreter, session.index)
         chosen = chosen_command(None, run, None, settings, ChosenProject(**project), projects)
         question = UpgradeQuestion(Ends(None, today), chosen.repro, chosen.with_, told=chosen.told)
         night = ProjectWatch(session, question, state.absolute(), name, run).run()

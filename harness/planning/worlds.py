@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from harness.environment import Index, Interpreter
-    from harness.planning.world import Asked
+    from harness.planning.world import WorldRequest
     from harness.scheduling.probers import Probing
 
 _STEPS_BACK = 10  # of weeks: the last step is ten years before the bad end
@@ -29,7 +29,7 @@ _STEPS_BACK = 10  # of weeks: the last step is ten years before the bad end
 class Worlds:
     """Makes worlds of ends. `newest` is the day whose packages a release of the subject is tried with."""
 
-    asked: Asked
+    request: WorldRequest
     prober: Probing
     index: Index
     interpreter: Interpreter
@@ -39,12 +39,12 @@ class Worlds:
     def of(self, end: End) -> World:
         """The world of a day, a file or a Python. Raises `UserMistake`."""
         if end.kind is EndKind.DAY:
-            return day_world(end, self.asked, self.prober, self.index)
+            return day_world(end, self.request, self.prober, self.index)
         if end.path is None:
             raise UserMistake(f"{end.text} is no world by itself")
         is_python = end.kind is EndKind.PYTHON
-        pins = installed_pins(end.path) if is_python else read_pins(end.path, self.asked.python)
-        world = pinned_world(end, pins, self.asked, self.prober, self.index, self.interpreter)
+        pins = installed_pins(end.path) if is_python else read_pins(end.path, self.request.python)
+        world = pinned_world(end, pins, self.request, self.prober, self.index, self.interpreter)
         ours = self.interpreter.minor
         if pins.python and not pins.python.startswith(ours):
             told = f"{end.text} has Python {pins.python}; it runs with {self.interpreter.version} (--python changes it)"

@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import evolve, frozen
+from attrs import frozen
 from filelock import FileLock
+from packaging.requirements import Requirement
 
-from harness.errors import UserMistake
+from harness.errors import UnknownProject, UserMistake
+from harness.model import normalized_name
+from harness.model.words import listed
 from harness.request.lockfiles import environment_of
 from harness.request.project_build import INSTALLABLE, Wheels
 from harness.request.project_files import content_digest, copy_files, files_of, last_commit, version_of_tag
@@ -17,7 +20,11 @@ from harness.request.project_requirements import Wanted, requirements_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from harness.environment import Interpreter, Uv, Workspace
+    from harness.environment import Index, Interpreter, Uv, Workspace
+
+
+# The same project with wheels, under a name of its own.
+_WITH_WHEELS = {"psycopg2": "psycopg2-binary"}
 
 
 @frozen
@@ -53,13 +60,21 @@ def find_project(start: Path) -> Path | None:
     return None
 
 
+def _name(text: str) -> str:
+    return normalized_name(Requirement(text).name)
+
+
 @frozen
 class Projects:
-    """Reads projects and builds them, each content once."""
+    """Reads projects and builds them, each content once.
+
+    With an `index`, what their tests need is left out where it has no file for this machine.
+    """
 
     workspace: Workspace
     uv: Uv
     interpreter: Interpreter
+    index: Index | None = None
 
     def read(
         self,
@@ -70,11 +85,12 @@ class Projects:
         find: bool = False,
         for_tests: bool = True,
         as_of: str = "",
+        day: str = "",
     ) -> Project:
         """A project with its requirements; with `find` also what its tests need, from wherever it says so.
 
         Without `for_tests` it is only used: no extra and no group for tests is chosen.
-        It is built with what there was as of a day (ISO 8601): `as_of`, else that of its last commit.
+        It is built with what there was as of a day (ISO 8601): `as_of`, else that of its last commit, else `day`.
 
         Raises `UserMistake` where the folder is none, or lacks what was named.
         """
@@ -90,11 +106,27 @@ class Projects:
         with FileLock(self.workspace.locks / f"project-{digest}.lock"):
             if not (home / "tree").is_dir():
                 copy_files(root, files, home)
-            built, words = wheels.unpacked(home, as_of or last_commit(root), version_of_tag(root))
+            built, words = wheels.unpacked(home, as_of or last_commit(root) or day, version_of_tag(root))
         wanted = Wanted(tuple(extras), tuple(groups), find, for_tests)
         found = requirements_of(home / "tree", built, wanted, environment_of(self.interpreter.version))
         told = found.told
         if words:
             told = (*told, f"could not be built, so its modules are taken from the folder itself: {words}")
-        project = Project(root, digest, home / "tree", built)
-        return evolve(project, name=found.name, requirements=found.requirements, told=told)
+        missing = [text for text in found.for_tests if not self._can_be_had(text)]
+        if missing:
+            told = (*told, f"left out of what the tests need, with no file for this machine: {listed(missing)}")
+        kept = (text for text in found.requirements if text not in missing)
+        requirements = (*kept, *(_WITH_WHEELS[name] for name in map(_name, missing) if name in _WITH_WHEELS))
+        return Project(root, digest, home / "tree", built, found.name, requirements, told)
+
+    def _can_be_had(self, text: str) -> bool:
+        """Whether the index has a wheel for this machine, or nothing but sources, which are then seldom compiled."""
+        if self.index is None:
+            return True
+        try:
+            releases = self.index.releases(Requirement(text).name)
+        except UnknownProject:
+            return False
+        version, tags = self.interpreter.version, frozenset(self.interpreter.wheel_tags())
+        compiled = any(not wheel.endswith("-any.whl") for release in releases for wheel in release.wheels)
+        return not compiled or any(release.left_out_because(python=version, tags=tags) is None for release in releases)

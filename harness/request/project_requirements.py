@@ -10,6 +10,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.errors import UserMistake
 from harness.model import normalized_name
+from harness.request.plugins_in_use import plugins_in_use
 from harness.request.pyproject import declared_in_setup, read_toml
 from harness.request.requirement_files import read_requirement_file
 from harness.request.requirements_of_tests import (
@@ -41,11 +42,15 @@ class Wanted:
 
 @frozen
 class Requires:
-    """A project's name, its requirements, and sentences on what was chosen."""
+    """A project's name, its requirements, and sentences on what was chosen.
+
+    `for_tests` are those among the requirements that nobody named: what was found that the tests need.
+    """
 
     name: str
     requirements: tuple[str, ...]
     told: tuple[str, ...] = ()
+    for_tests: tuple[str, ...] = ()
 
 
 @frozen
@@ -83,9 +88,16 @@ def requirements_of(tree: Path, built: Path | None, wanted: Wanted, environment:
         lines = read_requirement_file(file, environment)
         own = list(lines.requirements)
         told += [f"{file.name} (--with changes it)", *lines.told]
+    if wanted.find:
+        in_use = plugins_in_use(tree)
+        there = {normalized_name(Requirement(text).name) for text in (*own, *more)} | {normalized_name(declared.name)}
+        used = {project: shown for project, shown in in_use.items() if project not in there}
+        more += used
+        told += [f"{project} ({shown} is used)" for project, shown in used.items()]
     name = normalized_name(declared.name) if declared.name else ""
     told = [f"requirements: {'; '.join(told)}"] if told else []
-    return Requires(name, tuple(dict.fromkeys((*own, *more))), tuple(told))
+    unnamed = () if wanted.extras or wanted.groups else tuple(text for text in more if text not in own)
+    return Requires(name, tuple(dict.fromkeys((*own, *more))), tuple(told), unnamed)
 
 
 def _for_tests(

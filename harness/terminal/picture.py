@@ -71,13 +71,16 @@ def print_skipped(console: Console, releases: Iterable[tuple[str, str | None]]) 
 
 
 def what_is_left(progress: Progress, clock: Clock) -> str:
-    """How many runs are left and how long they take, in words; empty where nothing is known of it."""
+    """How far it may still be: candidates of a search over sets, runs and time of another, groups without an answer."""
+    parts = []
     if progress.candidates:
-        return f"{counted(progress.candidates, 'candidate')}, {progress.tried} tried"
-    if not progress.left:
-        return ""
-    at_most = "at most " if progress.unit == "probe" else ""
-    return f"{at_most}{counted(progress.left, progress.unit)} left, {clock.estimate(progress.left)}"
+        parts.append(f"{counted(progress.candidates, 'candidate')}, {progress.tried} tried")
+    elif progress.left:
+        at_most = "at most " if progress.unit == "probe" else ""
+        parts.append(f"{at_most}{counted(progress.left, progress.unit)} left, {clock.estimate(progress.left)}")
+    if progress.groups > 1:
+        parts.append(f"{progress.groups} groups of tests open")
+    return ", ".join(parts)
 
 
 def looking_up(event: LookedUp, pace: Pace) -> str:

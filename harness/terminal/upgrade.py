@@ -36,7 +36,12 @@ def print_upgrade(answer: UpgradeAnswer, results: str) -> None:
         _print_group(console, group)
     for told in answer.told:
         print_line(console, Text(f"  {short_reason(told)}", style="dim"))
-    for name, tests in (("fail at both ends", answer.failing_at_both), ("flaky", answer.flaky)):
+    apart = {
+        "fail at both ends": answer.failing_at_both,
+        "passed at the good end, did not run at the bad one": answer.not_run,
+        "flaky": answer.flaky,
+    }
+    for name, tests in apart.items():
         if tests:
             print_line(console, Text(f"  {name}: {listed(tests)}", style="dim"))
     told = f"{counted(answer.probes, 'run')}; {duration(answer.wall_s)} on {answer.device}; records in {results}"

@@ -5,7 +5,10 @@ from __future__ import annotations
 import subprocess
 
 import pytest
+from support import make_parts
+from wheelhouse import Wheelhouse
 
+from harness.environment import PipSettings
 from harness.errors import UserMistake
 from harness.request.commands import read_beside, read_command, unpinned
 from harness.request.project import Projects, find_project
@@ -69,6 +72,21 @@ def test_a_folder_in_place_of_a_release_brings_no_extras(projects, folder):
 
 def test_what_is_asked_for_by_name_keeps_its_pins(projects, folder):
     assert projects.read(folder, extras=["test"]).requirements == ("six>=1", "idna==3.4")
+
+
+def test_what_has_no_file_for_this_machine_is_left_out_of_what_its_tests_need(tmp_path, folder, uv_cache, interpreter):
+    house = Wheelhouse(tmp_path / "house")
+    house.add("driver", "2.9", tag="cp311-cp311-win_amd64")
+    house.add_sdist("driver", "2.9")
+    house.add("handy", "1.0")
+    (folder / "backend.py").write_text(BACKEND.replace("Provides-Extra: test", "Provides-Extra: other"))
+    (folder / "tox.ini").write_text("[testenv]\ndeps =\n    handy\n    driver\n    unheard_of\n")
+    subprocess.run(["git", "add", "."], cwd=folder, check=True)
+    parts = make_parts(tmp_path / "parts", PipSettings(index_url=house.url), uv_cache, interpreter)
+    projects = Projects(parts.workspace, parts.builder.uv, interpreter, parts.index)
+    project = projects.read(folder, find=True)
+    assert project.requirements == ("six>=1", "handy")
+    assert any("driver" in told and "unheard_of" in told for told in project.told)
 
 
 def test_an_extra_that_it_lacks_is_refused(projects, folder):

@@ -14,7 +14,7 @@ from harness.store import Store
 
 
 @frozen
-class Asking:
+class GroupQuestion:
     """One group's question: its tests (none for a command as a whole), its signature, and how a run is judged.
 
     `exceptions` are those of the bad end, which point at packages.
@@ -27,21 +27,21 @@ class Asking:
 
 
 @frozen
-class Asked:
-    """All questions between two runs, the largest group first; tests set apart are named."""
+class GroupQuestions:
+    """All questions between two runs, the largest group first; tests set apart are named as in `Groups`."""
 
-    askings: tuple[Asking, ...]
+    questions: tuple[GroupQuestion, ...]
     failing_at_both: tuple[str, ...] = ()
     flaky: tuple[str, ...] = ()
-    passing_at_good: int = 0
+    not_run: tuple[str, ...] = ()
 
     @property
     def tests(self) -> tuple[str, ...]:
         """The tests of all groups."""
-        return tuple(test for asking in self.askings for test in asking.tests)
+        return tuple(test for question in self.questions for test in question.tests)
 
 
-def asked_between(
+def questions_between(
     good: Observation,
     bad: Observation,
     store: Store,
@@ -49,23 +49,24 @@ def asked_between(
     *,
     good_again: Sequence[Observation] = (),
     bad_again: Sequence[Observation] = (),
-) -> Asked:
+) -> GroupQuestions:
     """The questions of what passes in one run and fails in the other; none where nothing does.
 
     Further runs of the same two environments tell which tests are flaky.
     """
     if good.tests and given is None:
         found = newly_failing(good, bad, good_again=good_again, bad_again=bad_again)
-        askings = tuple(
-            Asking(group.tests, group.signature, stand_of_group(group), raised_by(bad, group)) for group in found.groups
+        questions = tuple(
+            GroupQuestion(group.tests, group.signature, stand_of_group(group), raised_by(bad, group))
+            for group in found.groups
         )
-        return Asked(askings, found.failing_at_both, found.flaky, found.passing_at_good)
+        return GroupQuestions(questions, found.failing_at_both, found.flaky, found.not_run)
     signature = given or Judge(None, store).captured(bad)
     if signature is None or good.outcome is not Outcome.COMPLETED:
-        return Asked(())
+        return GroupQuestions(())
     stand = stand_of_command(Judge(signature, store))
     exceptions = (bad.exception,) if bad.exception is not None else ()
-    return Asked((Asking((), signature, stand, exceptions),))
+    return GroupQuestions((GroupQuestion((), signature, stand, exceptions),))
 
 
 def raised_by(bad: Observation, group: Group) -> tuple[RaisedException, ...]:
