@@ -150,6 +150,8 @@ class Upgrade:
         not_run = asked.not_run
         if asked.tests:
             asked = self._without_flaky(good_run, bad_run, good, repro)
+            if not asked.questions:
+                return self._only_flaky(asked, good_run, bad_run)
         held: dict[str, str | None] = {}
         answers: list[GroupAnswer] = []
         constraints: tuple[str, ...] = ()
@@ -200,6 +202,12 @@ class Upgrade:
         return questions_between(
             good_run, bad_run, store, self.repro.signature, good_again=(good_again,), bad_again=(again,)
         )
+
+    def _only_flaky(self, asked: GroupQuestions, *sides: Observation) -> UpgradeAnswer:
+        answer = evolve(
+            self._plain(Status.NOT_A_REGRESSION, sides), flaky=asked.flaky, failing_at_both=asked.failing_at_both
+        )
+        return evolve(answer, sentence=sentence_of(answer))
 
     def _group(self, question: GroupQuestion, bad: World, good: World, repro: Repro, held: Versions) -> GroupAnswer:
         """The culprits of one group, with `held` held back besides."""

@@ -24,6 +24,8 @@ def sentence_of(answer: UpgradeAnswer) -> str:
     match answer.status:
         case Status.NO_FAILURE:
             return f"No failure: {answer.command} passes {_end(answer.bad, answer)}."
+        case Status.NOT_A_REGRESSION if answer.flaky:
+            return f"Only flaky tests newly fail {_end(answer.bad, answer)}: {listed(answer.flaky)}."
         case Status.NOT_A_REGRESSION if answer.good is None:
             return (
                 f"No older packages were found with which {answer.command} passes where it fails now: "

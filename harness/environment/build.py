@@ -1,8 +1,7 @@
-"""From a lock to an environment: built whole or not at all, and built anew where it is not what was built any more.
+"""Builds an environment from a lock: completely or not at all, and again if it changed since it was built.
 
-An environment is built under a name that nothing looks up, then renamed to its place (`harness.environment.location`):
-the address of its lock, or a folder that the user named. Wheels come from the harness's own store of them; uv installs
-what is not there, as copies, which the store then keeps.
+It is built under a temporary name, then renamed to its location (`harness.environment.location`). Wheels come from the
+harness's wheel store; uv installs what the store lacks, as copies, which the store then keeps.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _WORTH_TELLING = 100 * 2**20
 _KEPT_AT_MOST = 200  # each takes a file descriptor
 
 
-# What uv says where it took a file that the lock does not name: one that was added to the release after the lock's day.
+# uv's message if it took a file that the lock does not list: one that was added to the release later.
 _OTHER_FILE = "Hash mismatch"
 
 
@@ -58,7 +57,7 @@ class Environment:
 
 @frozen
 class Uninstallable:
-    """Why a lock could not be installed, in the installer's own words."""
+    """Why a lock could not be installed, in the installer's words."""
 
     words: str
 
@@ -96,31 +95,31 @@ class Builder:
         return WheelStore.of(self.workspace, self.interpreter)
 
     def estimate(self, lock: Lock) -> DiskEstimate | None:
-        """What the environment of a lock will take of the disk, None if it exists."""
+        """The disk space that the environment of a lock needs, None if it exists."""
         if (self.workspace.environments / lock.id).is_dir():
             return None
         return self._estimate(lock)
 
     def location(self, lock: Lock) -> Location:
-        """Where the environment of a lock is to be. Raises `UserMistake` if the user's folder can't be taken."""
+        """Where the environment of a lock belongs. Raises `UserMistake` if the user's folder can't be used."""
         return Location.given(self.at) if self.at is not None else Location.under_lock(self.workspace, lock)
 
     def record(self, location: Location) -> EnvironmentRecord:
-        """What is kept of the environment at a place."""
+        """The record of the environment at a location."""
         return EnvironmentRecord(self.workspace, location.name)
 
     def sources(self, lock: Lock, folder: Path, at: Path | None = None) -> Sources:
-        """Where the sources of an environment lie; `at` is where it is now, if it is not yet at `folder`."""
+        """Where the sources of an environment are; `at` is where it is now, if it was not moved to `folder` yet."""
         return Sources(lock, site_packages(folder, at), site_packages(at or folder), self.interpreter.stdlib)
 
     def build(
         self, lock: Lock, *, look: bool = True, cancel: threading.Event | None = None
     ) -> Environment | Uninstallable:
-        """The environment of a lock, built now if it does not exist or is not what was built.
+        """The environment of a lock, built now if it does not exist or was changed.
 
-        Without `look` one that exists is not compared with what was built, for who does that later. No other harness
-        removes it before this process ends. Raises `NoSpace`, `NoNetwork`, and `UserMistake` if the user's folder
-        holds something else.
+        With `look=False` an existing one is not compared; the caller does that later. No other harness removes it
+        before this process ends. Raises `NoSpace`, `NoNetwork`, and `UserMistake` if the user's folder holds something
+        else.
         """
         location = self.location(lock)
         record = self.record(location)
@@ -139,7 +138,7 @@ class Builder:
         return Environment(location.python, lock, location.folder)
 
     def renew(self, lock: Lock, location: Location, cancel: threading.Event | None) -> Uninstallable | None:
-        """Build an environment in its place unless it is sound; call it with its lock held alone."""
+        """Build an environment at its location unless it is sound. Call it with the exclusive lock held."""
         record = self.record(location)
         if record.sound(location, lock.id, self.wheels) is not None:
             return None
@@ -157,13 +156,13 @@ class Builder:
         return None
 
     def forget(self, lock: Lock) -> None:
-        """Let the next user of an environment build it anew."""
+        """Make the next user of an environment rebuild it."""
         self.record(self.location(lock)).manifest_path.unlink(missing_ok=True)
 
     def build_at(
         self, folder: Path, lock: Lock, *, apart: bool = False, cancel: threading.Event | None = None
     ) -> Manifest | Uninstallable:
-        """Build an environment in an empty folder and record its files; with `apart` it shares none with any other."""
+        """Build an environment in an empty folder and record its files; with `apart` it shares no file with others."""
         estimate = self._estimate(lock)
         self.disk_space.reserve(estimate, self.uv.cache_folder)
         if estimate.download >= _WORTH_TELLING or estimate.unsized:
@@ -172,7 +171,7 @@ class Builder:
             return self._install(lock, folder, apart, cancel)
 
     def _keep(self, record: EnvironmentRecord) -> None:
-        """Hold an environment for as long as this process may look into it."""
+        """Keep an environment from being removed while this process lives."""
         with self._keeping:
             if record.name not in self._kept:
                 self._kept[record.name] = acquire(record.kept, shared=True)
@@ -180,7 +179,7 @@ class Builder:
                 self._kept.pop(next(iter(self._kept))).release()
 
     def let_go(self) -> None:
-        """Let others remove the environments that this process may have looked into."""
+        """Allow others to remove the environments that this process kept."""
         with self._keeping:
             while self._kept:
                 self._kept.popitem()[1].release()
@@ -218,7 +217,10 @@ class Builder:
     def _take_in(
         self, lock: Lock, missing: Iterable[Pin], folder: Path, cancel: threading.Event | None
     ) -> dict[str, dict[str, FileState]]:
-        """Keep what uv has installed; what is not as its wheel says was changed in uv's cache, and is fetched anew."""
+        """Store what uv installed.
+
+        Wheels that do not match their RECORD were changed in uv's cache and are fetched again.
+        """
         kept, spoilt = self.wheels.take_in(missing, folder, site_packages(folder))
         if spoilt and (
             self._install_with_uv(evolve(lock, pins=spoilt), folder, cancel, "--no-cache", "--reinstall") is None
@@ -228,7 +230,7 @@ class Builder:
         return kept
 
     def _install_with_uv(self, lock: Lock, folder: Path, cancel: threading.Event | None, *options: str) -> str | None:
-        """Install pins as copies of what is in uv's cache; uv's words where that fails."""
+        """Install pins as copies from uv's cache; returns uv's error message if that fails."""
         if not lock.pins:
             return None
         requirements = folder / "requirements.txt"
@@ -257,14 +259,14 @@ class Builder:
 
 
 def _from_source(lock: Lock) -> Iterator[str]:
-    """Options for what the lock has as source only: whoever resolved it was allowed to."""
+    """Options for pins that are source distributions; the resolver was allowed to choose them."""
     for pin in lock.pins:
         if is_source(pin.wheel):
             yield from ("--no-binary", pin.name)
 
 
 def _not_newer(lock: Lock) -> Iterator[str]:
-    """Options that leave out files of a locked release that came later than all that the lock knows of."""
+    """Options that exclude files which were added to a locked release later than everything in the lock."""
     for pin in lock.pins:
         if pin.uploaded:
             yield from ("--exclude-newer-package", f"{pin.name}={_a_second_after(pin.uploaded)}")
@@ -275,6 +277,6 @@ def _a_second_after(moment: str) -> str:
 
 
 def site_packages(folder: Path, built_at: Path | None = None) -> Path:
-    """The site-packages of an environment; `built_at` is where it can be looked at if it is not there yet."""
+    """The site-packages of an environment; `built_at` is where it is now, if it was not moved yet."""
     found = next((built_at or folder).glob("lib/python*/site-packages"))
     return folder / found.relative_to(built_at or folder)

@@ -1,7 +1,7 @@
-"""What an environment will take of the disk: foreseen from its lock and from what uv's cache holds already.
+"""Estimates the disk space that an environment needs, from its lock and from uv's cache.
 
-uv unpacks each wheel into its cache once; the first environment with it copies it from there into the harness's own
-store, and environments are linked from that one, so that each costs little beyond.
+uv unpacks each wheel into its cache once. The first environment with it copies it from there into the harness's wheel
+store. Environments are linked from the store, so each further one needs little.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _SIZE = re.compile(r"[0-9]{1,18}")
 
 
 def size_in_lock(pin: Pin) -> int | None:
-    """The bytes of a wheel where the index told the resolver."""
+    """The bytes of a wheel, if the index reported them."""
     return pin.size
 
 
 @frozen
 class DiskEstimate:
-    """Bytes, each at most: to download, unpacked in uv's cache, and of the environment's own.
+    """Upper limits in bytes: to download, unpacked in uv's cache, and for the environment itself.
 
-    `unsized` counts the wheels to download of which nobody tells the size; they are in none of the numbers.
+    `unsized` counts the wheels to download whose size is unknown; the other numbers do not include them.
     """
 
     download: int = 0
@@ -66,12 +66,10 @@ class DiskEstimate:
 
 @frozen
 class DiskEstimator:
-    """Knows the wheels in uv's cache (`shelf`, their folder) and, by `size_of`, sizes that a lock does not have.
+    """Knows the wheels in uv's cache (folder `shelf`), in the harness's store (`is_stored`), and sizes (`size_of`).
 
-    `is_stored` tells which wheels the harness's own store has.
-
-    uv does not promise the layout of its cache. Where it is another one, wheels count as not there, and the need is
-    foreseen too large.
+    uv does not promise the layout of its cache. If the layout changes, wheels count as missing, and the estimate is too
+    high.
     """
 
     shelf: Path
@@ -79,7 +77,7 @@ class DiskEstimator:
     is_stored: Callable[[Pin], bool] = lambda _: False
 
     def estimate(self, lock: Lock) -> DiskEstimate:
-        """What it takes to build the environment of a lock."""
+        """The disk space needed to build the environment of a lock."""
         download = unpacked = copied = unsized = 0
         for pin in lock.pins:
             if self.is_stored(pin):
@@ -104,7 +102,7 @@ def _unpacked(packed: int) -> int:
 
 
 def _entries(shelf: Path, project: str) -> Iterator[Path]:
-    """The unpacked wheels of a project, of whatever index: folders, or links to them."""
+    """The unpacked wheels of a project, from any index: folders, or links to them."""
     for index in (shelf / "pypi", *_listed(shelf / "index"), *_listed(shelf / "flat")):
         yield from (entry for entry in _listed(index / project) if entry.is_dir())
 
@@ -117,19 +115,19 @@ def _listed(folder: Path) -> list[Path]:
 
 
 def _is_of(entry: Path, pin: Pin) -> bool:
-    """uv names an entry after version and tags; in place of long tags stands a digest."""
+    """Whether an entry is the wheel of a pin. uv names it after version and tags, with a digest for long tags."""
     tagged = pin.wheel.partition("-")[2].removesuffix(".whl")
     version, _, rest = entry.name.partition("-")
     return entry.name == tagged or (version == pin.version and "-" not in rest)
 
 
 def _size_of_another(entries: list[Path]) -> int | None:
-    """What another release of the same project takes, where nothing better is known: the largest that is there."""
+    """The largest known size of other releases of the project, the best guess if nothing else is known."""
     return max((size for entry in entries if (size := _recorded(entry))), default=None)
 
 
 def _recorded(entry: Path) -> int:
-    """The bytes of all files of an unpacked wheel, by its own record of them; 0 where that can't be read."""
+    """The bytes of all files of an unpacked wheel, from its RECORD; 0 if that can't be read."""
     for record in entry.glob("*.dist-info/RECORD"):
         try:
             with record.open(encoding="utf-8", errors="replace", newline="") as file:
@@ -140,5 +138,5 @@ def _recorded(entry: Path) -> int:
 
 
 def file_system(folder: Path) -> int:
-    """The file system that a folder is on, or will be on."""
+    """The file system that a folder is on, or will be on once it exists."""
     return next(parent for parent in (folder, *folder.parents) if parent.exists()).stat().st_dev

@@ -1,4 +1,4 @@
-"""Room for an environment is made, or missed, before it is built - not when the disk is full."""
+"""Frees disk space before an environment is built, or refuses early if there is too little."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
     from harness.environment.workspace import Workspace
 
-_RESERVE = 512 * 2**20  # for what a run itself writes, and for others on this disk
-# No probe of another harness runs longer in an environment without using it anew.
+_RESERVE = 512 * 2**20  # for what a run writes, and for other programs
+# No probe uses an environment for longer without marking it as used again.
 _IN_USE_S = 3600.0
 _DAY_S = 86400.0
-_HINT = "harness clean and uv cache prune free some; HARNESS_CACHE_DIR and UV_CACHE_DIR name other places"
+_HINT = "run harness clean or uv cache prune, or set HARNESS_CACHE_DIR and UV_CACHE_DIR to another disk"
 
 
 @frozen
 class DiskSpace:
-    """The disk below a workspace and below uv's cache.
+    """The disk that holds a workspace, and the one that holds uv's cache.
 
-    `limit` is how many bytes the workspace may take (None: all there are). Files that uv's cache shares count for
-    the cache, not for the workspace: to remove them from here frees nothing. `reporter` gets a note of what was
-    removed; what was used after `since` (seconds since the epoch) is in use by this run.
+    `limit` is how many bytes the workspace may use (None: unlimited). Files shared with uv's cache do not count,
+    because removing them here frees nothing. `reporter` gets a note about removed environments. Environments used after
+    `since` (seconds since the epoch) belong to this run.
     """
 
     workspace: Workspace
@@ -41,7 +41,7 @@ class DiskSpace:
     since: float = field(factory=time.time)
 
     def reserve(self, estimate: DiskEstimate, uv_cache: Path) -> None:
-        """See to it that there is room. Raises `NoSpace` if there can't be."""
+        """Make sure that there is enough space. Raises `NoSpace` if there is not."""
         if self.limit is not None:
             self._keep_within(self.limit, estimate)
         root = self.workspace.building
@@ -52,7 +52,7 @@ class DiskSpace:
             _expect_free(uv_cache, estimate.unpacked)
 
     def _keep_within(self, limit: int, estimate: DiskEstimate) -> None:
-        """Remove the longest unused environments, none that this run or, likely, another is using."""
+        """Remove the least recently used environments, but none that this or another run may be using."""
         taken = own_bytes(self.workspace.root)
         in_use_days = max(_IN_USE_S, time.time() - self.since) / _DAY_S
         removed = []
@@ -67,13 +67,15 @@ class DiskSpace:
             taken = own_bytes(self.workspace.root)
             count = "1 environment" if len(removed) == 1 else f"{len(removed)} environments"
             freed = size_in_words(sum(kept.size for kept in removed))
-            sentence = f"removed {count}, the longest unused, to stay below {size_in_words(limit)}: {freed}"
+            sentence = (
+                f"removed {count} to stay below {size_in_words(limit)}, the least recently used first; freed {freed}"
+            )
             self.reporter.report(Note(sentence))
         if taken + estimate.own > limit:
             raise NoSpace(
-                f"the harness's own cache takes {size_in_words(taken)}, another environment up to "
-                f"{size_in_words(estimate.own)}: more than the {size_in_words(limit)} that --max-disk allows",
-                hint="a larger --max-disk, or harness clean --all, which also frees compiled modules",
+                f"the cache uses {size_in_words(taken)} and a new environment up to {size_in_words(estimate.own)}, "
+                f"more than the {size_in_words(limit)} of --max-disk",
+                hint="raise --max-disk, or run harness clean --all",
             )
 
 
@@ -82,7 +84,7 @@ def _expect_free(folder: Path, needed: int) -> None:
     free = shutil.disk_usage(there).free
     if free - needed < _RESERVE:
         raise NoSpace(
-            f"a new environment needs up to {size_in_words(needed)} at {folder}: {size_in_words(free)} are free, and "
-            f"{size_in_words(_RESERVE)} stay free",
+            f"a new environment needs up to {size_in_words(needed)} at {folder}; only {size_in_words(free)} are free, "
+            f"and {size_in_words(_RESERVE)} must stay free",
             hint=_HINT,
         )

@@ -1,9 +1,9 @@
-"""What an installer says is either about releases, and stays true, or about the index of a moment, and may pass.
+"""Tells lasting errors of an installer, about releases, from temporary ones, of the index or the network.
 
-Only the first kind may be kept: an answer that a login page or a cut download caused would come back long after the
-index is well again. Where it can't be told, it counts as passing, and is asked again.
+Only lasting errors may be stored. An error caused by a login page or a broken download must not come back after the
+index works again. If in doubt, an error counts as temporary, and the question is asked again.
 
-The words are those of uv 0.9 to 0.13, as it printed them before servers that misbehave (`tests/environment`).
+The patterns match uv 0.9 to 0.13, as printed for misbehaving servers (`tests/environment`).
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from urllib.parse import urlsplit
 from harness.errors import IndexFault, NoNetwork, NoSpace
 from harness.model import normalized_name
 
-_AGAIN = "go on with the same command when the index answers again"
-_LOG_IN = "does this network want a login first? go on with the same command after it"
-_ACCESS = "check the user name, password or token that the index's address, netrc or the keyring gives"
+_AGAIN = "run the same command again when the index answers"
+_LOG_IN = "does this network need a login? log in, then run the same command again"
+_ACCESS = "check the user name, password or token in the index URL, netrc or the keyring"
 
 _SPACE = re.compile(r"No space left on device|os error 28|Disk quota exceeded", re.IGNORECASE)
 _REFUSED = re.compile(r"\(?(401|403|407)(?: Unauthorized| Forbidden| Proxy Authentication Required)\b", re.IGNORECASE)
-# Of pip: "ERROR: 403 Client Error: ... for url". Of uv: "HTTP status server error (503 Service Unavailable)".
+# pip: "ERROR: 403 Client Error: ... for url". uv: "HTTP status server error (503 Service Unavailable)".
 _STATUS = re.compile(r"HTTP status (?:client|server) error \((\d{3})|\b(4\d\d|5\d\d) (?:Client|Server) Error")
-_GONE = ("404", "410", "451")  # a file that the index lists and does not have: a fault of one release, not of the index
+_GONE = ("404", "410", "451")  # the index lists a file that it does not have: an error of one release
 _NETWORK = re.compile(
     r"error sending request|Failed to fetch|dns error|tcp connect error|Network is unreachable|"
     r"Connection refused|operation timed out|Network connectivity is disabled|request or response body error|"
@@ -33,10 +33,10 @@ _NETWORK = re.compile(
     re.IGNORECASE,
 )
 _NO_INDEX_PAGE = re.compile(r"Received some unexpected (?:JSON|HTML)|Unsupported `Content-Type`", re.IGNORECASE)
-# The first bytes of what should have been a wheel, as a number: those of a web page begin with "<".
+# The first bytes of the supposed wheel, as a number. Those of a web page begin with "<".
 _HEADER = re.compile(r"unexpected header \(actual: 0x([0-9a-f]{1,8})\b", re.IGNORECASE)
 
-# Repetitions are bounded: the words of an installer may quote a page that somebody else wrote.
+# Repetitions are bounded, because the message may quote an untrusted page.
 _NAME = r"(?<![A-Za-z0-9._-])`?(?P<{0}>[A-Za-z0-9][A-Za-z0-9._-]{{0,200}})"
 _DOUBTED = [
     re.compile(pattern)
@@ -50,7 +50,7 @@ _DOUBTED = [
         r"Failed to fetch: \S{0,500}/" + _NAME.format("p") + r"-\d[^/\s]{0,300}\.(?:whl|tar\.gz|zip)",
     )
 ]
-# The conclusion of the resolver about releases that it has seen, and what it says of some that it has not.
+# What the resolver concludes about releases that it read, and says about those that it could not read.
 _CONCLUDED = re.compile(r"we can conclude|which are incompatible|Failed to build `")
 _UNSEEN = re.compile(
     r"was not found in|there (?:is|are) no versions? of|invalid package format|could not be (?:read|queried|found)|"
@@ -60,18 +60,18 @@ _UNSEEN = re.compile(
 
 
 def is_lasting(words: str) -> bool:
-    """Whether an installer's words are about releases that the index lists: asking again tells the same."""
+    """Whether an installer's error is about the releases themselves, so that asking again gives the same error."""
     return _CONCLUDED.search(words) is not None and _UNSEEN.search(words) is None
 
 
 def doubted_projects(words: str) -> tuple[str, ...]:
-    """The projects of which an installer says that it found too little: their pages may be another's, or outdated."""
+    """The projects for which the installer found too little; their pages may be wrong or outdated."""
     found = (match["p"] for pattern in _DOUBTED for match in pattern.finditer(words))
     return tuple(dict.fromkeys(normalized_name(re.split(r"[=<>!~]", name)[0].rstrip(".-_")) for name in found))
 
 
 def raise_surroundings(words: str) -> None:
-    """Raise `NoSpace`, `NoNetwork` or `IndexFault` if an installer's words mean a full disk or a failing index."""
+    """Raise `NoSpace`, `NoNetwork` or `IndexFault` if an installer's error means a full disk or a failing index."""
     if _SPACE.search(words):
         raise NoSpace("no space left on the disk while installing", hint="harness clean frees old environments")
     address = re.search(r"https?://[^\s`'\")]{1,2000}", words)
@@ -92,7 +92,7 @@ def raise_surroundings(words: str) -> None:
 
 
 def host_of(url: str) -> str:
-    """The host of an address, without user and password; "" if it has none."""
+    """The host of an address, without user and password; "" if there is none."""
     try:
         return urlsplit(url).netloc.rpartition("@")[2]
     except ValueError:
@@ -100,23 +100,23 @@ def host_of(url: str) -> str:
 
 
 def unreachable(host: str, why: str = "") -> NoNetwork:
-    """Nothing answers there."""
+    """The server does not answer."""
     told = ", ".join(filter(None, (host, why)))
     return NoNetwork(f"the package index can't be reached{f' ({told})' if told else ''}", hint=_AGAIN)
 
 
 def access_refused(host: str, status: int) -> IndexFault:
-    """It wants to know who asks."""
+    """The server wants a login."""
     return IndexFault(f"the package index refuses access: {host or 'it'} answers {_said(status)}", hint=_ACCESS)
 
 
 def failing_status(host: str, status: int) -> IndexFault:
-    """It fails, or wants to be asked later."""
+    """The server fails, or asks to try later."""
     return IndexFault(f"the package index fails: {host or 'it'} answers {_said(status)}", hint=_AGAIN)
 
 
 def no_list(host: str, why: str, hint: str = _LOG_IN) -> IndexFault:
-    """Something answers that is no package index, or not one that can be read."""
+    """The answer is not an index page, or can't be read."""
     return IndexFault(f"the package index gives no list of releases ({host}): {why}", hint=hint)
 
 

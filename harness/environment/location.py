@@ -1,6 +1,6 @@
-"""Where an environment lies: among all others under the id of its lock, or in a folder that the user named.
+"""Where an environment is: in the cache, named by its lock, or in a folder that the user named.
 
-Under its lock it is never altered. A folder of the user's holds one lock at a time and is remade for another.
+In the cache it never changes. A user's folder holds one lock at a time and is replaced for another.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OF_BARE_PACKAGES = {
 
 @frozen
 class Location:
-    """Where the environment of a lock is to be: its folder, and a name for its locks and records.
+    """The location of an environment: its folder, and a name for its locks and records.
 
     `building` is where it is built, on the same file system; `is_users` says that the user named the folder.
     """
@@ -45,12 +45,12 @@ class Location:
 
     @classmethod
     def under_lock(cls, workspace: Workspace, lock: Lock) -> Location:
-        """The place that each lock has in the workspace."""
+        """The location of a lock in the cache."""
         return cls(workspace.environments / lock.id, lock.id, workspace.building)
 
     @classmethod
     def given(cls, folder: Path) -> Location:
-        """A folder of the user's. Raises `UserMistake` if something else is in it, or it can't be written."""
+        """A folder that the user named. Raises `UserMistake` if it holds something else, or can't be written."""
         folder = folder.expanduser().absolute()
         check_ours(folder)
         try:
@@ -73,7 +73,7 @@ class Location:
         return claimed_folder(self.building, prefix)
 
     def put(self, partial: Path) -> None:
-        """Move a finished environment here, in place of the one that was there."""
+        """Move a finished environment here, and remove the previous one."""
         if not self.folder.exists():
             partial.rename(self.folder)
             return
@@ -86,7 +86,7 @@ class Location:
 
 
 def held_lock(folder: Path) -> str | None:
-    """The id of the lock that an environment of the harness holds, None if there is none."""
+    """The id of the lock that a folder of the harness holds, None for any other folder."""
     try:
         return str(json.loads((folder / MARK).read_text(encoding="utf-8"))["lock"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -94,19 +94,19 @@ def held_lock(folder: Path) -> str | None:
 
 
 def check_ours(folder: Path) -> None:
-    """Raise `UserMistake` unless a folder may be replaced: absent, empty, the harness's own, or a bare environment."""
+    """Raise `UserMistake` unless a folder may be replaced: missing, empty, ours, or a bare environment."""
     if not folder.exists() or held_lock(folder) is not None:
         return
     if folder.is_dir() and (not any(folder.iterdir()) or _is_bare(folder)):
         return
     raise UserMistake(
-        f"{folder} is not an environment that the harness made, and would be replaced",
+        f"{folder} was not created by the harness and would be overwritten",
         hint="--environment takes a folder that does not exist yet",
     )
 
 
 def _is_bare(folder: Path) -> bool:
-    """Whether it is a virtual environment in which nothing is installed but installers."""
+    """Whether it is a virtual environment with no packages but installers."""
     if not (folder / "pyvenv.cfg").is_file() or any(path.name not in _OF_A_BARE_VENV for path in folder.iterdir()):
         return False
     packages = [path.name for inside in folder.glob("lib/python*/site-packages") for path in inside.iterdir()]

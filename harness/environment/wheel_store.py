@@ -1,8 +1,8 @@
-"""One copy of each installed wheel, with inodes of its own, that environments are hard-linked from.
+"""One copy of each installed wheel, from which environments are hard-linked.
 
-uv's cache is never linked to: what a probe writes through a link can reach this store and the environments that share
-the file, and no further. Every file is checked before it is linked anew. A wheel of which a file has changed loses
-its place here. Where the file system can clone files (FICLONE), environments share blocks and no inode at all.
+Environments never link to uv's cache: a write through a link reaches this store and the environments that share the
+file, and nothing else. Every file is checked before it is linked again, and a wheel with a changed file is dropped. If
+the file system can clone files (FICLONE), environments share blocks but no inode.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _FILES, _LEDGER, _PARTIAL = "files", "ledger.json", ".partial-"
 
 @frozen
 class WheelStore:
-    """The wheels that were installed for one kind of interpreter, below `root`; `lock` guards all of it."""
+    """The installed wheels of one kind of interpreter, below `root`; `lock` guards all of it."""
 
     root: Path
     lock: Path
 
     @classmethod
     def of(cls, workspace: Workspace, interpreter: Interpreter) -> WheelStore:
-        """The store for an interpreter: the same wheel is unpacked to other paths by another one."""
+        """The store for an interpreter; another one unpacks the same wheel to other paths."""
         return cls.named(workspace, f"{interpreter.cache_tag}-{interpreter.stdlib.name}")
 
     @classmethod
@@ -57,17 +57,17 @@ class WheelStore:
         return self.root.name
 
     def key(self, pin: Pin) -> str:
-        """The name of a wheel here, "" for one without a hash, which is never kept."""
+        """The name of a wheel in the store, "" for one without a hash, which is not stored."""
         return f"{pin.name}-{pin.version}-{pin.sha256[:16]}" if pin.sha256 else ""
 
     def has(self, pin: Pin) -> bool:
-        """Whether a wheel is here."""
+        """Whether the store has a wheel."""
         return bool(pin.sha256) and (self.root / self.key(pin) / _LEDGER).is_file()
 
     def install(self, pins: Iterable[Pin], folder: Path, *, apart: bool = False) -> dict[str, dict[str, FileState]]:
-        """Link the wheels that are here into an environment; their files with their states, by the wheel's key.
+        """Link stored wheels into an environment; returns the states of their files, by the wheel's key.
 
-        With `apart` they are copied: what is done to them then stays in that environment.
+        With `apart` they are copied, so that changes stay in that environment.
         """
         installed = {}
         with locked(self.lock):
@@ -80,10 +80,10 @@ class WheelStore:
     def take_in(
         self, pins: Iterable[Pin], folder: Path, packages: Path
     ) -> tuple[dict[str, dict[str, FileState]], list[Pin]]:
-        """Keep wheels that were just installed into an environment with inodes of their own.
+        """Store wheels that were just installed into an environment as copies.
 
-        Returns the states of their files by the wheel's key, and the pins whose files are not what their own RECORD
-        says: these are not kept.
+        Returns the states of their files by the wheel's key, and the pins whose files do not match their RECORD, which
+        are not stored.
         """
         kept: dict[str, dict[str, FileState]] = {}
         spoilt = []
@@ -103,19 +103,19 @@ class WheelStore:
         return kept, spoilt
 
     def ctimes(self, key: str) -> dict[str, int]:
-        """The change times that the last link from here left the files of a wheel with."""
+        """The change times that the last link from the store left on the files of a wheel."""
         return {path: state.ctime_ns for path, state in self._ledger(key).items()}
 
     def drop(self, keys: Iterable[str]) -> None:
-        """Take wheels out of the store; environments that have them keep their links."""
+        """Remove wheels from the store; environments keep their links."""
         with locked(self.lock):
             for key in keys:
                 self._drop(key)
 
     def unlinked(self, folder: Path, wheels: Mapping[str, Mapping[str, FileState]]) -> None:
-        """Unlink the unchanged files of an environment that is removed, and note the change times that this leaves.
+        """Unlink the unchanged files of an environment that is being removed, and record the new change times.
 
-        Without this every other environment with these wheels would have to be read once to be trusted again.
+        Otherwise all files of every other environment with these wheels would have to be read again.
         """
         with locked(self.lock):
             for key, recorded in wheels.items():
@@ -135,12 +135,12 @@ class WheelStore:
                     self._write_ledger(key, ledger)
 
     def remove_partial(self) -> None:
-        """Remove what killed harnesses have left."""
+        """Remove the leftovers of killed harnesses."""
         with contextlib.suppress(Busy), locked(self.lock, wait=False):
             self._remove_partial()
 
     def prune(self) -> int:
-        """Remove the wheels that no environment has; returns how many."""
+        """Remove wheels that no environment uses; returns how many."""
         count = 0
         with locked(self.lock):
             for entry in self._entries():
@@ -150,7 +150,7 @@ class WheelStore:
         return count
 
     def inodes(self) -> set[tuple[int, int]]:
-        """Device and inode of every file here."""
+        """Device and inode of every stored file."""
         return {(stat.st_dev, stat.st_ino) for entry in self._entries() for stat in files_below(entry).values()}
 
     def _entries(self) -> Iterator[Path]:
@@ -158,7 +158,7 @@ class WheelStore:
             yield from (entry for entry in self.root.iterdir() if (entry / _LEDGER).is_file())
 
     def _verified(self, key: str) -> dict[str, FileState] | None:
-        """The files of a wheel if all are as recorded; else the wheel is dropped."""
+        """The files of a wheel if they match the record; else the wheel is dropped."""
         ledger, where = self._ledger(key), self.root / key / _FILES
         try:
             seen = compare(ledger, files_below(where))
@@ -172,7 +172,7 @@ class WheelStore:
         return None
 
     def _link(self, key: str, files: dict[str, FileState], folder: Path, *, apart: bool) -> dict[str, FileState]:
-        """The files of a wheel as they are in the environment now."""
+        """Link or copy the files of a wheel; returns their states."""
         source, linked, ledger = self.root / key / _FILES, {}, dict(files)
         share = shutil.copy2 if apart else sharing(source)
         for parent in {posixpath.dirname(path) for path in files}:
@@ -187,13 +187,13 @@ class WheelStore:
                 continue
             if now[:3] == state[:3]:
                 ledger[path] = now
-            else:  # written to since it was verified: the environment is found changed when it is looked at
+            else:  # written since it was verified: the next comparison shows it
                 linked[path] = state
         self._write_ledger(key, ledger)
         return linked
 
     def _keep(self, key: str, files: dict[str, FileState], folder: Path) -> dict[str, FileState]:
-        """Link a wheel's files out of an environment; their states after that."""
+        """Link the files of an installed wheel into the store; returns their states."""
         partial = self.root / f"{_PARTIAL}{key}"
         kept = {}
         try:
@@ -221,7 +221,7 @@ class WheelStore:
             return {}
 
     def _write_ledger(self, key: str, ledger: Mapping[str, FileState]) -> None:
-        with contextlib.suppress(FileNotFoundError):  # dropped meanwhile
+        with contextlib.suppress(FileNotFoundError):  # dropped in between
             if (self.root / key).is_dir():
                 write_whole(self.root / key / _LEDGER, json.dumps(ledger))
 

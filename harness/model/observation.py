@@ -41,7 +41,7 @@ class Outcome(enum.StrEnum):
 
     @property
     def may_show_bug(self) -> bool:
-        """Whether the repro got to the point where its bug can show, whatever was printed on the way."""
+        """Whether the repro got far enough for its bug to show, whatever it printed."""
         return self not in _SHOWS_NOTHING
 
 
@@ -65,14 +65,13 @@ _SHOWS_NOTHING = frozenset(
 class Observation:
     """One run of one repro in one environment.
 
-    Durations are in seconds, memory in bytes. `detail` is one sentence on what happened; `started` is an
-    ISO 8601 time in UTC; `loaded` maps each distribution to the files of it that were used; `machine`
-    holds what is known of the device (name, driver, memory, ...); `drift` tells in what the lock departs
-    from what was asked to be held; `log` is a path relative to the results folder; `mixture` says which files
-    of the environment are not those of its lock, if any; `trace` what was recorded of a run that was traced. `tests`
-    has the result of each test of a run of pytest or unittest, and is empty for a script. `mistake` says why a failure
-    is one of how a command was written, and not of what it was meant to try. `altered` names the files that the run
-    changed, added or removed, relative to its environment; that was thrown away.
+    Durations are in seconds, memory in bytes. `detail` is one sentence on what happened; `started` is an ISO 8601 time
+    in UTC; `loaded` maps each distribution to its files that were used; `machine` describes the device (name, driver,
+    memory, ...); `drift` says where the lock differs from the requested holds; `log` is a path relative to the results
+    folder; `mixture` says which files of the environment do not match its lock; `trace` is the record of a traced run.
+    `tests` has the result of each test of pytest or unittest, and is empty for a script. `mistake` says what is wrong
+    with the command, if that is why it failed. `altered` names the files that the run changed, added or removed,
+    relative to its environment, which was thrown away.
     """
 
     key: str

@@ -1,4 +1,4 @@
-"""One probe on its own: what the settings ask for, or an observation run again."""
+"""A single probe: with the settings of a session, or an observation that runs again."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _GIT_SKIPS = 125  # git bisect run: "the current source code cannot be tested"
 
 @frozen
 class Probed:
-    """One run and the verdict on it; `judgement` is None where the repro has no signature."""
+    """One run and its verdict; `judgement` is None if the repro has no signature."""
 
     observation: Observation
     judgement: Judgement | None
@@ -43,7 +43,7 @@ class Probed:
 
     @property
     def exit_code_for_git(self) -> int:
-        """What `git bisect run` takes: 0 good, 1 bad, 125 for what can't be judged."""
+        """The exit code for `git bisect run`: 0 good, 1 bad, 125 if it can't be judged."""
         if self.judgement is not None:
             return {Verdict.GOOD: 0, Verdict.BAD: 1, Verdict.SKIP: _GIT_SKIPS}[self.judgement.verdict]
         if self.observation.outcome is Outcome.COMPLETED:
@@ -52,16 +52,16 @@ class Probed:
 
     @property
     def exit_code(self) -> int:
-        """0 good, 1 bad, 3 skipped; without a signature 0 for a run to its end, else 1."""
+        """The exit code: 0 good, 1 bad, 3 skipped; without a signature 0 for a run to its end, else 1."""
         if self.judgement is not None:
             return {Verdict.GOOD: 0, Verdict.BAD: 1, Verdict.SKIP: 3}[self.judgement.verdict]
         return 0 if self.observation.outcome is Outcome.COMPLETED else 1
 
 
 def prepared_probe(session: Session, repro: Repro, *, fresh: bool = False) -> Prepared:
-    """A repro with what the session's settings ask for; with `fresh` a run that the store has not seen.
+    """Prepare a probe with the session's settings; with `fresh` it runs even if the store has an answer.
 
-    With `python` as a path it runs in that environment as it is. Raises `UserMistake`, `UnknownProject`, `NoNetwork`.
+    If `python` is a path, it runs in that environment as it is. Raises `UserMistake`, `UnknownProject`, `NoNetwork`.
     """
     settings = session.settings
     device, _ = session.device_for(repro)
@@ -89,7 +89,7 @@ def prepared_probe(session: Session, repro: Repro, *, fresh: bool = False) -> Pr
 
 
 def executed(session: Session, prepared: Prepared) -> Probed:
-    """Run what was prepared, and judge it. Raises `NoSpace`."""
+    """Run a prepared probe, and judge it. Raises `NoSpace`."""
     observation = session.local.execute(prepared)
     signature = prepared.probe.repro.signature
     return Probed(observation, Judge(signature, session.store)(observation) if signature is not None else None)
@@ -98,9 +98,9 @@ def executed(session: Session, prepared: Prepared) -> Probed:
 def prepared_again(
     session: Session, key: str, named: str | None, run: str | None, folders: Sequence[Project] = ()
 ) -> Prepared:
-    """The probe of an observation whose key begins so, once more: same lock, same repro. Raises `UserMistake`.
+    """The probe that repeats an observation, given the start of its key. Raises `UserMistake`.
 
-    Folders that took the place of releases come from the cache, unless they are given again.
+    Folders that replaced releases come from the cache, unless they are given again.
     """
     known = [o for o in session.store.observations() if o.key.startswith(key)]
     lock = known[0].lock if len(known) == 1 else None
@@ -114,7 +114,7 @@ def prepared_again(
         )
         raise UserMistake(f"{why} with {key!r} in {session.store.root}", hint="harness results lists them")
     observation = known[0]
-    # A command, or a repro that lies elsewhere, has to be named again: a record only has its digest.
+    # Commands, and repros in other folders, must be named again: a record only has their digest.
     found = chosen_repro(named, run, None, ()) if named or run else find_repro(observation.repro)
     repro = found.with_params(observation.params)
     known_folders = folders or _folders_of(session, repro, observation)

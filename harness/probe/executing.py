@@ -1,4 +1,4 @@
-"""One run of a prepared probe: on a GPU of its own where it needs one, in a watched environment."""
+"""One run of a prepared probe: in a watched environment, and on a GPU if it needs one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def leased_gpu(prober: Prober, probe: Probe, cancel: threading.Event | None) -> Iterator[Gpu | NoGpu | None]:
-    """A GPU for one run, or None if the run needs none, or none is known of."""
+    """A GPU for one run, None if the run needs none or none is known."""
     if probe.combination.device is not Device.CUDA or not prober.gpus:
         yield None
         return
@@ -42,7 +42,7 @@ def run_once(
     *,
     apart: bool,
 ) -> tuple[Ran, Altered]:
-    """One run, and what it altered. Raises `CannotBuild` if the environment is not there any more."""
+    """One run, and what it changed in its environment. Raises `CannotBuild` if the environment is gone."""
     probe = prepared.probe
     with watched_environment(prober.builder, environment, mixture=probe.mixture, apart=apart, cancel=cancel) as place:
         job = Job(
@@ -67,7 +67,7 @@ def run_once(
 
 
 def was_refused_a_write(ran: Ran, environment: Environment) -> bool:
-    """Whether a run failed because it could not write into its environment, which the sandbox shows read-only."""
+    """Whether a run failed because it could not write to its environment, which is read-only in the sandbox."""
     if environment.folder is None or ran.outcome is Outcome.COMPLETED or "Read-only file system" not in ran.tail:
         return False
     return any("site-packages" in line for line in ran.tail.splitlines() if "Read-only file system" in line)

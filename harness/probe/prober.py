@@ -52,9 +52,9 @@ if TYPE_CHECKING:
 class Prober:
     """Joins resolver, builder, runner and store.
 
-    `gpus` are those that runs on CUDA may be given, all of one kind; `gpu_wait` is how many seconds a run waits for
-    memory on one; `invoked_from` is where relative paths of a command start; `reporter` gets what a user should know
-    while it goes on; runs happen in `sandbox`, and `rights` says what the user allows them beyond it.
+    `gpus` are the GPUs for runs on CUDA, all of one kind; `gpu_wait` is how many seconds a run waits for memory on one;
+    relative paths of a command start at `invoked_from`; `reporter` gets notes for the user; runs happen in `sandbox`,
+    and `rights` says what the user allows them beyond it.
     """
 
     store: Store
@@ -72,7 +72,7 @@ class Prober:
     _programs: set[str] = field(factory=set, init=False, eq=False, repr=False)
 
     def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
-        """The lock of a probe, from the store if this was asked before."""
+        """The lock of a probe, from the store if it is known."""
         combination = probe.combination
         kept = self.store.get_resolution(combination.resolution_key)
         if kept is not None:
@@ -86,14 +86,14 @@ class Prober:
         return resolution
 
     def known(self, probe: Probe) -> Observation | None:
-        """What was observed of a probe before, by the store alone; None if that is not there."""
+        """An earlier observation of a probe from the store, or None."""
         kept = self.store.get_resolution(probe.combination.resolution_key)
         if kept is None:
             return None
         return self._kept(probe, self.key(probe, kept.lock) if kept.lock else unresolvable_key(probe))
 
     def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
-        """Lock and environment of a probe, or the observation that answers it without a run."""
+        """Prepare a probe: its lock and environment, or an observation that answers it without a run."""
         begun = time.monotonic()
         if (why := _wrong_python(probe)) is not None:
             refused = self._unrun(probe, unresolvable_key(probe), Outcome.UNRESOLVABLE, why, None, begun, keep=False)
@@ -108,7 +108,7 @@ class Prober:
         prepared = self.prepare_lock(probe, resolution.lock, drift=resolution.drift, begun=begun, cancel=cancel)
         if prepared.observation is None or is_kept(prepared.observation) or probe.mixture is not None:
             return prepared
-        # The page that the lock is from may have been another's: its hashes are not those of the files, say.
+        # The index page may have been wrong when the lock was made, for example with other hashes.
         self.store.forget_resolution(probe.combination.resolution_key)
         again = self.resolve(probe, cancel=cancel)
         if again.lock is None or again.lock == resolution.lock:
@@ -125,14 +125,14 @@ class Prober:
         begun: float | None = None,
         cancel: threading.Event | None = None,
     ) -> Prepared:
-        """A probe whose lock is known already."""
+        """Prepare a probe with a known lock."""
         begun = time.monotonic() if begun is None else begun
         prepared = self.look_up(probe, lock, drift=drift, begun=begun)
         if prepared.observation is not None:
             return prepared
         key = prepared.key
         if probe.mixture is not None and (flaw := flaw_of(probe.mixture, lock.python)):
-            # What is said of a mixture is ours, not the installer's: it is cheap to say again.
+            # This message is ours, not the installer's, and cheap to produce again.
             flawed = self._unrun(probe, key, Outcome.UNINSTALLABLE, flaw, lock, begun, keep=False)
             return Prepared(probe, key, observation=flawed)
         built = self.builder.build(lock, look=False, cancel=cancel)
@@ -142,7 +142,7 @@ class Prober:
         return evolve(prepared, environment=built, setup_s=time.monotonic() - begun)
 
     def look_up(self, probe: Probe, lock: Lock, *, drift: tuple[str, ...] = (), begun: float) -> Prepared:
-        """A probe whose lock is known, with its answer if that takes no environment; nothing is built."""
+        """A probe with a known lock, and its answer if that needs no environment. Builds nothing."""
         key = self.key(probe, lock)
         if (kept := self._kept(probe, key)) is not None:
             return Prepared(probe, key, observation=kept, cached=True)
@@ -152,16 +152,16 @@ class Prober:
         return Prepared(probe, key, drift=drift)
 
     def prepare_in(self, python: str, probe: Probe) -> Prepared:
-        """A probe in an environment that already exists, as it is."""
+        """A probe in an existing environment, as it is."""
         interpreter = find_interpreter(python, self.builder.uv, needs=probe.repro.requires_python)
         lock = foreign_lock(interpreter)
         return Prepared(probe, self.key(probe, lock), environment=Environment(interpreter.path, lock))
 
     def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
-        """Run a prepared probe and keep what was observed, on a GPU of its own where it runs on CUDA.
+        """Run a prepared probe, on a GPU if it needs one, and store the observation.
 
-        Where none was to be had in time, that is what is observed, and it is not kept: the next asking tries again.
-        Raises `Cancelled` when `cancel` is set.
+        If no GPU was free in time, that is the observation, and it is not stored: asking again tries again. Raises
+        `Cancelled` when `cancel` is set.
         """
         if prepared.observation is not None:
             return prepared.observation
@@ -177,7 +177,7 @@ class Prober:
     def _run(
         self, prepared: Prepared, environment: Environment, gpu: Gpu | None, cancel: threading.Event | None
     ) -> Observation:
-        """Run, and run again where what was run in was not surely the environment of the lock."""
+        """Run, and run again if the environment may not have matched its lock."""
         probe, lock, begun = prepared.probe, environment.lock, time.monotonic()
         apart, retried = False, False
         while True:
@@ -185,14 +185,14 @@ class Prober:
             try:
                 ran, altered = run_once(self, prepared, environment, gpu, cancel, apart=apart)
             except MissingProgram as missing:
-                # One that other environments of this search had: a release without it can't be judged.
+                # Other environments of this search had the program, so a release without it can't be judged.
                 if missing.program not in self._programs:
                     raise
                 words, failed = missing.message, Outcome.NO_PROGRAM
                 return self._unrun(probe, prepared.key, failed, words, lock, begun, keep=False)
             except CannotBuild as gone:
                 return self._unrun(probe, prepared.key, Outcome.UNINSTALLABLE, str(gone), lock, begun, keep=False)
-            # Where the sandbox kept it from writing into its environment, it gets one that is its own.
+            # If the sandbox kept it from writing to its environment, it gets an unshared one.
             if not apart and ((altered.files and not altered.is_sure) or was_refused_a_write(ran, environment)):
                 apart = True
                 continue
@@ -217,7 +217,7 @@ class Prober:
         return self.store.put(evolve(observation, altered=altered.files))
 
     def _kept(self, probe: Probe, key: str) -> Observation | None:
-        """What the store has, unless its log is needed to judge it and can't be read any more: then it is run again."""
+        """The stored observation, unless its log is needed for the verdict and unreadable: then it runs again."""
         kept = self.store.get(key)
         if kept is None or not kept.outcome.ran or not kept.log:
             return kept
@@ -230,7 +230,7 @@ class Prober:
     def imports(
         self, probe: Probe, lock: Lock, *, cancel: threading.Event | None = None
     ) -> tuple[dict[str, str], dict[str, list[str]]] | None:
-        """The modules that a probe loads with their files, and which imported which; traced where that is not kept."""
+        """The modules that a probe loads with their files, and what each imported; traced unless stored."""
         traced = evolve(probe, trace=frozenset())
         file = self.imports_file(probe, lock)
         if not file.is_file():
@@ -240,11 +240,11 @@ class Prober:
         return read_imports(file)
 
     def imports_file(self, probe: Probe, lock: Lock) -> Path:
-        """Where the imports of a probe are kept, whichever of its files were traced."""
+        """The file with the imports of a probe, whichever of its files were traced."""
         return self.workspace.imports / f"{self.key(evolve(probe, trace=None), lock)}.json"
 
     def key(self, probe: Probe, lock: Lock) -> str:
-        """The address in the store of what a probe with this lock comes to here."""
+        """The key of a probe's observation with this lock here."""
         return probe_key(probe, lock, gpus=self.gpus, capability=self.capability, rights=self.rights)
 
     def _unrun(

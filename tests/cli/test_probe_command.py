@@ -202,7 +202,7 @@ def test_a_folder_with_anything_else_in_it_is_not_replaced(harness, write_repro,
     kept.mkdir()
     (kept / "thesis.txt").write_text("years of work")
     refused = harness("probe", "brittle_step", "--with", "brittle==1.2", "--environment", kept)
-    assert (refused.code, "is not an environment that the harness made" in refused.stderr) == (2, True)
+    assert (refused.code, "was not created by the harness" in refused.stderr) == (2, True)
     assert (kept / "thesis.txt").read_text() == "years of work"
     both = harness("probe", "brittle_step", "--environment", kept, "--python", sys.executable)
     assert (both.code, "give one of them" in both.stderr) == (2, True)

@@ -37,7 +37,7 @@ def test_too_little_disk_is_told_with_sizes_before_anything_is_built(parts):
     free = shutil.disk_usage(parts.workspace.building).free
     disk_space = DiskSpace(parts.workspace)
     disk_space.reserve(DiskEstimate(), parts.workspace.root / "uv")
-    with pytest.raises(NoSpace, match=r"needs up to .* GiB at .* are free, and 512 MiB stay free") as caught:
+    with pytest.raises(NoSpace, match=r"needs up to .* GiB at .* are free, and 512 MiB must stay free") as caught:
         disk_space.reserve(DiskEstimate(unpacked=free), parts.workspace.root / "uv")
     assert "harness clean" in caught.value.hint
     assert "HARNESS_CACHE_DIR" in caught.value.hint

@@ -115,13 +115,13 @@ def test_nothing_an_empty_folder_and_a_bare_environment_may_be_replaced(tmp_path
 @pytest.mark.parametrize("make", [with_package, with_project, a_file])
 def test_what_anyone_put_there_may_not(tmp_path, make):
     make(tmp_path / "at")
-    with pytest.raises(UserMistake, match="is not an environment that the harness made"):
+    with pytest.raises(UserMistake, match="was not created by the harness"):
         check_ours(tmp_path / "at")
 
 
 def test_a_builder_refuses_such_a_folder_too(parts, tmp_path):
     with_project(tmp_path / "at")
-    with pytest.raises(UserMistake, match="is not an environment that the harness made"):
+    with pytest.raises(UserMistake, match="was not created by the harness"):
         evolve(parts.builder, at=tmp_path / "at").build(lock_of(parts, "brittle==1.2"))
     assert (tmp_path / "at" / "setup.py").exists()
 

@@ -1,4 +1,4 @@
-"""From an answer to what a report says of it."""
+"""Builds the content of a report from an answer."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def make_content(
     repositories: Mapping[str, str] | None = None,
     private: Private = Private(),  # noqa: B008 - a frozen value
 ) -> ReportContent:
-    """What a report of an answer says, with nothing private in it.
+    """The content of a report, without private data.
 
-    `logs` maps observation keys to what these runs printed; `failing` is a run that shows the bug, for an answer that
-    has no two sides; `repositories` maps distributions to the repository that their metadata names.
+    `logs` maps observation keys to the output of these runs; `failing` is a run with the bug, for an answer without two
+    sides; `repositories` maps distributions to the repository in their metadata.
     """
     answer = kept.answer
     sides = _sides(kept, logs or {})
@@ -128,7 +128,7 @@ def _footer(kept: KeptAnswer) -> str:
 
 
 def _versions(kept: KeptAnswer) -> tuple[VersionRow, ...]:
-    """The subject, the culprit, what the repro asks for, what changed; of many changes only the first."""
+    """The rows for the subject, the culprit, the repro's requirements, and the first of the other changes."""
     answer = kept.answer
     before, after = _locks(answer)
     if before is None or after is None:
