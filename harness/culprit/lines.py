@@ -91,7 +91,7 @@ def _pursued(search: LineSearch, used: frozenset[Unit], stack: ExitStack) -> tup
 def _findings(search: LineSearch, reduced: Reduced, package: Finding, until: Level, traced: int) -> tuple[Finding, ...]:
     """What a search came to, narrowed further and shown the other way."""
     spent = [reduced]
-    if REST in reduced.units:
+    if REST in reduced.units and not _is_not_mixable(search, reduced):
         search, reduced = _into_the_rest(search, reduced)
         spent.append(reduced)
     if reduced.shown is None and not reduced.gave_up and len(files_of(search, reduced.units)) <= _FEW:
