@@ -90,6 +90,13 @@ def bench_flaky(session: nox.Session) -> None:
     session.run("python", "benchmarks/flaky_search.py", *session.posargs)
 
 
+@nox.session
+def bench_lines(session: nox.Session) -> None:
+    """Benchmark the search for lines on planted regressions (all 200 take hours; `-- --cases 20` is shorter)."""
+    session.install("-e", ".[test]")
+    session.run("python", "benchmarks/planted_lines.py", *session.posargs)
+
+
 @nox.session(default=False)
 def fuzz(session: nox.Session) -> None:
     """Fuzz the readers of untrusted text for ten minutes; `-- --minutes 3 repro` is shorter, for one reader."""

@@ -1,7 +1,7 @@
-"""A question between two commits of the subject's repository, such as a tag and `main`: which commit changed it.
+"""Bisects between two commits of the subject's repository, such as a tag and `main`.
 
-The environment is that of the newest tagged release up to the newer commit, with what that commit says it needs; each
-commit is that environment with the package's files as in the commit. So nothing is built, and only the code moves.
+Each commit runs in the environment of the newest release tagged up to the newer commit, with the requirements that the
+newer commit declares. Only the package's files change, so a pure Python package needs no build.
 """
 
 from __future__ import annotations
@@ -132,13 +132,13 @@ def _lock(session: Session, plan: Plan, combination: Combination) -> Lock:
     if resolution.lock is None:
         raise UserMistake(
             f"no environment for the commits: {resolution.words}",
-            hint="--as-of none takes today's packages instead of those of the commit's day; --with pins some of them",
+            hint="--as-of none takes today's packages, not those of the commit's day; --with pins some of them",
         )
     return resolution.lock
 
 
 def _combination(plan: Plan, span: Range, commit: Commit) -> Combination:
-    """The base release with what a commit itself says it needs, as of the newer commit's day or its own."""
+    """The base release with the requirements that a commit declares, as of the newer commit's day or its own."""
     tree = span.repository.tree(commit.sha)
     texts = span.repository.contents(tree[name].blob for name in FILES if name in tree)
     declared = declared_requirements(
@@ -162,6 +162,6 @@ def _combination(plan: Plan, span: Range, commit: Commit) -> Combination:
 
 
 def _day_of(span: Range) -> str:
-    """The day of the newer commit, or that of the release where it came later."""
+    """The day of the newer commit, or of the release if that came later."""
     day = span.repository.dates([span.newer.sha])[span.newer.sha].astimezone(UTC)
     return str(max(day, span.base.uploaded + ERA_MARGIN) if span.base.uploaded is not None else day)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @frozen
 class Range:
-    """The two commits in the order of history, and the release whose environment stands for all commits between."""
+    """Two commits in the order of history, and the release whose environment all commits between them run in."""
 
     repository: Repository
     older: Commit
@@ -36,12 +36,12 @@ class Range:
 
     @property
     def chain(self) -> tuple[str, ...]:
-        """The commits after the older one (after where they part, if it is on a branch), along first parents."""
+        """The commits after the start up to the newer one, along first parents."""
         return self.repository.first_parents(self.start, self.newer.sha)
 
     @property
     def start(self) -> str:
-        """The newest commit that both come from."""
+        """The merge base: the older commit itself, unless it is on another branch."""
         return self.repository.merge_base(self.older.sha, self.newer.sha)
 
 

@@ -1,9 +1,9 @@
 """The commit level: which commit between two releases made the difference.
 
-A commit of a pure Python package needs no build: it is the newer side's environment with the package's files as in
-that commit. What history tells of the changed lines (blame, pickaxe) says which commit to run first; where that commit
-and its parent show the change, two runs are enough. Else the commits are bisected along first parents, as `git bisect
---first-parent` does, and a merge that turns out to be the first one is opened afterwards.
+A commit of a pure Python package needs no build: it runs in the newer side's environment with the package's files as
+in that commit. The history of the changed lines (blame, pickaxe) suggests which commit to run first. If that commit and
+its parent show the change, two runs are enough. Otherwise the commits are bisected along first parents, as `git bisect
+--first-parent` does, and if the first bad commit is a merge, the merged branch is bisected too.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def find_commit(trials: Trials, sides: Sides, found: Finding, git: str, cache: P
 
 
 def builds_of(trials: Trials, project: str) -> Projects | None:
-    """What builds commits of a project, None where `--build` does not name it."""
+    """What builds commits of a project, None if `--build` does not allow it."""
     allowed = trials.plan.question.from_source
     if ANY_SOURCE not in allowed and project not in map(normalized_name, allowed):
         return None
@@ -76,7 +76,7 @@ def open_repository(git: str, url: str, cache: Path) -> Repository:
 
 
 def _source_of(trials: Trials, sides: Sides, found: Finding, git: str, cache: Path) -> CommitSource | str:
-    """What the level works on, or why it has nothing to do."""
+    """The repository and releases of the level, or why no commit can be searched."""
     change = found.packages[0] if len(found.packages) == 1 else None
     if change is None or change.before is None or change.after is None:
         return "commits are searched only where one package moved from one release to another"
@@ -103,7 +103,7 @@ def _source_of(trials: Trials, sides: Sides, found: Finding, git: str, cache: Pa
 
 
 def _suspected(source: CommitSource, found: Finding) -> tuple[str, str] | None:
-    """A commit behind the culprit's lines that shows the change against its parent, and that parent first."""
+    """The parent of a commit that wrote the culprit's lines, and that commit, if their runs show the change."""
     lines = [_changed(source, region) for region in found.regions]
     if not lines:
         return None

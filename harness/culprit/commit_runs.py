@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 @define
 class _Runs:
-    """The commits that were run, each once, in the order in which they were."""
+    """The commits that were run, each once, in order."""
 
     judged: dict[str, tuple[Judgement, Observation]] = field(factory=dict)
 
     def verdict(self, sha: str) -> Verdict | None:
-        """What a commit came to, None where it was not run."""
+        """The verdict on a commit, None if it was not run."""
         return self.judged[sha][0].verdict if sha in self.judged else None
 
 
@@ -42,8 +42,8 @@ class _Runs:
 class CommitSource:
     """The repository of the culprit, and how its commits are run.
 
-    `files` puts a commit in the place of the newer release; `lock_of` gives the lock of a commit's own day, None for
-    that of the newer side.
+    `files` replaces the newer release with a commit; `lock_of` gives the lock of a commit's own day, None for that of
+    the newer side.
     """
 
     trials: Trials
@@ -72,7 +72,7 @@ class CommitSource:
         return self.files.put_into(self.trials.mixed(side, None), sha)
 
     def label(self, sha: str) -> str:
-        """A commit as it is shown while it runs."""
+        """The label of a commit while it runs."""
         return f"commit {self.repository.describe(sha)}"
 
     def run(self, sha: str) -> Verdict:
@@ -92,7 +92,7 @@ class CommitSource:
 
 
 def finding_of(source: CommitSource, pair: tuple[str, str], found: Finding, candidates: int) -> Finding:
-    """The finding that the second commit of a pair is it, its parent or neighbour the first; both were run."""
+    """The finding that the second commit of a pair made the difference; the first is its parent or neighbour."""
     older, sha = pair
     judged = source.runs.judged
     return Finding(
@@ -114,13 +114,13 @@ def finding_of(source: CommitSource, pair: tuple[str, str], found: Finding, cand
 
 
 def linked(commit: Commit, url: str) -> Commit:
-    """A commit with its pages at the host of its repository, where that is known."""
+    """A commit with links to its pages, if the repository's host is known."""
     pull_request = pull_request_url(url, commit.pull_request)
     return evolve(commit, link=commit_url(url, commit.sha), pull_request_link=pull_request)
 
 
 def bisected(source: CommitSource, chain: tuple[str, ...]) -> tuple[str, str] | str:
-    """The commit of the chain with its parent, by bisection; a merge is opened. Or why it can't be told."""
+    """Bisect the chain and any merge that is found: the parent and the commit, or why no commit can be named."""
     found = search_among(source, (source.base, *chain))
     if isinstance(found, str):
         return found

@@ -140,7 +140,7 @@ class Trials:
         reduced = Reduction(
             prober=self.prober,
             lanes=self.lanes,
-            judge=self._searched,
+            judge=self.searched,
             reporter=self.reporter,
             probe_of=probe_of,
             label_of=label_of,
@@ -155,7 +155,7 @@ class Trials:
         self.tally.ran_now += reduced.ran_now
         return reduced
 
-    def _searched(self, observation: Observation) -> Judgement:
+    def searched(self, observation: Observation) -> Judgement:
         """Judge a run that searches, and note that it can't be a proof."""
         self.tally.seen.add(observation.key)
         return self.judge(observation)

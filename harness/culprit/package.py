@@ -7,11 +7,15 @@ in place, without asking the resolver, and at the end the culprit is put back in
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from attrs import evolve, frozen
 
 from harness.culprit.counterfactual import Trials, versions
 from harness.culprit.likelihood import ranked_packages
+from harness.culprit.pursuit import Pursuit
 from harness.culprit.reduction import Candidate, Reduced
+from harness.culprit.required import Installed, Required
 from harness.culprit.sides import Side, Sides, exchanged
 from harness.model import Change, Lock
 from harness.model.culprit import Finding, Level, Proof
@@ -19,6 +23,7 @@ from harness.model.words import listed
 from harness.probe import Probe
 
 _MOST = 16
+_LESS_LIKELY = 0.7  # than the package before it in the order of likelihood
 
 
 @frozen
@@ -97,29 +102,50 @@ def _without_ties(trials: Trials, known: _Known) -> _Known:
     if len(changes) == 1 or (search is not None and search.units == changes.keys() and not search.unproven):
         return known
 
-    def probe_of(names: Candidate) -> Probe:
-        return trials.installed(sides.before, exchanged(sides.before.lock, sides.after.lock, names))
-
-    ranked = ranked_packages(changes, sides, trials.plan)
-    reduced = trials.reduce(sides.after.verdict, ranked, probe_of, lambda names: f"with only {_steps(names, changes)}")
+    reduced = _exchanged(trials, changes, sides, sides.before, lambda names: f"with only {_steps(names, changes)}")
     return known.narrowed(reduced, _advanced(sides, reduced))
 
 
 def _apart_from_needs(trials: Trials, known: _Known) -> _Known:
     """Where one can't run without another: which of them must be put back for the difference to go."""
     sides, changes, search = known.sides, known.changes, known.search
-    if len(changes) == 1 or search is None or not search.unproven:
+    if len(changes) == 1 or search is None or not (search.unproven or search.unresolved):
         return known
 
-    def probe_of(names: Candidate) -> Probe:
-        return trials.installed(sides.after, exchanged(sides.after.lock, sides.before.lock, names))
-
-    ranked = ranked_packages(changes, sides, trials.plan)
-    reduced = trials.reduce(sides.before.verdict, ranked, probe_of, lambda names: f"put back: {listed(sorted(names))}")
+    reduced = _exchanged(trials, changes, sides, sides.after, lambda names: f"put back: {listed(sorted(names))}")
     if reduced.shown is None or reduced.shown.lock is None:
         return evolve(known, spent=(*known.spent, reduced))
     before = Side(reduced.shown.lock, sides.before.verdict, reduced.shown)
     return known.narrowed(reduced, evolve(sides, before=before))
+
+
+def _exchanged(
+    trials: Trials, changes: dict[str, Change], sides: Sides, base: Side, label_of: Callable[[Candidate], str]
+) -> Reduced:
+    """The fewest packages that, exchanged in one side's lock, give the other side's verdict."""
+    other = sides.after if base is sides.before else sides.before
+    required = _required(trials, base, other)
+    ranked = ranked_packages(changes, sides, trials.plan)
+    return Pursuit(
+        trials=trials,
+        flipped=other.verdict,
+        weights={name: _LESS_LIKELY**rank for rank, name in enumerate(ranked)},
+        closed=lambda names: required.closed(names).intersection(changes),
+        roughly=lambda name: required.closed({name}).intersection(changes),
+        probe_of=lambda names: trials.installed(base, exchanged(base.lock, other.lock, names)),
+        label_of=label_of,
+        learn=lambda names, _: required.learn(names),
+        most=trials.most,
+        judge=trials.searched,
+    ).run()
+
+
+def _required(trials: Trials, base: Side, other: Side) -> Required:
+    """What the packages of both sides require; nothing of a side that can't be looked into."""
+    here, there = (trials.environment(side) for side in (base, other))
+    if here is None or there is None:
+        return Required(Installed({}, {}), Installed({}, {}))
+    return Required(Installed.of(here), Installed.of(there))
 
 
 def _with_all_that_bring_it(trials: Trials, sides: Sides, known: _Known) -> tuple[_Known, tuple[str, ...]]:

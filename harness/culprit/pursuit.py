@@ -23,7 +23,7 @@ class Pursuit:
     `weights` say how likely each unit is, `closed` completes a set by what it can't stand without, `roughly` at little
     cost, and `learn` is told of each skip: True where `closed` has learned from it. `most` caps the runs, and
     `most_skips` those at the start of which none could be judged; `until` is the moment, on the monotonic clock, at
-    which it stops.
+    which it stops; `judge` is that of the trials unless it is given.
     """
 
     trials: Trials
@@ -37,6 +37,7 @@ class Pursuit:
     most: int
     most_skips: int = 1000
     until: float | None = None
+    judge: Callable[[Observation], Judgement] | None = None
 
     def run(self) -> Reduced:
         """Search."""
@@ -48,7 +49,7 @@ class Pursuit:
 
         def judged(candidate: Candidate, observation: Observation, cached: bool) -> Judgement:
             nonlocal ran, ran_now, judged_well
-            judgement = self.trials.judge(observation)
+            judgement = (self.judge or self.trials.judge)(observation)
             observations[candidate] = observation
             ran += observation.outcome.ran
             ran_now += not cached and observation.outcome.ran

@@ -14,7 +14,8 @@ from harness.nightly.comparing import Compared, Seen, Shown, Turn, compare, diff
 from harness.nightly.patterns import pattern_of
 from harness.nightly.queue import in_order
 from harness.nightly.record import CellRecord, Night, Standing
-from harness.nightly.triage import Suspicion, Triage
+from harness.nightly.suspicion import Suspicion
+from harness.nightly.triage import Triage
 from harness.probe import Judge
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 
 from harness.events import Note
 from harness.model import Judgement, Outcome, Verdict
@@ -12,7 +12,7 @@ from harness.model.culprit import Level
 from harness.model.words import listed
 from harness.nightly.budget import BudgetedReporter, OutOfTimeError
 from harness.nightly.cause import Finder, Turned
-from harness.nightly.commit_cause import CellCommits, CommitFinder, Found
+from harness.nightly.commit_cause import CommitFinder, Found
 from harness.nightly.news import facts_of_break, releases_of
 from harness.nightly.patterns import break_id, came_between
 from harness.nightly.record import Break, CellRecord, Fix, Standing
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from harness.model import Change, Lock, Observation, Signature
     from harness.nightly.budget import Budget
     from harness.nightly.record import Past
+    from harness.nightly.suspicion import Suspicion
     from harness.probe import Probe
     from harness.report import KeptAnswer
     from harness.scheduling.lanes import Lanes
@@ -47,43 +48,6 @@ class Reports(Protocol):
     def write(self, kept: KeptAnswer) -> None:
         """Keep an answer and write its report, replacing one with the same id."""
         ...
-
-
-@frozen
-class Suspicion:
-    """A cell whose verdict differs from its baseline's; `signature` is None if it is good now.
-
-    `commits` is the cell with its commits, None if it has none.
-    """
-
-    record: CellRecord
-    probe: Probe
-    observation: Observation
-    signature: Signature | None
-    baseline: CellRecord
-    subject: str
-    commits: CellCommits | None = None
-
-    @property
-    def before(self) -> dict[str, str]:
-        """The hash of each project's commit in the earlier run that this one is compared with."""
-        return self.baseline.commits if self.signature is None else self.record.good_commits
-
-    @property
-    def has_new_commits(self) -> bool:
-        """Whether a commit of the cell moved since then."""
-        return self.commits is not None and bool(self.commits.moved(self.before))
-
-    def has_come_with(self, known: Break) -> bool:
-        """Whether the commits that a break is due to came between the two runs."""
-        return self.commits is not None and self.commits.have_passed(self.before, known)
-
-    @property
-    def earlier_probe(self) -> Probe:
-        """The cell's probe with the commits of then."""
-        if self.commits is None or not self.has_new_commits:
-            return self.probe
-        return self.commits.bench.probe(self.commits.at(self.before))
 
 
 @define

@@ -40,7 +40,7 @@ _TIMEOUT_S = 300.0
 
 @frozen
 class Entry:
-    """One file of a commit: the hash of its content, and whether it is a link or a submodule."""
+    """One file of a commit: the hash of its content, and whether it is a regular file, not a link or a submodule."""
 
     blob: str
     is_regular: bool = True
@@ -63,7 +63,7 @@ class Repository:
         return repository
 
     def call(self, *arguments: str, given: bytes | None = None) -> bytes:
-        """What git prints for a command that only reads."""
+        """The output of a git command that only reads."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | _ENVIRONMENT
         try:
             ended = subprocess.run(
@@ -111,7 +111,7 @@ class Repository:
         return True
 
     def newest(self, revision: str, until: datetime) -> Commit:
-        """The commit that a branch was at some moment, by its first parents; of a tag or a hash that commit itself.
+        """The newest commit of a branch at some moment, along first parents; for a tag or a hash, its own commit.
 
         Raises `BadRepository` if the branch has no commit that old.
         """
@@ -190,7 +190,7 @@ class Repository:
         return tuple(self.lines("rev-list", "--first-parent", "--reverse", newer, f"^{older}"))
 
     def dates(self, shas: Iterable[str]) -> dict[str, datetime]:
-        """When each of these commits came into the repository (the committer's date)."""
+        """When each of these commits entered the repository (the committer's date)."""
         wanted = tuple(dict.fromkeys(shas))
         if not wanted:
             return {}

@@ -1,4 +1,4 @@
-"""The repository that a package's own metadata names, so that no address is guessed. Pure."""
+"""Reads a package's repository from its metadata; no address is guessed. Pure."""
 
 from __future__ import annotations
 

@@ -164,7 +164,8 @@ def _of_line(line: str, tree: Path, environment: Mapping[str, str]) -> list[str]
     """One line of tox's `deps`; a line for one kind of environment counts for none."""
     if line.startswith("-r"):
         path = tree / line.removeprefix("-r").strip().removeprefix("{toxinidir}").lstrip("/")
-        return _of_file(path, environment)
+        source = path.with_suffix(".in")  # what pip-compile made the file of
+        return _of_file(source if source.is_file() else path, environment)
     if not line or line.startswith(("-", "#", ".", "{")) or _CONDITION.match(line):
         return []
     return [line]

@@ -94,6 +94,18 @@ def test_an_extra_that_it_lacks_is_refused(projects, folder):
         projects.read(folder, extras=["docs"])
 
 
+def test_a_build_that_asks_git_for_files_and_version_gets_both(projects, folder):
+    told = 'os.environ["SETUPTOOLS_SCM_PRETEND_VERSION"] + subprocess.check_output(["git", "ls-files"], text=True)'
+    backend = BACKEND.replace("import pathlib", "import os, subprocess, pathlib").replace('"MADE = True"', told)
+    (folder / "backend.py").write_text(backend)
+    identity = ("-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false")
+    for words in (["add", "."], [*identity, "commit", "-q", "-m", "one"], ["tag", "v2.3.1"]):
+        subprocess.run(["git", *words], cwd=folder, check=True)
+    text = (projects.read(folder).built / "mine" / "__init__.py").read_text()
+    assert text.startswith("2.3.1+copy")
+    assert "test_it.py" in text
+
+
 def test_only_what_git_knows_is_copied(projects, folder):
     (folder / "untracked.py").write_text("B = 1\n")
     (folder / "test_it.py").write_text("A = 2\n")

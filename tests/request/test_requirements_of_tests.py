@@ -88,6 +88,13 @@ def test_files_that_are_called_after_tests(tmp_path, name):
     assert requirements(tmp_path) == ("pytest-mock", "hypothesis>=6")
 
 
+def test_what_a_file_of_pins_was_made_of_takes_its_place(tmp_path):
+    write(tmp_path, "tox.ini", "[testenv]\ndeps =\n    -r requirements/tests.txt\n")
+    write(tmp_path, "requirements/tests.txt", "iniconfig==2.0.0\npluggy==1.0.0\npytest==7.2.1\n")
+    write(tmp_path, "requirements/tests.in", "pytest\n")
+    assert requirements(tmp_path) == ("pytest",)
+
+
 def test_files_of_other_work_do_not_count_where_the_tests_have_their_own(tmp_path):
     write(tmp_path, "requirements-docs.txt", "sphinx\n")
     write(tmp_path, "requirements-test.txt", "pytest-mock\n")
