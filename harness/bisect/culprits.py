@@ -14,6 +14,7 @@ from attrs import evolve, frozen
 from packaging.requirements import Requirement
 
 from harness.bisect.boundary import Boundary, find_boundary
+from harness.bisect.groups import failing_of
 from harness.bisect.held_back import Means, find_partners
 from harness.bisect.standing import Standing
 from harness.bisect.upgrade_answer import PackageCulprit
@@ -173,7 +174,7 @@ def _moved_along(search: Search, boundary: Boundary, moved: Sequence[Change]) ->
 def _fails_with(search: Search, boundary: Boundary, before: Lock, after: Lock, name: str) -> bool:
     """Whether the group fails as with the first bad release with one package advanced alone, whatever it requires.
 
-    A release that fails otherwise than the bad end is told by any failure.
+    A release that fails otherwise than the bad end is told by any failure, of all the tests that it breaks.
     """
     lock = exchanged(before, after, [name])
     combination = search.bad.with_versions({}, search.repro).combination
@@ -181,9 +182,12 @@ def _fails_with(search: Search, boundary: Boundary, before: Lock, after: Lock, n
         f"{boundary.package} {boundary.last_good} with only {name} {lock.version_of(name)}",
         Probe(search.repro, combination, lock=lock),
     )
-    stand = search.question.stand
-    is_otherwise = stand(boundary.sides[-1]).standing is Standing.FAILS_OTHERWISE
-    return stand(run).standing in ({Standing.FAILS, Standing.FAILS_OTHERWISE} if is_otherwise else {Standing.FAILS})
+    stand, first_bad = search.question.stand, boundary.sides[-1]
+    standing = stand(run).standing
+    if standing is not Standing.FAILS_OTHERWISE or stand(first_bad).standing is not Standing.FAILS_OTHERWISE:
+        return standing is Standing.FAILS
+    tests = search.question.tests
+    return set(failing_of(run, tests)) >= set(failing_of(first_bad, tests))
 
 
 def _partners(search: Search, boundary: Boundary) -> tuple[tuple[str, ...], Observation | None]:
