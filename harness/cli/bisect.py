@@ -67,6 +67,18 @@ class _Command(click.Command):
     help="Run both sides of the change this often again [default: as often as it takes to be sure].",
 )
 @click.option("--flaky", is_flag=True, help="One run does not tell good from bad: repeat runs from the start.")
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0.5, 1.0, max_open=True),
+    default=0.99,
+    show_default=True,
+    help="How sure a release has to be before it is named.",
+)
+@click.option(
+    "--trust-ends",
+    is_flag=True,
+    help="With --flaky: the bug never shows at the good end and often does at the bad one, for certain. Saves runs.",
+)
 @click.option("--fork/--no-fork", default=True, help="Fork runs that search for lines; proofs are fresh processes.")
 @click.option("--git", default="", metavar="PATH|URL|auto", help="SUBJECT's repository, to go down to the commit.")
 @click.option(
