@@ -85,7 +85,7 @@ def compare(before: float, after: float, releases: int, repetitions: int, seed: 
     searches: dict[str, Callable[[int, Fails], Said]] = {
         "--flaky (0.99)": noisy(Noise(flaky=True)),
         "--flaky, at 0.95": noisy(Noise(flaky=True, confidence=0.95)),
-        "--trust-ends, at 0.95": noisy(Noise(flaky=True, confidence=0.95, trusts_ends=True)),
+        "--trust-ends, at 0.96": noisy(Noise(flaky=True, confidence=0.96, trusts_ends=True)),
         "by default": by_default,
         "git-bayesect": bayesect,
         "plain bisection": plain(1),

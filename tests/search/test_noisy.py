@@ -55,7 +55,7 @@ def test_who_vouches_for_the_ends_gets_the_answer_in_fewer_runs(before, after, m
     dice, right, spent = Random(14), 0, 0
     for _ in range(40):
         change = dice.randrange(1, 32)
-        result, runs = investigate(32, change, before, after, dice, confidence=0.95, prior=TRUSTED_ENDS)
+        result, runs = investigate(32, change, before, after, dice, confidence=0.96, prior=TRUSTED_ENDS)
         right += result.first_bad == change
         spent += runs
         assert result.trusts_ends
@@ -65,13 +65,13 @@ def test_who_vouches_for_the_ends_gets_the_answer_in_fewer_runs(before, after, m
 
 def test_the_only_release_that_can_be_it_is_named_once_both_sides_were_seen():
     """With trusted ends the oldest boundary is sure before the good end was ever run."""
-    result, runs = investigate(32, 1, 0, 1, Random(1), confidence=0.95, prior=TRUSTED_ENDS)
+    result, runs = investigate(32, 1, 0, 1, Random(1), confidence=0.96, prior=TRUSTED_ENDS)
     assert (result.status, result.last_good, result.first_bad) == (BisectionStatus.FOUND, 0, 1)
     assert runs <= 12
 
 
 def test_a_trusted_good_end_that_always_fails_names_nothing():
-    result, runs = investigate(32, None, 1, 1, Random(1), confidence=0.95, prior=TRUSTED_ENDS)
+    result, runs = investigate(32, None, 1, 1, Random(1), confidence=0.96, prior=TRUSTED_ENDS)
     assert result.status is BisectionStatus.INCONCLUSIVE
     assert result.boundary is None
     assert runs <= 40
