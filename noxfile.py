@@ -41,7 +41,7 @@ RESULTS = "results"
 def tests(session: nox.Session) -> None:
     """Run the tests; arguments after -- go to pytest."""
     session.install("-e", ".[test]")
-    session.run("python", "-m", "pytest", *session.posargs)
+    session.run("python", "-m", "pytest", *(session.posargs or ["-n", "auto"]))
 
 
 @nox.session
@@ -88,6 +88,13 @@ def bench_flaky(session: nox.Session) -> None:
     """Benchmark searches for flaky bugs on simulated histories; `-- --help` lists options."""
     session.install("-e", ".", "git-bayesect>=1.2", "scipy", "numpy")
     session.run("python", "benchmarks/flaky_search.py", *session.posargs)
+
+
+@nox.session
+def bench_lines(session: nox.Session) -> None:
+    """Benchmark the search for lines on planted regressions (all 200 take hours; `-- --cases 20` is shorter)."""
+    session.install("-e", ".[test]")
+    session.run("python", "benchmarks/planted_lines.py", *session.posargs)
 
 
 @nox.session(default=False)

@@ -33,4 +33,11 @@ copybutton_only_copy_prompt_lines = True
 html_theme = "furo"
 html_title = "regression-harness"
 html_static_path = ["_static"]
-html_theme_options = {"navigation_with_keys": True}
+html_show_copyright = False
+html_css_files = ["diagrams.css"]
+html_theme_options = {
+    "navigation_with_keys": True,
+    # The colours of verdicts in the diagrams: text on the page's background, with a contrast of at least 4.5 to 1.
+    "light_css_variables": {"good": "#18794e", "bad": "#c62a2f", "skip": "#8a6100"},
+    "dark_css_variables": {"good": "#4cc38a", "bad": "#ff8589", "skip": "#f1c84b"},
+}

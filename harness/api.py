@@ -1,7 +1,7 @@
-"""The commands as functions: what `harness bisect`, `harness probe`, `harness history` and `harness results` call.
+"""The commands as functions: what `harness bisect`, `harness probe`, `harness history` and `harness results` call::
 
     import harness
-    answer = harness.bisect("transformers", repro="whisper_lora_checkpointing", good="4.52.4", bad="4.57.6")
+    answer = harness.bisect("transformers", repro="whisper_lora_checkpointing")
     answer.first_bad, answer.culprit
 
 Each returns the frozen answer that the command prints; a notebook shows it as a table. What is in the results folder
@@ -51,11 +51,11 @@ def bisect(
     reporter: Reporter = SILENT,
     **more: Any,
 ) -> Answer:
-    """The release of `subject` that broke a repro, and what of it did; its reports are written to the results folder.
+    """The release of `subject` that broke a repro, and its culprit; writes its reports to the results folder.
 
-    `repro` is a name or a path (default: the one that names the subject), `run` a command instead; `good` and `bad`
-    are versions, by default those of the repro; `depth` is "release", "package", "file", "region" or "commit". `more`
-    are fields of `Question`: `find_fix`, `prereleases`, `confirm` (runs), `git`. Raises `BadRepro`, `UnknownProject`,
+    `repro` is a name or a path (default: the one that names the subject), or `run` is a command; `good` and `bad` are
+    versions, by default those of the repro; `depth` is "release", "package", "file", "region" or "commit". `more` are
+    fields of `Question`: `find_fix`, `prereleases`, `confirm` (runs), `git`. Raises `BadRepro`, `UnknownProject`,
     `UnknownRelease`, `UserMistake`, `NoWorkers`, `NoNetwork`, `NoSpace`, and `Interrupted` on Ctrl-C.
     """
     settings = settings or Settings()
@@ -77,11 +77,11 @@ def history(
     reporter: Reporter = SILENT,
     **more: Any,
 ) -> History:
-    """Every window of releases of `subject` in which a repro was broken; its pages go to the results folder.
+    """Every window of releases of `subject` in which a repro was broken; writes its pages to the results folder.
 
-    `since` and `until` are versions: the oldest and the newest release, by default the repro's older bound and the
-    newest there is. `more` may have `max_gap` (of so many neighbouring releases at least one is run) and
-    `prereleases`. Raises as `bisect`.
+    `since` and `until` are the oldest and newest version, by default the repro's older bound and the newest release.
+    `more` may have `max_gap` (at least one of that many neighbouring releases is run) and `prereleases`. Raises as
+    `bisect`.
     """
     settings = settings or Settings()
     wanted = Range(since, until, more.pop("max_gap", None))
@@ -101,8 +101,8 @@ def probe(
 ) -> Probed:
     """One run of a repro (a name or a path) with these requirements, such as "transformers==4.53.0".
 
-    With `fresh` it runs even if the store has the answer. Raises as `bisect`; what goes wrong in the environment or
-    in the run is no error but an `Outcome` of the observation.
+    With `fresh` it runs even if the store has the answer. Raises as `bisect`. A failure in the environment or in the
+    run is not an exception but an `Outcome` of the observation.
     """
     settings = settings or Settings()
     settings = evolve(settings, with_=(*settings.with_, *requirements))

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, whoever else writes them at the same time; and what a full disk is."""
+"""Atomic file writes, and recognising a full disk."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from pathlib import Path
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write text or bytes beside its place and rename it there. Raises `OSError`; nothing is left behind then."""
+    """Write text or bytes to a temporary file, then rename it.
+
+    Raises `OSError`, and leaves nothing behind then.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, partial = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content.encode() if isinstance(content, str) else content)
-        Path(partial).chmod(0o644)  # a temporary file is its owner's alone
+        Path(partial).chmod(0o644)  # temporary files are readable only by their owner
         Path(partial).replace(path)
     except BaseException:
         with contextlib.suppress(OSError):

@@ -21,7 +21,8 @@ class Progress:
     """How far a search is. `states` are the positions of its range, the oldest first, empty if it has none.
 
     `left` is the largest number of runs left, counted in `unit`s ("probe", "cell"), 0 if unknown. A search over sets
-    instead gives the number of `candidates` and how many sets it has `tried`.
+    instead gives the number of `candidates` and how many sets it has `tried`. `groups` of failing tests have no answer
+    yet, 0 where that is not known.
     """
 
     states: tuple[PositionState, ...] = ()
@@ -29,6 +30,7 @@ class Progress:
     unit: str = "probe"
     candidates: int = 0
     tried: int = 0
+    groups: int = 0
 
 
 @frozen

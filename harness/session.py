@@ -12,23 +12,23 @@ from attrs import evolve, frozen
 
 from harness.environment import (
     Builder,
+    DiskSpace,
     Index,
     Interpreter,
     Resolver,
-    Room,
     Uv,
     Workspace,
     find_interpreter,
     read_pip_settings,
 )
 from harness.environment.cleaning import remove_leftovers
-from harness.environment.place import check_ours
+from harness.environment.location import check_ours
 from harness.errors import UserMistake
 from harness.events import SILENT, Reporter
 from harness.model.size import parse_size
 from harness.probe import Prober
 from harness.run.devices import Gpu, choose_device, find_gpus, of_one_kind
-from harness.run.isolation import Isolation, SandboxMode, choose
+from harness.run.sandbox import Sandbox, SandboxMode, choose
 from harness.scheduling.lanes import LocalLanes
 from harness.settings import Settings
 from harness.store import Store
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 
 @frozen
 class Session:
-    """Where probes run and what is known already.
+    """Everything that answers questions: where probes run, and what is known already.
 
-    `local` runs probes on this machine, whose GPUs are `local_gpus`; `remote` on the workers of a cluster, where one
-    was asked for.
+    `local` runs probes on this machine, whose GPUs are `local_gpus`; `remote` runs them on the workers of a cluster, if
+    one is used.
     """
 
     settings: Settings
@@ -65,7 +65,7 @@ class Session:
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:
-        """The GPUs that a probe can get, to choose a device by."""
+        """The GPUs that probes can use."""
         return self.remote.here.gpus if self.remote is not None else self.local_gpus
 
     @property
@@ -74,12 +74,12 @@ class Session:
         return self.local.workspace
 
     def device_for(self, repro: Repro) -> tuple[Device, str]:
-        """The device to run a repro on, and a sentence that says which and what a result on it is worth."""
+        """The device for a repro, and a sentence that says which and what a result on it is worth."""
         device, why = choose_device(self.settings.device, repro.device, self.gpus)
         return device, f"{why} (--device changes it)"
 
     def lane_count(self, device: Device) -> int:
-        """How many lanes: those asked for, and on a cluster no more than it has room for. Raises `NoWorkers`."""
+        """The number of lanes: as many as requested, and on a cluster at most its slots. Raises `NoWorkers`."""
         asked = self.settings.lanes
         if self.remote is None:
             return asked or 1
@@ -87,7 +87,7 @@ class Session:
         return min(asked or slots, slots)
 
     def lanes(self, device: Device) -> contextlib.closing[LocalLanes]:
-        """Lanes for one device; on a cluster each waits for a worker. Raises `NoWorkers` where it has no room."""
+        """Lanes for one device; on a cluster each waits for a worker. Raises `NoWorkers` if there is none."""
         return contextlib.closing(LocalLanes(self.lane_count(device)))
 
 
@@ -100,33 +100,31 @@ def local_session(
 ) -> Session:
     """A session on this machine.
 
-    `environment` is a folder of the user's to build in, `requires_python` what a repro says of its interpreter.
+    `environment` is a user's folder to build in, `requires_python` the requirement of a repro.
 
-    Raises `UserMistake` where there is no such Python, or the folder holds something else.
+    Raises `UserMistake` if there is no such Python, or the folder holds something else.
     """
     if environment is not None:
         check_ours(environment)
     workspace = Workspace.default()
     remove_leftovers(workspace)
     pip = read_pip_settings()
-    backend = {"UV_TORCH_BACKEND": settings.torch_backend} if settings.torch_backend else {}
-    uv = Uv(pip, extra_environment=backend)
+    uv = Uv(pip, extra_environment={"UV_TORCH_BACKEND": settings.torch_backend} if settings.torch_backend else {})
     interpreter = find_interpreter(settings.python, uv, needs=requires_python)
     index = Index(pip, workspace.index)
     store = Store.opened(settings.results, settings.pass_env)
     gpus = find_gpus(os.environ)
+    sandbox, rights = _sandbox(settings, reporter)
     builder = Builder(
         uv,
         interpreter,
         workspace,
         from_source=settings.from_source,
         at=environment,
-        room=Room(workspace, settings.max_disk or _disk_limit(), reporter),
+        disk_space=DiskSpace(workspace, settings.max_disk or _disk_limit(), reporter),
         size_of=index.size_of,
     )
-    if (command := click.get_current_context(silent=True)) is not None:
-        command.call_on_close(builder.let_go)
-    isolation, rights = _sandbox(settings, reporter)
+    _release_at_end_of_command(builder)
     prober = Prober(
         store=store,
         resolver=Resolver(uv, index, interpreter),
@@ -138,19 +136,25 @@ def local_session(
         invoked_from=Path.cwd(),
         gpu_wait=settings.gpu_wait,
         reporter=reporter,
-        isolation=isolation,
+        sandbox=sandbox,
         rights=rights,
     )
     return Session(settings, reporter, store, index, interpreter, prober, gpus)
+
+
+def _release_at_end_of_command(builder: Builder) -> None:
+    """Release the environments of a command when it ends. Outside of a command, the caller does it."""
+    if (command := click.get_current_context(silent=True)) is not None:
+        command.call_on_close(builder.let_go)
 
 
 @contextlib.contextmanager
 def open_session(
     settings: Settings, reporter: Reporter = SILENT, *, requires_python: str | None = None
 ) -> Iterator[Session]:
-    """A session whose probes run on this machine, or on the cluster of the scheduler that was asked for.
+    """A session that runs probes on this machine, or on the cluster of the chosen scheduler.
 
-    Raises `NoWorkers`, and `UserMistake` where Dask is not installed, or there is no such Python.
+    Raises `NoWorkers`, and `UserMistake` if Dask is not installed, or there is no such Python.
     """
     with joined(local_session(settings, reporter, requires_python=requires_python)) as session:
         yield session
@@ -158,34 +162,30 @@ def open_session(
 
 @contextlib.contextmanager
 def joined(session: Session) -> Iterator[Session]:
-    """The same session; where its settings name a scheduler, on that cluster. Raises as `open_session`."""
+    """The session, on the cluster if its settings name a scheduler. Raises as `open_session`."""
     if session.settings.scheduler is None:
         yield session
         return
-    # Only a session with a scheduler pays for what it takes to speak to one.
+    # Dask loads slowly, so only sessions with a scheduler import it.
     from harness.scheduling.cluster import ClusterProber, Connection
 
     with contextlib.closing(Connection.open(session.settings.scheduler, session.reporter)) as connection:
         yield evolve(session, remote=ClusterProber.over(connection, session.local))
 
 
-def _sandbox(settings: Settings, reporter: Reporter) -> tuple[Isolation | None, str]:
+def _sandbox(settings: Settings, reporter: Reporter) -> tuple[Sandbox | None, str]:
     """The sandbox of all runs, and in a word what the user allows them beyond it.
 
-    Raises `UserMistake` where a sandbox is required and does not work.
+    Raises `UserMistake` if a required sandbox does not work.
     """
-    named = settings.sandbox or os.environ.get("HARNESS_SANDBOX") or SandboxMode.AUTO.value
-    try:
-        mode = SandboxMode(named)
-    except ValueError:
-        raise UserMistake(f"HARNESS_SANDBOX is {named!r}", hint="it is auto, require or off") from None
-    # Who says it for one question wants that run again with these rights; the variable is how a machine is set up.
+    mode = SandboxMode.of(os.environ, settings.sandbox)
+    # The option asks for a new run with these rights; the variable only describes the machine.
     rights = "unsandboxed" if settings.sandbox == SandboxMode.OFF else "network" if settings.network else ""
     return choose(mode, network=settings.network, reporter=reporter), rights
 
 
 def _disk_limit() -> int | None:
-    """What the environment variable of --max-disk says, for commands without that option too."""
+    """The limit from HARNESS_MAX_DISK, also for commands without --max-disk."""
     text = os.environ.get("HARNESS_MAX_DISK")
     size = parse_size(text) if text else None
     if text and not size:

@@ -1,6 +1,6 @@
 """The settings of any question: where it runs, which other packages it gets, and how much it may use.
 
-Each setting is one field. What a command line calls it is written beside it, so a shared option is added here alone.
+Each setting is one field with its command-line option, so a shared option is added only here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from harness.run.lease import DEFAULT_WAIT_S
 
 
 class Group(enum.Enum):
-    """Which commands have an option: those that ask one question, all that run, that run much, that run anything."""
+    """Which commands have an option: those with one question, those that run probes, those that run many, all."""
 
     QUESTION = enum.auto()
     RUNS = enum.auto()
@@ -27,7 +27,7 @@ class Group(enum.Enum):
 
 
 class ValueKind(enum.Enum):
-    """What a value is; a command line reads and checks it by that."""
+    """The kind of a value; the command line parses and checks it by that."""
 
     TEXT = enum.auto()
     SECONDS = enum.auto()
@@ -39,7 +39,7 @@ class ValueKind(enum.Enum):
 
 @frozen
 class Option:
-    """How a setting is given on a command line; `shown_default` says in words what holds without it."""
+    """The command-line option of a setting; `shown_default` describes the default."""
 
     flag: str
     group: Group
@@ -100,7 +100,11 @@ class Settings:
         metavar="NAME=VALUE",
     )
     from_source: tuple[str, ...] = _setting(
-        (), "--build", Group.QUESTION, "Allow this project to be built from source.", metavar="PROJECT"
+        (),
+        "--build",
+        Group.QUESTION,
+        "Allow this project to be built from source, where it has no wheel.",
+        metavar="PROJECT",
     )
     pass_env: tuple[str, ...] = _setting(
         (), "--pass-env", Group.RUNS, "Let the repro see this environment variable (a token, say).", metavar="NAME"
@@ -139,7 +143,7 @@ class Settings:
         None,
         "--max-disk",
         Group.LIMITS,
-        "Limit of the harness's cache (20GiB); the longest unused environments are removed first [HARNESS_MAX_DISK].",
+        "Limit of the harness's cache (20GiB); the least recently used environments go first [HARNESS_MAX_DISK].",
         metavar="SIZE",
         kind=ValueKind.SIZE,
     )
@@ -155,19 +159,19 @@ class Settings:
         None,
         "--scheduler",
         Group.LANES,
-        "Run probes on those workers of this Dask scheduler that match this machine (docs/many-machines.md).",
+        "Run probes on those workers of this Dask scheduler that match this machine (docs/guides/many-machines.md).",
         metavar="ADDRESS",
     )
     results: Path = _setting(  # noqa: RUF009 - a field of attrs, with a factory
         Factory(lambda: Path(os.environ.get("HARNESS_RESULTS") or "results")),
         "--results",
         Group.RESULTS,
-        "Folder for records; what is in it does not run again.",
+        "Folder for results; runs that are in it are not repeated.",
         kind=ValueKind.FOLDER,
         shown_default="results, or HARNESS_RESULTS",
     )
 
     @property
     def in_place(self) -> bool:
-        """Whether `python` is a path: the interpreter of an environment to run in as it is."""
+        """Whether `python` is a path: an environment to run in as it is."""
         return bool(self.python and "/" in self.python)

@@ -14,7 +14,7 @@ import pytest
 from wheelhouse import Wheelhouse, free_port_url
 
 ROOT = Path(__file__).parent.parent
-TEST_COMMAND = "python -m pip install '.[test]' && python -m pytest"
+TEST_COMMAND = "python -m pip install '.[test]' && python -m pytest -n auto"
 MATRIX = """
 [axes]
 repro = "brittle_step"

@@ -47,4 +47,4 @@ def test_the_readme_shows_command_lines() -> None:
 def test_the_two_commands_at_the_top_are_the_first_block() -> None:
     first = README.split("```console\n")[1].split("```")[0].splitlines()
     assert first[0].startswith("$ python -m pip install . && harness bisect transformers")
-    assert first[1].startswith("$ python -m pip install '.[test]' && python -m pytest")
+    assert first[1].startswith("$ python -m pip install '.[test]' && python -m pytest -n auto")

@@ -33,6 +33,7 @@ class Wheel:
     requires: tuple[str, ...] = ()
     requires_python: str | None = None
     tag: str = "py3-none-any"
+    source_url: str | None = None
 
     @property
     def filename(self) -> str:
@@ -50,6 +51,8 @@ class Wheel:
         lines += [f"Requires-Dist: {requirement}" for requirement in self.requires]
         if self.requires_python:
             lines.append(f"Requires-Python: {self.requires_python}")
+        if self.source_url:
+            lines.append(f"Project-URL: Source, {self.source_url}")
         return "\n".join(lines) + "\n"
 
     def write(self, folder: Path) -> Path:
@@ -132,9 +135,10 @@ class Wheelhouse:
         uploaded: str | None = "2024-01-01T12:00:00Z",
         yanked: str | None = None,
         spoilt: bool = False,
+        source_url: str | None = None,
     ) -> Path:
         """Add a wheel to the index. A `spoilt` one has other content than the page says: installing it fails."""
-        wheel = Wheel(name, version, files or {}, requires, requires_python, tag)
+        wheel = Wheel(name, version, files or {}, requires, requires_python, tag, source_url)
         path = wheel.write(self.root / "files")
         metadata = wheel.metadata()
         path.with_name(f"{path.name}.metadata").write_text(metadata, encoding="utf-8")

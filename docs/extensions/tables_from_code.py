@@ -1,7 +1,8 @@
-"""Tables of the reference that are made from the code: `{outcomes}`, `{exit-codes}`, `{repro-keys}`."""
+"""Tables of the reference that are made from the code: `{outcomes}`, `{exit-codes}`, `{repro-keys}`, `{json-keys}`."""
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,13 +12,40 @@ from sphinx.util.docutils import SphinxDirective
 
 from harness import errors
 from harness.model import Outcome
-from harness.model.repro import Bounds
+from harness.model.repro import TOP_KEYS, Bounds
 from harness.model.signature import Signature
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sphinx.application import Sphinx
+
+
+MEANINGS = {
+    "device": "cpu, cuda or any",
+    "timeout": "seconds before a run is stopped; 300 by default",
+    "memory": "memory limit, such as 8 GiB",
+    "gpu-memory": "free GPU memory that a run needs, such as 8 GiB",
+    "subjects": "a table for each package that the repro can be bisected over; the first is the default",
+    "signature": "how the bug is recognised; all parts that are given must match",
+    "cases": "named variants with their own params, subjects or signature; the parameter case selects one",
+    "params": "parameters and their defaults",
+    "reported": "address of the report that the repro comes from",
+    "good": "a release that works",
+    "bad": "a release that fails",
+    "as-of": "the other packages: era, none or a date",
+    "hold": "requirements to keep where the releases allow it",
+    "exception": "class of the exception, such as RuntimeError",
+    "message": "part of its message",
+    "frame": "part of file:function of any frame in its traceback",
+    "metric": "name of a number that the repro writes; needs above or below",
+    "above": "bad if the metric is above this",
+    "below": "bad if the metric is below this",
+    "output": "regular expression that the output contains",
+    "hang": "true: bad if the run reaches its time limit",
+    "exit-code": "bad if the run ends with this exit code",
+    "crash": "true: bad if a signal kills the run",
+}
 
 
 class TableFromCode(SphinxDirective):
@@ -69,15 +97,36 @@ class ExitCodes(TableFromCode):
 class ReproKeys(TableFromCode):
     """What `[tool.harness]` may hold in a repro."""
 
-    heading = ("key", "where")
+    heading = ("key", "where", "meaning")
 
     def rows(self) -> Iterable[tuple[str, ...]]:
-        """The fields of what is read."""
-        for field in Bounds.__attrs_attrs__:
-            yield field.name.replace("_", "-"), "[tool.harness.subjects.NAME]"
-        for field in Signature.__attrs_attrs__:
-            if field.name != "captured":
-                yield field.name.replace("_", "-"), "[tool.harness.signature]"
+        """The keys that the parser takes. A key without a meaning below fails the build."""
+        tables = (
+            ("[tool.harness]", TOP_KEYS),
+            ("[tool.harness.subjects.NAME]", [_key(field) for field in Bounds.__attrs_attrs__]),
+            ("[tool.harness.signature]", [_key(one) for one in Signature.__attrs_attrs__ if one.name != "captured"]),
+        )
+        for where, keys in tables:
+            for key in keys:
+                yield key, where, MEANINGS[key]
+
+
+class JsonKeys(TableFromCode):
+    """The top-level keys of what a command prints with `--json`; the argument is the class that prints them."""
+
+    required_arguments = 1
+    heading = ("key",)
+
+    def rows(self) -> Iterable[tuple[str, ...]]:
+        """From the source of `as_json`, in its order."""
+        module, _, name = self.arguments[0].rpartition(".")
+        source = inspect.getsource(getattr(importlib.import_module(module), name).as_json)
+        for key in re.findall(r'^ {12}"(\w+)":', source, re.MULTILINE):
+            yield (key,)
+
+
+def _key(field: Any) -> str:
+    return str(field.name).replace("_", "-")
 
 
 def _row(cells: Iterable[str], *, code: bool) -> nodes.row:
@@ -100,4 +149,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("outcomes", Outcomes)
     app.add_directive("exit-codes", ExitCodes)
     app.add_directive("repro-keys", ReproKeys)
+    app.add_directive("json-keys", JsonKeys)
     return {"parallel_read_safe": True}

@@ -1,7 +1,7 @@
-"""A question between two commits of the subject's repository, such as a tag and `main`: which commit changed it.
+"""Bisects between two commits of the subject's repository, such as a tag and `main`.
 
-The environment is that of the newest tagged release up to the newer commit, with what that commit says it needs; each
-commit is that environment with the package's files as in the commit. So nothing is built, and only the code moves.
+Each commit runs in the environment of the newest release tagged up to the newer commit, with the requirements that the
+newer commit declares. Only the package's files change, so a pure Python package needs no build.
 """
 
 from __future__ import annotations
@@ -13,26 +13,19 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 from packaging.requirements import Requirement
 
-from harness.bisect.answer import Answer, Status
+from harness.bisect.commit_answer import search_commits
 from harness.bisect.commit_range import Range, find_range
-from harness.bisect.commit_wording import sentence_of, what_next
+from harness.bisect.commit_wording import what_next
 from harness.culprit.commit import builds_of, repository_of
 from harness.culprit.commit_files import CommitFiles, is_compiled
-from harness.culprit.commit_runs import (
-    CommitSource,
-    bisected,
-    blobs_of,
-    finding_of,
-)
-from harness.culprit.counterfactual import Ground
+from harness.culprit.commit_runs import CommitSource, blobs_of
+from harness.culprit.counterfactual import Trials
 from harness.culprit.sides import PackageFiles, Side, Sides
 from harness.environment import Environment
 from harness.environment.resolve import ERA_MARGIN
 from harness.errors import UserMistake
-from harness.model import Change, Combination, Judgement, Verdict, normalized_name
+from harness.model import Combination, Judgement, Verdict, normalized_name
 from harness.model.as_of import AsOf
-from harness.model.culprit import Culprit, Finding, Level
-from harness.model.step import Step
 from harness.planning.plan import Plan, merged_requirements
 from harness.probe import Judge, Probe
 from harness.repository.declared import FILES, declared_requirements
@@ -41,6 +34,7 @@ from harness.repository.release_source import ReleaseSource, find_source
 from harness.request.parsing import as_of, required_name
 
 if TYPE_CHECKING:
+    from harness.bisect.answer import Answer
     from harness.model import Lock
     from harness.model.commit import Commit
     from harness.request.ends import Ends
@@ -82,81 +76,24 @@ def ask_commits(session: Session, question: Question, ends: Ends, told: tuple[st
     )
     with session.lanes(device) as lanes:
         judge = Judge(question.repro.signature, session.store)
-        ground = Ground(plan, session.prober, lanes, session.index, judge, session.reporter)
-        answer = _answer(session, ground, span)
+        trials = Trials(plan, session.prober, lanes, session.index, judge, session.reporter)
+        answer = search_commits(plan, _source(session, trials, span), span.chain)
+    if answer.culprit is not None:
+        answer = evolve(answer, advice=what_next(plan, span.repository, answer.suspects[0]))
     answer = evolve(answer, wall_s=time.monotonic() - begun)
     return CommitAnswer(plan, answer, tuple(sha[:10] for sha in (span.start, *span.chain)))
 
 
-def _answer(session: Session, ground: Ground, span: Range) -> Answer:
-    plan = ground.plan
-    source = _source(session, ground, span)
-    older, newer = span.start, span.newer.sha
-    expected = (source.sides.before.verdict, source.sides.after.verdict)
-    answer = Answer(
-        subject=plan.subject,
-        repro=plan.repro.name,
-        status=Status.INCONCLUSIVE,
-        sentence="",
-        signature=source.ground.judge.signature,
-        steps=(),
-        device=plan.device.value,
-        python=plan.interpreter.version,
-        as_of=plan.as_of,
-    )
-    reached = source.runs.verdict(newer) is expected[1] and source.run(older) is expected[0]
-    pair = bisected(source, span.chain) if reached else ""
-    runs = source.runs.judged
-    answer = evolve(
-        answer,
-        steps=tuple(
-            Step(sha[:10], judged.verdict, judged.reason, seen.key, cached=False, seconds=seen.duration_s)
-            for sha, (judged, seen) in runs.items()
-        ),
-        probes=len(runs),
-    )
-    if isinstance(pair, str):
-        status = _why_not_found(source, older, newer) if not reached else Status.INCONCLUSIVE
-        answer = evolve(answer, status=status)
-        return evolve(answer, sentence=sentence_of(answer, span.repository, pair))
-    is_fix = plan.question.find_fix
-    before, after = (sha[:10] for sha in pair)
-    moved = Finding(Level.COMMIT, (Change(plan.subject, before, after),))
-    answer = evolve(
-        answer,
-        status=Status.FIXED if is_fix else Status.FOUND,
-        culprit=Culprit((finding_of(source, pair, moved, len(span.chain)),)),
-        suspects=(after,),
-        last_good=None if is_fix else before,
-        first_bad=None if is_fix else after,
-        last_bad=before if is_fix else None,
-        first_good=after if is_fix else None,
-    )
-    advice = what_next(plan, span.repository, after)
-    return evolve(answer, sentence=sentence_of(answer, span.repository, ""), advice=advice)
-
-
-def _why_not_found(source: CommitSource, older: str, newer: str) -> Status:
-    """What the ends say where they do not differ as they should."""
-    verdict = source.runs.verdict(newer)
-    is_fix = source.sides.before.verdict is Verdict.BAD
-    if Verdict.SKIP in (verdict, source.runs.verdict(older)):
-        return Status.INCONCLUSIVE
-    if is_fix:
-        return Status.NOT_FIXED if verdict is Verdict.BAD else Status.NO_FAILURE
-    return Status.NO_FAILURE if verdict is Verdict.GOOD else Status.NOT_A_REGRESSION
-
-
-def _source(session: Session, ground: Ground, span: Range) -> CommitSource:
+def _source(session: Session, trials: Trials, span: Range) -> CommitSource:
     """What runs the commits of a range, with the newer one already run: it tells how the bug is recognised."""
-    plan, repository = ground.plan, span.repository
+    plan, repository = trials.plan, span.repository
     combination = _combination(plan, span, span.newer)
     lock = _lock(session, plan, combination)
     built = session.local.builder.build(lock)
     if not isinstance(built, Environment):
         raise UserMistake(f"the environment of {plan.subject} can't be installed: {built.words}")
     files = PackageFiles.of(built, [plan.subject])
-    builds = builds_of(ground, plan.subject)
+    builds = builds_of(trials, plan.subject)
     if is_compiled(files) and builds is None:
         raise UserMistake(
             f"{plan.subject} has compiled parts, so its commits would have to be built",
@@ -166,14 +103,14 @@ def _source(session: Session, ground: Ground, span: Range) -> CommitSource:
     found = find_source(repository, plan.subject, str(span.base.version), release)
     as_in = CommitFiles(repository, found.layout, release, builds if is_compiled(files) else None)
     plain = Probe(plan.repro, combination, lock=lock)
-    seen = ground.prober.execute(ground.prober.prepare(as_in.put_into(plain, span.newer.sha)))
+    seen = trials.prober.execute(trials.prober.prepare(as_in.put_into(plain, span.newer.sha)))
     bad = seen
     if plan.question.find_fix:
-        bad = ground.prober.execute(ground.prober.prepare(as_in.put_into(plain, span.start)))
-    ground = evolve(ground, judge=ground.judge.or_captured(bad))
+        bad = trials.prober.execute(trials.prober.prepare(as_in.put_into(plain, span.start)))
+    trials = evolve(trials, judge=trials.judge.or_captured(bad))
     verdicts = (Verdict.BAD, Verdict.GOOD) if plan.question.find_fix else (Verdict.GOOD, Verdict.BAD)
     source = CommitSource(
-        ground,
+        trials,
         Sides(*(Side(lock, verdict, seen) for verdict in verdicts)),
         ReleaseSource(found.version, found.tag, span.newer.sha, found.layout),
         ReleaseSource("", span.older.short, span.older.sha, Layout({})),
@@ -185,7 +122,7 @@ def _source(session: Session, ground: Ground, span: Range) -> CommitSource:
             else None
         ),
     )
-    judged: Judgement = ground.judge(seen)
+    judged: Judgement = trials.judge(seen)
     source.runs.judged[span.newer.sha] = (judged, seen)
     return source
 
@@ -195,13 +132,13 @@ def _lock(session: Session, plan: Plan, combination: Combination) -> Lock:
     if resolution.lock is None:
         raise UserMistake(
             f"no environment for the commits: {resolution.words}",
-            hint="--as-of none takes today's packages instead of those of the commit's day; --with pins some of them",
+            hint="--as-of none takes today's packages, not those of the commit's day; --with pins some of them",
         )
     return resolution.lock
 
 
 def _combination(plan: Plan, span: Range, commit: Commit) -> Combination:
-    """The base release with what a commit itself says it needs, as of the newer commit's day or its own."""
+    """The base release with the requirements that a commit declares, as of the newer commit's day or its own."""
     tree = span.repository.tree(commit.sha)
     texts = span.repository.contents(tree[name].blob for name in FILES if name in tree)
     declared = declared_requirements(
@@ -225,6 +162,6 @@ def _combination(plan: Plan, span: Range, commit: Commit) -> Combination:
 
 
 def _day_of(span: Range) -> str:
-    """The day of the newer commit, or that of the release where it came later."""
+    """The day of the newer commit, or of the release if that came later."""
     day = span.repository.dates([span.newer.sha])[span.newer.sha].astimezone(UTC)
     return str(max(day, span.base.uploaded + ERA_MARGIN) if span.base.uploaded is not None else day)

@@ -17,17 +17,27 @@ from harness.events import SearchBegan
 from harness.model import Repro, normalized_name
 from harness.model.culprit import Level
 from harness.planning.plan import merged_requirements
-from harness.planning.world import Asked, World, day_world, pinned_world, release_world
-from harness.request.ends import End, EndKind, Ends
-from harness.request.installed import installed_pins
-from harness.request.lockfiles import read_pins
+from harness.planning.world import WorldRequest
+from harness.planning.worlds import Worlds
+from harness.request.ends import EndKind, Ends, newest_end
+from harness.request.question import Question
 from harness.run.commands import only
 
 if TYPE_CHECKING:
     from harness.bisect.upgrade_answer import UpgradeAnswer
-    from harness.environment import Index, Interpreter
-    from harness.scheduling.probers import Probing
     from harness.session import Session
+
+
+@frozen
+class Below:
+    """How long to search below a release, in seconds, and whether those runs may be forked.
+
+    `git` is the culprit's repository, for the commit level: a clone, a URL, "auto" or "" for none.
+    """
+
+    time_s: float = 600.0
+    fork: bool = True
+    git: str = ""
 
 
 @frozen
@@ -42,43 +52,7 @@ class UpgradeQuestion:
     requirements: tuple[str, ...] = ()
     subject: str = ""
     told: tuple[str, ...] = ()
-
-
-@frozen
-class Worlds:
-    """Makes worlds of ends."""
-
-    asked: Asked
-    prober: Probing
-    index: Index
-    interpreter: Interpreter
-    subject: str = ""
-
-    def of(self, end: End) -> World:
-        """The world of a day, a file or a Python. Raises `UserMistake`."""
-        if end.kind is EndKind.DAY:
-            return day_world(end, self.asked, self.prober, self.index)
-        if end.path is None:
-            raise UserMistake(f"{end.text} is no world by itself")
-        is_python = end.kind is EndKind.PYTHON
-        pins = installed_pins(end.path) if is_python else read_pins(end.path, self.asked.python)
-        world = pinned_world(end, pins, self.asked, self.prober, self.index, self.interpreter)
-        ours = self.interpreter.minor
-        if pins.python and not pins.python.startswith(ours):
-            told = f"{end.text} has Python {pins.python}; it runs with {self.interpreter.version} (--python changes it)"
-            world = evolve(world, told=(*world.told, told))
-        return world
-
-    def both(self, ends: Ends) -> tuple[World | None, World]:
-        """The worlds of both ends; a release stands for the other end with the subject at it."""
-        good, bad = ends.good, ends.bad
-        if bad.kind is EndKind.RELEASE and good is not None:
-            other = self.of(good)
-            return other, release_world(bad, other, self.subject, self.prober)
-        world = self.of(bad)
-        if good is not None and good.kind is EndKind.RELEASE:
-            return release_world(good, world, self.subject, self.prober), world
-        return (self.of(good) if good is not None else None), world
+    below: Below = Below()
 
 
 def ask_upgrade(session: Session, question: UpgradeQuestion, until: Level = Level.RELEASE) -> UpgradeAnswer:
@@ -95,22 +69,32 @@ def ask_upgrade(session: Session, question: UpgradeQuestion, until: Level = Leve
             hint="--with REQ or --with '-r FILE' names what the command needs, --project its project",
         )
     settings, interpreter = session.settings, session.interpreter
-    asked = Asked(question.repro, interpreter.version, requirements, settings.hold, device, settings.from_source)
-    worlds = Worlds(asked, session.prober, session.index, interpreter, question.subject)
+    request = WorldRequest(
+        question.repro, interpreter.version, requirements, settings.hold, device, settings.from_source
+    )
+    newest = newest_end(settings.as_of)
+    worlds = Worlds(request, session.prober, session.index, interpreter, question.subject, newest)
     good, bad = question.ends.good, question.ends.bad
-    headline = f"looking for what broke {question.repro.name}: {good.text if good else 'weeks before'} to {bad.text}"
+    headline = f"looking for what broke {question.repro.name}: {good.text if good else 'before'} to {bad.text}"
     session.reporter.report(SearchBegan(headline, (*question.told, why)))
     good_world, bad_world = worlds.both(question.ends)
     with session.lanes(device) as lanes:
         means = Means(session.prober, lanes, session.index, interpreter, session.reporter)
-        upgrade = Upgrade(means, question.repro, bad_world, good_world, worlds.of, only_tests, question.subject)
+        upgrade = Upgrade(means, question.repro, bad_world, good_world, worlds.before, only_tests, question.subject)
         answer = upgrade.run()
         tests = tuple(test for group in answer.groups for test in group.tests)
-        repro = only_tests(question.repro, tests)
+        each = Question(
+            question.subject,
+            only_tests(question.repro, tests),
+            from_source=settings.from_source,
+            time_s=question.below.time_s,
+            fork=question.below.fork,
+            git=question.below.git,
+        )
         if until is not Level.RELEASE and answer.groups:
-            answer = deepened(answer, means, bad_world, repro, until)
+            answer = deepened(answer, means, bad_world, each, until)
         answer = with_evidence(answer, session.local.builder, session.store.log)
-        return evolve(answer, answers=tuple(answers_of(answer, means, bad_world, repro)), probes=means.count.ran_now)
+        return evolve(answer, answers=tuple(answers_of(answer, means, bad_world, each)), probes=means.count.ran_now)
 
 
 def only_tests(repro: Repro, tests: tuple[str, ...]) -> Repro:

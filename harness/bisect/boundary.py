@@ -215,7 +215,7 @@ def _between(
             python=means.interpreter.version,
             tags=tags,
             prereleases=False,
-            build_from_source=change.name in bad.asked.from_source,
+            build_from_source=change.name in bad.request.from_source,
         )
         is_later = bad.as_of is not None and release.uploaded is not None and release.uploaded > bad.as_of
         if release.version in ends or (reason is None and not is_later):

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from harness.culprit.commit import open_repository
+from harness.culprit.commit import open_repository, repository_of
+from harness.culprit.sides import PackageFiles
+from harness.environment import Environment
 from harness.errors import BadRepository, UserMistake
-from harness.model import normalized_name
+from harness.model import Combination, normalized_name
 from harness.planning.plan import why_left_out
+from harness.probe import Probe
 from harness.repository.tags import tagged_version, tags_of
 from harness.request.ends import EndKind
 
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
 @frozen
 class Range:
-    """The two commits in the order of history, and the release whose environment stands for all commits between."""
+    """Two commits in the order of history, and the release whose environment all commits between them run in."""
 
     repository: Repository
     older: Commit
@@ -33,20 +36,19 @@ class Range:
 
     @property
     def chain(self) -> tuple[str, ...]:
-        """The commits after the older one (after where they part, if it is on a branch), along first parents."""
+        """The commits after the start up to the newer one, along first parents."""
         return self.repository.first_parents(self.start, self.newer.sha)
 
     @property
     def start(self) -> str:
-        """The newest commit that both come from."""
+        """The merge base: the older commit itself, unless it is on another branch."""
         return self.repository.merge_base(self.older.sha, self.newer.sha)
 
 
 def find_range(session: Session, question: Question, ends: Ends) -> Range:
     """The range between two ends. Raises `BadRepository`, `UserMistake`, `UnknownProject` and `NoNetwork`."""
-    if question.git == "auto":
-        raise UserMistake("commits as ends need a clone", hint="give --git PATH, or the URL of the repository")
-    repository = open_repository(question.git, "", session.workspace.clones)
+    url = _own_repository(session, question) if question.git == "auto" else ""
+    repository = open_repository(question.git, url, session.workspace.clones)
     tags = repository.tags()
     subject = normalized_name(question.subject)
     bad = _commit(repository, tags, ends.bad, subject)
@@ -67,6 +69,35 @@ def find_range(session: Session, question: Question, ends: Ends) -> Range:
     return Range(repository, older, newer, base)
 
 
+def _own_repository(session: Session, question: Question) -> str:
+    """The repository that the newest release of the subject names, "" for none; only that release is installed."""
+    usable = _usable(session, question)
+    if not usable:
+        return ""
+    newest = max(usable, key=lambda release: release.version)
+    combination = Combination(
+        python=session.interpreter.version,
+        requirements=(f"{question.subject}=={newest.version}",),
+        prereleases=(question.subject,) if newest.version.is_prerelease else (),
+        only_named=True,
+    )
+    lock = session.local.resolve(Probe(question.repro, combination)).lock
+    built = session.local.builder.build(lock) if lock is not None else None
+    if not isinstance(built, Environment):
+        return ""
+    return repository_of(PackageFiles.of(built, [normalized_name(question.subject)]))
+
+
+def _usable(session: Session, question: Question) -> list[Release]:
+    """The releases of the subject that can be installed here."""
+    wheel_tags = frozenset(session.interpreter.wheel_tags())
+    return [
+        release
+        for release in session.index.releases(normalized_name(question.subject))
+        if why_left_out(release, question, session.interpreter, wheel_tags) is None
+    ]
+
+
 def _commit(repository: Repository, tags: dict[str, str], end: End, subject: str) -> Commit:
     """The commit of an end: a release's tag, or a revision."""
     if end.kind is EndKind.COMMIT:
@@ -84,12 +115,7 @@ def _base(
     """The newest release that can be installed, tagged not after a commit; and the hash of its tag's commit."""
     subject = normalized_name(question.subject)
     versions = {version: sha for tag, sha in tags.items() if (version := tagged_version(tag, subject)) is not None}
-    wheel_tags = frozenset(session.interpreter.wheel_tags())
-    usable = {
-        release: versions[release.version]
-        for release in session.index.releases(subject)
-        if release.version in versions and why_left_out(release, question, session.interpreter, wheel_tags) is None
-    }
+    usable = {r: versions[r.version] for r in _usable(session, question) if r.version in versions}
     dates = repository.dates([newer.sha, *usable.values()])
     before = [release for release, sha in usable.items() if dates[sha] <= dates[newer.sha]]
     if not before:

@@ -9,8 +9,11 @@ from packaging.version import InvalidVersion, Version
 from harness.bisect.answer import Status
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from harness.bisect.answer import Answer
     from harness.bisect.boundary import Boundary
+    from harness.bisect.upgrade_answer import PackageCulprit
     from harness.model.culprit import Culprit
 
 
@@ -29,6 +32,19 @@ def constraint_of(boundary: Boundary) -> str:
     if not boundary.is_certain:
         return f"{name}<={boundary.last_good}"
     return f"{name}<{_shortest(older, newer)}"
+
+
+def constraints_of(culprits: Sequence[PackageCulprit]) -> list[str]:
+    """One constraint for each culprit; of those that break it only together the first is enough."""
+    settled: set[str] = set()
+    found = []
+    for culprit in culprits:
+        if culprit.package in settled:
+            continue
+        settled |= {culprit.package, *culprit.together_with}
+        if text := constraint_of(culprit.boundary):
+            found.append(text)
+    return found
 
 
 def constraint_until_then(answer: Answer) -> str:

@@ -7,7 +7,7 @@ beside that any more is dropped. Where two packages move together at the boundar
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
@@ -21,7 +21,7 @@ from harness.model import Change, Lock, Observation, Repro
 from harness.probe import Probe
 
 if TYPE_CHECKING:
-    from harness.bisect.asking import Asking
+    from harness.bisect.group_questions import GroupQuestion
     from harness.planning.world import Versions, World
 
 
@@ -30,7 +30,7 @@ class Search:
     """One group's search: its question, both worlds, what changed (likeliest first), and what stays held back."""
 
     means: Means
-    asking: Asking
+    question: GroupQuestion
     bad: World
     good: World
     units: Mapping[str, Change]
@@ -43,7 +43,7 @@ class Search:
         probe = self.bad.with_versions({**self.held, **versions}, self.repro)
         names = ", ".join(f"{name} {version or '(absent)'}" for name, version in versions.items())
         run = self.means.observe(f"held back: {names}", probe)
-        return run if self.asking.stand(run).standing is Standing.PASSES else None
+        return run if self.question.stand(run).standing is Standing.PASSES else None
 
 
 def culprits_of(search: Search, names: Sequence[str], versions: Mapping[str, str | None]) -> list[PackageCulprit]:
@@ -56,11 +56,14 @@ def culprits_of(search: Search, names: Sequence[str], versions: Mapping[str, str
         if name not in held:
             continue
         others = {other: version for other, version in held.items() if other != name}
-        culprit = _culprit(search, search.units[name], others)
-        if culprit.package != name:  # it only moved along
-            del held[name]
+        culprit = _culprit(search, search.units[name], others, {one.package for one in found})
         found.append(culprit)
         held[culprit.package] = culprit.boundary.last_good
+        if culprit.package != name:  # it moved along, and may be all that breaks the tests
+            if search.passes({other: version for other, version in held.items() if other != name}) is not None:
+                del held[name]
+            else:
+                waiting.insert(0, name)
         for other in [other for other in waiting if other in held]:
             if _is_not_needed(search, held, other):
                 del held[other]
@@ -96,10 +99,10 @@ def _boundary(search: Search, change: Change, others: Versions) -> Boundary:
         search.means,
         search.bad,
         change,
-        search.asking.stand,
+        search.question.stand,
         search.repro,
         {**search.held, **others},
-        is_strict=not search.asking.signature.captured,
+        is_strict=not search.question.signature.captured,
     )
 
 
@@ -110,13 +113,17 @@ def _is_not_needed(search: Search, held: Mapping[str, str | None], name: str) ->
     return run is not None and run.lock is not None and run.lock.version_of(name) == search.units[name].after
 
 
-def _culprit(search: Search, change: Change, others: Versions) -> PackageCulprit:
-    """The release of one package, or of the one that moved with it and is what broke the tests."""
+def _culprit(search: Search, change: Change, others: Versions, known: Collection[str]) -> PackageCulprit:
+    """The release of one package, or of the one that moved with it and is what broke the tests, if that is not known.
+
+    What moved with it is searched with this one held back: the two may break the tests one after the other.
+    """
     boundary = _boundary(search, change, others)
     moved = _moved(boundary)
     instead = _moved_along(search, boundary, moved)
-    if instead is not None and instead.name in search.units:
-        return _culprit(search, evolve(search.units[instead.name], before=instead.before), others)
+    if instead is not None and instead.name in search.units and instead.name not in {*known, *others}:
+        unit = evolve(search.units[instead.name], before=instead.before)
+        return _culprit(search, unit, {**others, boundary.package: boundary.last_good}, {*known, boundary.package})
     partners, forward = _partners(search, boundary) if not others else ((), None)
     return PackageCulprit(boundary, together_with=partners, moved=moved, forward=forward)
 
@@ -144,14 +151,19 @@ def _moved_along(search: Search, boundary: Boundary, moved: Sequence[Change]) ->
 
 
 def _fails_with(search: Search, boundary: Boundary, before: Lock, after: Lock, name: str) -> bool:
-    """Whether the group fails as at the bad end with one package advanced alone, whatever its requirements say."""
+    """Whether the group fails as with the first bad release with one package advanced alone, whatever it requires.
+
+    A release that fails otherwise than the bad end is told by any failure.
+    """
     lock = exchanged(before, after, [name])
     combination = search.bad.with_versions({}, search.repro).combination
     run = search.means.observe(
         f"{boundary.package} {boundary.last_good} with only {name} {lock.version_of(name)}",
         Probe(search.repro, combination, lock=lock),
     )
-    return search.asking.stand(run).standing is Standing.FAILS
+    stand = search.question.stand
+    is_otherwise = stand(boundary.sides[-1]).standing is Standing.FAILS_OTHERWISE
+    return stand(run).standing in ({Standing.FAILS, Standing.FAILS_OTHERWISE} if is_otherwise else {Standing.FAILS})
 
 
 def _partners(search: Search, boundary: Boundary) -> tuple[tuple[str, ...], Observation | None]:
@@ -164,7 +176,7 @@ def _partners(search: Search, boundary: Boundary) -> tuple[tuple[str, ...], Obse
     older = evolve(search.good, as_of=search.bad.as_of, near=search.good.lock)
     upgraded = {name: after}
     run = search.means.observe(f"the good end with only {name} {after}", older.with_versions(upgraded, search.repro))
-    if search.asking.stand(run).standing is not Standing.PASSES:
+    if search.question.stand(run).standing is not Standing.PASSES:
         return (), run
-    found = find_partners(search.means, older, search.units, rest, search.asking.stand, search.repro, upgraded)
+    found = find_partners(search.means, older, search.units, rest, search.question.stand, search.repro, upgraded)
     return (tuple(sorted(found.names)) if found.shown is not None else ()), run

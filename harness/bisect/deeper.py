@@ -10,19 +10,19 @@ from harness.bisect.answer import Answer, Status
 from harness.bisect.constraints import constraint_of
 from harness.bisect.groups import Group, judge_group, seen_by
 from harness.bisect.wording import culprit_sentence
-from harness.culprit.counterfactual import Ground
+from harness.culprit.counterfactual import Trials
 from harness.culprit.descent import find_culprit
 from harness.culprit.sides import Side, Sides
-from harness.model import Judgement, Observation, Repro, Verdict
+from harness.model import Judgement, Observation, Verdict
 from harness.model.culprit import Level
 from harness.planning.plan import Plan
 from harness.probe import Judge
-from harness.request.question import Question
 
 if TYPE_CHECKING:
     from harness.bisect.held_back import Means
     from harness.bisect.upgrade_answer import GroupAnswer, PackageCulprit, UpgradeAnswer
     from harness.planning.world import World
+    from harness.request.question import Question
 
 
 @frozen
@@ -36,30 +36,36 @@ class _GroupJudge(Judge):
         return judge_group(observation, self.group) if self.group.tests else super().__call__(observation)
 
 
-def deepened(answer: UpgradeAnswer, means: Means, world: World, repro: Repro, until: Level) -> UpgradeAnswer:
-    """The answer with each culprit looked into, down to `until`, where its first bad release fails as the bad end."""
+def deepened(answer: UpgradeAnswer, means: Means, world: World, question: Question, until: Level) -> UpgradeAnswer:
+    """The answer with each culprit looked into, down to `until`, where its first bad release fails as the bad end.
+
+    `question` is what is asked of each; its subject is filled in.
+    """
     groups = tuple(
-        evolve(group, culprits=tuple(_deeper(culprit, group, means, world, repro, until) for culprit in group.culprits))
+        evolve(
+            group, culprits=tuple(_deeper(culprit, group, means, world, question, until) for culprit in group.culprits)
+        )
         for group in answer.groups
     )
     return evolve(answer, groups=groups)
 
 
-def answers_of(answer: UpgradeAnswer, means: Means, world: World, repro: Repro) -> list[tuple[Plan, Answer]]:
+def answers_of(answer: UpgradeAnswer, means: Means, world: World, question: Question) -> list[tuple[Plan, Answer]]:
     """A plan and an answer for each culprit whose two releases were run, as reports are made of."""
     found: dict[tuple[str, str | None], tuple[Plan, Answer]] = {}
+    # Where a copy of the project lies on this machine is nobody's business.
+    told = evolve(question, repro=evolve(question.repro, project="", inside="", search_path=()))
     for group in answer.groups:
         for culprit in group.culprits:
             key = (culprit.package, culprit.boundary.first_bad)
             if culprit.is_proved and key not in found:
-                # Where a copy of the project lies on this machine is nobody's business.
-                plan = _plan(culprit, means, world, evolve(repro, project="", inside="", search_path=()))
+                plan = _plan(culprit, means, world, told)
                 found[key] = plan, _answer(culprit, group, plan)
     return list(found.values())
 
 
 def _deeper(
-    culprit: PackageCulprit, group: GroupAnswer, means: Means, world: World, repro: Repro, until: Level
+    culprit: PackageCulprit, group: GroupAnswer, means: Means, world: World, question: Question, until: Level
 ) -> PackageCulprit:
     sides = _sides(culprit)
     tests = Group(group.tests, group.signature)
@@ -68,10 +74,10 @@ def _deeper(
         return culprit
     if group.tests:  # traceback and exception are those of the group's own tests
         sides = evolve(sides, after=evolve(sides.after, observation=seen_by(sides.after.observation, tests)))
-    plan = _plan(culprit, means, world, repro)
-    ground = Ground(plan, means.prober, means.lanes, means.index, judge, means.reporter)
-    found = find_culprit(ground, sides, until, are_neighbours=True)
-    means.count.ran_now += ground.tally.ran_now
+    plan = _plan(culprit, means, world, question)
+    trials = Trials(plan, means.prober, means.lanes, means.index, judge, means.reporter)
+    found = find_culprit(trials, sides, until, are_neighbours=True)
+    means.count.ran_now += trials.tally.ran_now
     return evolve(culprit, deeper=found)
 
 
@@ -84,20 +90,20 @@ def _sides(culprit: PackageCulprit) -> Sides | None:
     return Sides(Side(before.lock, Verdict.GOOD, before), Side(after.lock, Verdict.BAD, after))
 
 
-def _plan(culprit: PackageCulprit, means: Means, world: World, repro: Repro) -> Plan:
+def _plan(culprit: PackageCulprit, means: Means, world: World, question: Question) -> Plan:
     releases = culprit.boundary.releases
     return Plan(
-        question=Question(culprit.package, repro, from_source=world.asked.from_source),
-        repro=repro,
+        question=evolve(question, subject=culprit.package),
+        repro=question.repro,
         interpreter=means.interpreter,
-        device=world.asked.device,
+        device=world.request.device,
         releases=releases,
         good=0,
         bad=len(releases) - 1,
         left_out=(),
         as_of=world.as_of.isoformat() if world.as_of is not None else "none",
         requirements=tuple(text for text in world.requirements if text != culprit.package),
-        holds=world.asked.holds,
+        holds=world.request.holds,
     )
 
 

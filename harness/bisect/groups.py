@@ -221,17 +221,17 @@ def _key(test: str, failure: TestResult, raised: RaisedException) -> tuple[str, 
         raised = _root(raised)  # modules fail to import for one reason behind many
     if raised.name == "AssertionError":
         return (raised.type, _foreign_frame(raised) or _function(test))
-    message = _first_sentence(raised.message)
+    message = _told(raised)
     return (raised.type, message) if message else (raised.type, "", _foreign_frame(raised))
 
 
 def _signature(failures: Sequence[RaisedException]) -> Signature:
     """How to recognise these failures again."""
     first = failures[0]
-    if len({(raised.type, _first_sentence(raised.message)) for raised in failures}) > 1:
+    if len({(raised.type, _told(raised)) for raised in failures}) > 1:
         roots = [_root(raised) for raised in failures]
-        first = roots[0] if len({(raised.type, _first_sentence(raised.message)) for raised in roots}) == 1 else first
-    message = None if first.name == "AssertionError" else _first_sentence(first.message) or None
+        first = roots[0] if len({(raised.type, _told(raised)) for raised in roots}) == 1 else first
+    message = None if first.name == "AssertionError" else _told(first) or None
     frames = {_foreign_frame(raised) for raised in failures}
     frame = next(iter(frames)) if message is None and len(frames) == 1 else ""
     return Signature(exception=first.name, message=message, frame=frame or None, captured=True)
@@ -247,6 +247,12 @@ def _foreign_frame(raised: RaisedException) -> str:
     """The innermost frame in an installed package, as a signature names it; "" where there is none."""
     inner = next((frame for frame in reversed(raised.frames) if frame.package), None)
     return f"{inner.file}:{inner.function}" if inner is not None else ""
+
+
+def _told(raised: RaisedException) -> str:
+    """The first sentence of a message; of a fixture that is not there only its name, not the test that wants it."""
+    sentence = _first_sentence(raised.message)
+    return sentence.split(",")[0] if raised.name == "FixtureLookupError" else sentence
 
 
 def _first_sentence(message: str) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from harness.events import Judged, LevelBegan, Progress, Reporter, Started
 from harness.model import Change, Judgement, Observation, Repro, Verdict, normalized_name
@@ -30,9 +30,10 @@ Candidate = frozenset[str]
 
 @define
 class Count:
-    """How many probes were run now, and not answered by the store."""
+    """How many probes were run now, and not answered by the store, and how many groups of tests have no answer yet."""
 
     ran_now: int = 0
+    open_groups: int = 0
 
     def add(self, observation: Observation, *, cached: bool) -> None:
         """Count one probe."""
@@ -56,9 +57,16 @@ class Means:
         prepared = self.prober.prepare(probe)
         observation = self.prober.execute(prepared)
         self.count.add(observation, cached=prepared.cached)
-        judgement = stand(observation).strict if stand is not None else Judge(None, self.prober.store)(observation)
-        self.reporter.report(Judged(label, judgement, observation, cached=prepared.cached))
+        judgement = stand(observation).strict if stand is not None else self._as_it_ended(observation)
+        progress = Progress(groups=self.count.open_groups)
+        self.reporter.report(Judged(label, judgement, observation, cached=prepared.cached, progress=progress))
         return observation
+
+    def _as_it_ended(self, observation: Observation) -> Judgement:
+        """The verdict on an end by itself: whatever fails there is bad."""
+        judgement = Judge(None, self.prober.store)(observation)
+        is_failure = judgement.verdict is Verdict.SKIP and observation.outcome.may_show_bug
+        return evolve(judgement, verdict=Verdict.BAD) if is_failure else judgement
 
     def engine(
         self,
@@ -73,7 +81,10 @@ class Means:
             self.count.add(observation, cached=cached)
             return judge(candidate, observation)
 
-        return Engine(self.prober, self.lanes, probe_of, label_of, judged, self.reporter, progress)
+        def with_groups() -> Progress:
+            return evolve(progress(), groups=self.count.open_groups)
+
+        return Engine(self.prober, self.lanes, probe_of, label_of, judged, self.reporter, with_groups)
 
 
 @frozen
@@ -155,15 +166,19 @@ def _search(
     return HeldBack(result.needed, seen[result.needed], result.runs)
 
 
+# What runs, measures and draws tests is rarely what breaks them.
+_TEST_TOOL = re.compile(r"^(pytest.*|pluggy|iniconfig|coverage|exceptiongroup|tox)$")
+_NO_FIXTURE = "FixtureLookupError"
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*[A-Za-z0-9]|[A-Za-z]")
 
 
 def ranked(
     changes: Mapping[str, Change], exceptions: Sequence[RaisedException], log: str, asked: Sequence[str]
 ) -> tuple[str, ...]:
-    """The likeliest first: named by the message, in its frames, in the log, asked for by name, a larger step."""
+    """The likeliest first: named by the message, in its frames, in the log, no test tool, asked for by name, a larger
+    step."""
     message = _projects(" ".join(raised.message for raised in exceptions))
-    types = _projects(" ".join(raised.type for raised in exceptions))
+    types = _projects(" ".join(map(_type, exceptions))) | _plugins(exceptions, changes)
     frames = [
         normalized_name(frame.package) for raised in exceptions for frame in reversed(raised.frames) if frame.package
     ]
@@ -178,6 +193,7 @@ def ranked(
             name not in printed,
             frames.index(name) if name in frames else len(frames),
             name not in files,
+            _TEST_TOOL.match(name) is not None,
             change.before is None or change.after is None,
             name not in asked,
             change.step,
@@ -189,12 +205,25 @@ def ranked(
 
 def named_in(exceptions: Sequence[RaisedException], order: Sequence[str]) -> tuple[str, ...]:
     """Of some packages those that exceptions name, and then those whose files they passed through, innermost first."""
-    words = _projects(" ".join(f"{raised.type} {raised.message}" for raised in exceptions))
+    words = _projects(" ".join(f"{_type(raised)} {raised.message}" for raised in exceptions))
+    words |= _plugins(exceptions, order)
     frames = [
         normalized_name(frame.package) for raised in exceptions for frame in reversed(raised.frames) if frame.package
     ]
     named = [name for name in order if name in words]
     return tuple(dict.fromkeys([*named, *(name for name in frames if name in order)]))
+
+
+def _type(raised: RaisedException) -> str:
+    """The type of an exception, "" for those in which pytest tells what others did, which say nothing on pytest."""
+    return "" if raised.name in ("Failed", _NO_FIXTURE) else raised.type
+
+
+def _plugins(exceptions: Sequence[RaisedException], names: Iterable[str]) -> frozenset[str]:
+    """The plugins of pytest among some packages, where a fixture is missing: mostly one of them had it."""
+    if not any(raised.name == _NO_FIXTURE for raised in exceptions):
+        return frozenset()
+    return frozenset(name for name in names if name.startswith("pytest-"))
 
 
 def _projects(text: str) -> frozenset[str]:

@@ -12,7 +12,7 @@ from harness.bisect.answering import answer_of
 from harness.bisect.constraints import constraint_with
 from harness.bisect.evidence import evidence_of
 from harness.bisect.wording import sentence_with_culprit
-from harness.culprit.counterfactual import Ground
+from harness.culprit.counterfactual import Trials
 from harness.culprit.descent import find_culprit
 from harness.culprit.release_search import ReleaseSearch, Searched
 from harness.culprit.sides import Side, Sides
@@ -57,10 +57,10 @@ def investigate(plan: Plan, prober: Probing, lanes: Lanes, index: Index, reporte
     sides = _sides(answer)
     culprit, ran_now = None, 0
     if sides is not None and answer.signature is not None and not searched.search.is_noisy:
-        ground = Ground(plan, prober, lanes, index, Judge(answer.signature, prober.store), reporter)
-        ground.tally.seen.update(observation.key for observation in searched.record.observations.values())
-        culprit = find_culprit(ground, sides, depth)
-        ran_now = ground.tally.ran_now
+        trials = Trials(plan, prober, lanes, index, Judge(answer.signature, prober.store), reporter)
+        trials.tally.seen.update(observation.key for observation in searched.record.observations.values())
+        culprit = find_culprit(trials, sides, depth)
+        ran_now = trials.tally.ran_now
         _tell(searched, sides, culprit)
     searched.search.insist()
     if not searched.search.done:

@@ -20,54 +20,50 @@ from harness.model import Observation
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from harness.bisect.asking import Asking
     from harness.bisect.culprits import Search
-    from harness.model import RaisedException
+    from harness.bisect.group_questions import GroupQuestion
 
 _DEPTH = 3
 _SUSPECTS = 2
 
 
-def peeled(
-    search: Search, failing: Callable[[Observation], tuple[Asking, Sequence[RaisedException]] | None]
-) -> dict[str, str | None] | None:
+def peeled(search: Search, failing: Callable[[Observation], GroupQuestion | None]) -> dict[str, str | None] | None:
     """The versions at which packages must be held back for the group to pass; None where the names do not lead there.
 
-    `failing` gives the question and exceptions of what a run shows instead of the group's own failure.
+    `failing` gives the question of what a run shows instead of the group's own failure.
     """
     held: dict[str, str | None] = {}
-    asking = search.asking
-    exceptions: Sequence[RaisedException] = asking.exceptions
+    question = search.question
     for _ in range(_DEPTH):
-        suspects = [name for name in named_in(exceptions, search.order) if name not in held][:_SUSPECTS]
-        step = _step(search, asking, suspects, held)
+        suspects = [name for name in named_in(question.exceptions, search.order) if name not in held][:_SUSPECTS]
+        step = _step(search, question, suspects, held)
         if step is None:
             return None
         name, version, run = step
         held[name] = version
-        if search.asking.stand(run).standing is Standing.PASSES:
+        if search.question.stand(run).standing is Standing.PASSES:
             return held
         following = failing(run)
         if following is None:
             return None
-        asking, exceptions = following
+        question = following
     return None
 
 
 def _step(
-    search: Search, asking: Asking, suspects: Sequence[str], held: dict[str, str | None]
+    search: Search, question: GroupQuestion, suspects: Sequence[str], held: dict[str, str | None]
 ) -> tuple[str, str | None, Observation] | None:
     """The first suspect without whose newer release the present failure is gone, at the newest such version."""
     for name in suspects:
         before = search.units[name].before
         probe = search.bad.near_versions({name: before}, {**search.held, **held}, search.repro, search.means.prober)
-        run = search.means.observe(f"held back: {name} {before or '(absent)'}", probe, search.asking.stand)
-        if search.asking.stand(run).standing is Standing.PASSES:
+        run = search.means.observe(f"held back: {name} {before or '(absent)'}", probe, search.question.stand)
+        if search.question.stand(run).standing is Standing.PASSES:
             return name, before, run
-        if asking.stand(run).standing is Standing.FAILS or not run.outcome.ran:
+        if question.stand(run).standing is Standing.FAILS or not run.outcome.ran:
             continue
         found = find_change_of_message(
-            search.means, search.bad, search.units[name], asking.stand, search.repro, {**search.held, **held}
+            search.means, search.bad, search.units[name], question.stand, search.repro, {**search.held, **held}
         )
         if found is not None:
             return name, found[0], found[1]

@@ -8,30 +8,28 @@ take the logarithm of some hundred moments before it had even named a package.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from datetime import timedelta
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field
 
 from harness.bisect.answer import Status
-from harness.bisect.asking import Asked, Asking, asked_between
-from harness.bisect.constraints import constraint_of
+from harness.bisect.constraints import constraints_of
 from harness.bisect.culprits import Search, culprits_of
+from harness.bisect.group_questions import GroupQuestion, GroupQuestions, questions_between
 from harness.bisect.held_back import Means, find_held_back, ranked
 from harness.bisect.peeling import narrowed, peeled
 from harness.bisect.upgrade_answer import GroupAnswer, PackageCulprit, UpgradeAnswer
-from harness.bisect.upgrade_wording import sentence_of
+from harness.bisect.upgrade_wording import advice_on, sentence_of
 from harness.errors import UserMistake
-from harness.model import Change, Observation, Outcome, RaisedException, Repro
-from harness.model.combination import ANY_SOURCE
-from harness.request.ends import day_end
+from harness.events import Note
+from harness.model import Change, Observation, Outcome, Repro
+from harness.model.text import one_line
+from harness.model.words import counted
 
 if TYPE_CHECKING:
     from harness.planning.world import Versions, World
-    from harness.request.ends import End
 
-_WEEKS_BACK = 10  # the last step is ten years before the bad end
 _ROUNDS = 3
 _MOST_GROUPS = 12
 OnlyTests = Callable[[Repro, tuple[str, ...]], Repro]
@@ -41,7 +39,7 @@ OnlyTests = Callable[[Repro, tuple[str, ...]], Repro]
 class Upgrade:
     """One question between two worlds.
 
-    `world_of` makes the world of an end that the harness chose itself; `only` restricts a command to some tests;
+    `before` gives worlds further and further back, each with its name; `only` restricts a command to some tests;
     `subject` is the one package that is looked at, "" for all.
     """
 
@@ -49,7 +47,7 @@ class Upgrade:
     repro: Repro
     bad: World
     good: World | None
-    world_of: Callable[[End], World]
+    before: Callable[[World], Iterator[tuple[str, World]]]
     only: OnlyTests
     subject: str = ""
     _found: dict[str, PackageCulprit] = field(factory=dict, init=False)
@@ -63,7 +61,7 @@ class Upgrade:
         return evolve(
             answer,
             told=(*(self.good.told if self.good is not None else ()), *self.bad.told, *answer.told),
-            device=self.bad.asked.device.value,
+            device=self.bad.request.device.value,
             python=lock.python,
             probes=self.means.count.ran_now,
             wall_s=time.monotonic() - begun,
@@ -79,17 +77,19 @@ class Upgrade:
         good_run = self._good_run(bad_run)
         if good_run is None or self.good is None:
             return self._plain(Status.NOT_A_REGRESSION, (bad_run,))
-        asked = asked_between(good_run, bad_run, self.means.prober.store, self.repro.signature)
-        if not asked.askings:
+        asked = questions_between(good_run, bad_run, self.means.prober.store, self.repro.signature)
+        if not asked.questions:
             return evolve(
-                self._plain(Status.NOT_A_REGRESSION, (good_run, bad_run)), failing_at_both=asked.failing_at_both
+                self._plain(Status.NOT_A_REGRESSION, (good_run, bad_run)),
+                failing_at_both=asked.failing_at_both,
+                advice=advice_on(good_run),
             )
         return self._groups(asked, good_run, bad_run, self.good)
 
     def _check_different(self, good: World) -> None:
         if good.lock.diff(self.bad.lock):
             return
-        pins = [text for text in self.bad.asked.requirements if "==" in text]
+        pins = [text for text in self.bad.request.requirements if "==" in text]
         hint = "name ends that lie further apart"
         if pins:
             hint = (
@@ -118,20 +118,13 @@ class Upgrade:
                 raise UserMistake(f"the good end ({self.good.end.text}) can't be run: {run.detail}")
             _refuse_mistake(run)
             return run
-        if self.bad.as_of is None:
-            raise UserMistake("say where it worked", hint="--good DAY, FILE or PYTHON")
         seen = {self.bad.lock.id}
-        for step in range(_WEEKS_BACK):
-            end = day_end(self.bad.as_of - timedelta(weeks=2**step))
-            try:
-                world = self.world_of(end)
-            except UserMistake:
-                return None
+        for name, world in self.before(self.bad):
             if world.lock.id in seen:
                 continue
             seen.add(world.lock.id)
-            run = self.means.observe(f"as of {end.text}, {2**step} weeks before", world.itself())
-            if run.outcome.ran and asked_between(run, bad_run, self.means.prober.store).askings:
+            run = self.means.observe(name, world.itself())
+            if run.outcome.ran and questions_between(run, bad_run, self.means.prober.store).questions:
                 self.good = world
                 return run
         return None
@@ -144,38 +137,46 @@ class Upgrade:
             good=self.good.end if self.good is not None else None,
             bad=self.bad.end,
             sides=sides,
+            subject=self.subject,
         )
         return evolve(answer, sentence=sentence_of(answer))
 
     # -- groups and their culprits
 
-    def _groups(self, asked: Asked, good_run: Observation, bad_run: Observation, good: World) -> UpgradeAnswer:
+    def _groups(self, asked: GroupQuestions, good_run: Observation, bad_run: Observation, good: World) -> UpgradeAnswer:
         self._good_seen = good_run
         repro = self.only(self.repro, asked.tests)
         bad = evolve(self.bad, sources={**good.sources, **self.bad.sources})
-        bad = evolve(bad, sources={name: version for name, version in bad.sources.items() if name != ANY_SOURCE})
+        not_run = asked.not_run
         if asked.tests:
             asked = self._without_flaky(good_run, bad_run, good, repro)
+            if not asked.questions:
+                return self._only_flaky(asked, good_run, bad_run)
         held: dict[str, str | None] = {}
         answers: list[GroupAnswer] = []
         constraints: tuple[str, ...] = ()
         verified: Observation | None = None
         for _ in range(_ROUNDS):
-            found = [self._group(asking, bad, good, repro, held) for asking in asked.askings[:_MOST_GROUPS]]
+            found = []
+            questions = asked.questions[:_MOST_GROUPS]
+            for number, question in enumerate(questions):
+                self._tell_group(question, number, len(questions))
+                found.append(self._group(question, bad, good, repro, held))
+            self.means.count.open_groups = 0
             answers += found
             culprits = [culprit for group in found for culprit in group.culprits]
             if not culprits:
                 break
-            constraints = tuple(dict.fromkeys((*constraints, *_constraints(culprits))))
+            constraints = tuple(dict.fromkeys((*constraints, *constraints_of(culprits))))
             run = self.means.observe(
                 f"the newest world with {', '.join(constraints)}", bad.constrained(constraints, self.repro)
             )
-            left = asked_between(good_run, run, self.means.prober.store, self.repro.signature)
+            left = questions_between(good_run, run, self.means.prober.store, self.repro.signature)
             if run.outcome.ran and _passes(left, run):
                 verified = run
                 break
             new = {culprit.package: culprit.boundary.last_good for culprit in culprits}
-            if not left.askings or new.keys() <= held.keys():
+            if not left.questions or new.keys() <= held.keys():
                 break
             held |= new
             asked, repro = left, self.only(self.repro, left.tests)
@@ -185,6 +186,7 @@ class Upgrade:
             groups=tuple(answers),
             flaky=asked.flaky,
             failing_at_both=asked.failing_at_both,
+            not_run=not_run,
             constraints=constraints,
             constraints_verified=verified is not None,
             verified_by=verified,
@@ -192,38 +194,54 @@ class Upgrade:
         )
         return evolve(answer, sentence=sentence_of(answer))
 
-    def _without_flaky(self, good_run: Observation, bad_run: Observation, good: World, repro: Repro) -> Asked:
+    def _without_flaky(self, good_run: Observation, bad_run: Observation, good: World, repro: Repro) -> GroupQuestions:
         """The questions again after one more run of their tests at both ends."""
         again = self.means.observe("the tests in question at the bad end", self.bad.itself(repro))
         good_again = self.means.observe("the tests in question at the good end", good.itself(repro))
         store = self.means.prober.store
-        return asked_between(
+        return questions_between(
             good_run, bad_run, store, self.repro.signature, good_again=(good_again,), bad_again=(again,)
         )
 
-    def _group(self, asking: Asking, bad: World, good: World, repro: Repro, held: Versions) -> GroupAnswer:
+    def _only_flaky(self, asked: GroupQuestions, *sides: Observation) -> UpgradeAnswer:
+        answer = evolve(
+            self._plain(Status.NOT_A_REGRESSION, sides), flaky=asked.flaky, failing_at_both=asked.failing_at_both
+        )
+        return evolve(answer, sentence=sentence_of(answer))
+
+    def _group(self, question: GroupQuestion, bad: World, good: World, repro: Repro, held: Versions) -> GroupAnswer:
         """The culprits of one group, with `held` held back besides."""
         changes = {change.name: change for change in good.lock.diff(bad.lock) if change.name not in held}
         if self.subject:
             changes = {name: change for name, change in changes.items() if name == self.subject}
         units = {name: change for name, change in changes.items() if _can_be_put_back(change, bad)}
         if not units:
-            return GroupAnswer(asking.tests, asking.signature, Status.INCONCLUSIVE, note="no package can be put back")
-        log = "" if asking.exceptions else self.means.prober.store.log(self._last_run(bad, repro))
-        order = ranked(units, asking.exceptions, log, tuple(map(_project, bad.asked.requirements)))
-        search = Search(self.means, asking, bad, good, units, order, repro, held)
-        versions = self._already(search) or peeled(search, lambda run: self._failing(asking, run))
+            return GroupAnswer(
+                question.tests, question.signature, Status.INCONCLUSIVE, note="no package can be put back"
+            )
+        log = "" if question.exceptions else self.means.prober.store.log(self._last_run(bad, repro))
+        order = ranked(units, question.exceptions, log, tuple(map(_project, bad.request.requirements)))
+        search = Search(self.means, question, bad, good, units, order, repro, held)
+        versions = self._already(search) or peeled(search, lambda run: self._failing(question, run))
         if versions is None:
-            back = find_held_back(self.means, bad, units, order, asking.stand, repro, held)
+            back = find_held_back(self.means, bad, units, order, question.stand, repro, held)
             if back.shown is None:
                 note = "with every package as it was at the good end the tests do not pass in the bad end's world"
-                return GroupAnswer(asking.tests, asking.signature, Status.INCONCLUSIVE, note=note)
+                return GroupAnswer(question.tests, question.signature, Status.INCONCLUSIVE, note=note)
             versions = {name: units[name].before for name in back.names}
         names = list(versions) if len(versions) > 1 else sorted(versions)
         culprits = culprits_of(narrowed(search, versions), names, versions)
         for culprit in culprits:
             self._found.setdefault(culprit.package, culprit)
-        return GroupAnswer(asking.tests, asking.signature, Status.FOUND, tuple(culprits))
+        return GroupAnswer(question.tests, question.signature, Status.FOUND, tuple(culprits))
+
+    def _tell_group(self, question: GroupQuestion, number: int, count: int) -> None:
+        self.means.count.open_groups = count - number
+        if count > 1:
+            tests = counted(len(question.tests), "test")
+            self.means.reporter.report(
+                Note(f"group {number + 1} of {count}, {tests}: {one_line(str(question.signature), 120)}")
+            )
 
     def _last_run(self, bad: World, repro: Repro) -> Observation:
         return self.means.observe("the tests in question at the bad end", bad.itself(repro))
@@ -235,14 +253,13 @@ class Upgrade:
                 return found
         return None
 
-    def _failing(self, asking: Asking, run: Observation) -> tuple[Asking, tuple[RaisedException, ...]] | None:
+    def _failing(self, question: GroupQuestion, run: Observation) -> GroupQuestion | None:
         """What a group fails with in a run instead of its own failure, as a question of its own."""
         if self._good_seen is None:
             return None
-        left = asked_between(self._good_seen, run, self.means.prober.store)
-        wanted = set(asking.tests)
-        found = next((one for one in left.askings if not wanted or wanted & set(one.tests)), None)
-        return (found, found.exceptions) if found is not None else None
+        left = questions_between(self._good_seen, run, self.means.prober.store)
+        wanted = set(question.tests)
+        return next((one for one in left.questions if not wanted or wanted & set(one.tests)), None)
 
 
 def _refuse_mistake(run: Observation) -> None:
@@ -253,22 +270,9 @@ def _refuse_mistake(run: Observation) -> None:
         )
 
 
-def _constraints(culprits: list[PackageCulprit]) -> list[str]:
-    """One constraint for each culprit; of those that break it only together the first is enough."""
-    settled: set[str] = set()
-    found = []
-    for culprit in culprits:
-        if culprit.package in settled:
-            continue
-        settled |= {culprit.package, *culprit.together_with}
-        if text := constraint_of(culprit.boundary):
-            found.append(text)
-    return found
-
-
-def _passes(left: Asked, run: Observation) -> bool:
+def _passes(left: GroupQuestions, run: Observation) -> bool:
     """Whether nothing newly fails; a command as a whole must run to its end."""
-    return not left.askings and (bool(run.tests) or run.outcome is Outcome.COMPLETED)
+    return not left.questions and (bool(run.tests) or run.outcome is Outcome.COMPLETED)
 
 
 def _can_be_put_back(change: Change, bad: World) -> bool:

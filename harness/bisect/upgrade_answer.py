@@ -57,7 +57,7 @@ class PackageCulprit:
             "companion": self.is_companion,
             "files": list(finest.files) if finest is not None else [],
             "regions": [_region(region) for region in finest.regions] if finest is not None else [],
-            "commit": None,
+            "commit": next((commit.as_json() for commit in finest.commits), None) if finest is not None else None,
             "evidence": [asdict(evidence) for evidence in self.evidence],
             "proved": self.is_proved,
             "observations": [side.key for side in self.boundary.sides],
@@ -90,7 +90,9 @@ class UpgradeAnswer:
     """The whole answer. `sides` are the runs of the two ends; `changes` the difference of their locks.
 
     `constraints` make the newest world pass, `constraints_verified` says that a run has shown it, `verified_by` which.
-    `answers` are plan and answer of each culprit, as reports are made of.
+    `not_run` are tests that passed at the good end and neither passed nor failed at the bad one.
+    `answers` are plan and answer of each culprit, as reports are made of. `subject` is the one package that was looked
+    at, "" for all.
     """
 
     command: str
@@ -101,6 +103,7 @@ class UpgradeAnswer:
     groups: tuple[GroupAnswer, ...] = ()
     flaky: tuple[str, ...] = ()
     failing_at_both: tuple[str, ...] = ()
+    not_run: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()
     constraints_verified: bool = False
     verified_by: Observation | None = None
@@ -113,6 +116,7 @@ class UpgradeAnswer:
     probes: int = 0
     wall_s: float = 0.0
     answers: tuple[tuple[Plan, Answer], ...] = ()
+    subject: str = ""
 
     @property
     def culprits(self) -> tuple[PackageCulprit, ...]:
@@ -139,6 +143,7 @@ class UpgradeAnswer:
             "groups": [group.as_json() for group in self.groups],
             "flaky": list(self.flaky),
             "failing_at_both": list(self.failing_at_both),
+            "not_run": list(self.not_run),
             "constraints": list(self.constraints),
             "constraints_verified": self.constraints_verified,
             "suspects": list(first.boundary.suspects) if first is not None else [],

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from harness.bisect.answer import Status
 from harness.model.text import one_line
 from harness.model.words import listed
+from harness.planning.world import end_words
+from harness.request.ends import EndKind
+
+_NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 
 if TYPE_CHECKING:
     from harness.bisect.upgrade_answer import GroupAnswer, PackageCulprit, UpgradeAnswer
+    from harness.model import Observation
+    from harness.request.ends import End
 
 
 def sentence_of(answer: UpgradeAnswer) -> str:
     """One sentence that answers the question."""
     match answer.status:
         case Status.NO_FAILURE:
-            return f"No failure: {answer.command} passes as of {answer.bad.text}."
+            return f"No failure: {answer.command} passes {_end(answer.bad, answer)}."
+        case Status.NOT_A_REGRESSION if answer.flaky:
+            return f"Only flaky tests newly fail {_end(answer.bad, answer)}: {listed(answer.flaky)}."
         case Status.NOT_A_REGRESSION if answer.good is None:
             return (
                 f"No older packages were found with which {answer.command} passes where it fails now: "
@@ -24,7 +33,7 @@ def sentence_of(answer: UpgradeAnswer) -> str:
             )
         case Status.NOT_A_REGRESSION if answer.good is not None:
             return (
-                f"Nothing that fails with {answer.bad.text} passes with {answer.good.text}: "
+                f"Nothing that fails {_end(answer.bad, answer)} passes {_end(answer.good, answer)}: "
                 f"{listed(answer.failing_at_both) or answer.command} fails at both ends."
             )
         case Status.FOUND:
@@ -34,16 +43,33 @@ def sentence_of(answer: UpgradeAnswer) -> str:
             return f"Not sure which package it is: {notes or 'no culprit could be shown'}."
 
 
+def advice_on(run: Observation) -> str:
+    """What to add where the run of a good end could not import something, "" where that is not what it failed by."""
+    raised = [run.exception, *(test.exception for test in run.tests)]
+    found: dict[str, None] = {}
+    for one in raised:
+        while one is not None:
+            if one.name == "ModuleNotFoundError" and (named := _NO_MODULE.search(one.message)) is not None:
+                found[named[1]] = None
+            one = one.cause
+    return f"Not installed: {listed(found)}. --with PACKAGE adds what the tests need." if found else ""
+
+
+def _end(end: End, answer: UpgradeAnswer) -> str:
+    return f"with {answer.subject} {end.text}" if end.kind is EndKind.RELEASE else end_words(end)
+
+
 def _found(answer: UpgradeAnswer) -> str:
     """`14 tests fail: 9 since numpy 2.0.0 (np.asfarray was removed), 3 since pandas 2.2.0, 2 are flaky`."""
-    by_culprits: dict[str, int] = {}
+    alike: dict[object, list[GroupAnswer]] = {}
     for group in answer.groups:
-        since = _since(group)
-        by_culprits[since] = by_culprits.get(since, 0) + len(group.tests)
-    count = sum(by_culprits.values())
+        releases = frozenset((one.package, one.boundary.first_bad) for one in group.culprits if not one.is_companion)
+        alike.setdefault(releases or group.note, []).append(group)
+    told = [(max(map(_since, groups), key=len), sum(len(one.tests) for one in groups)) for groups in alike.values()]
+    count = sum(number for _, number in told)
     if not count:
-        return f"{answer.command} fails {' and '.join(by_culprits)}."
-    parts = [f"{number} {since}" if len(by_culprits) > 1 else since for since, number in by_culprits.items()]
+        return f"{answer.command} fails {' and '.join(since for since, _ in told)}."
+    parts = [f"{number} {since}" if len(told) > 1 else since for since, number in told]
     if answer.flaky:
         parts.append(f"{len(answer.flaky)} are flaky")
     subject = "1 test fails" if count == 1 else f"{count} tests fail"

@@ -1,4 +1,4 @@
-"""Reads observations back from a bundle, after checking each result against its order."""
+"""Reads observations back from a bundle, after checking each result against the packed probe."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ class Absorbed:
 
 @frozen
 class _Back:
-    """One probe that ran elsewhere: its order, and the folder of its results with the run script's record."""
+    """One probe that ran elsewhere: what was packed, and the folder of its results with the run script's record."""
 
-    order: PackedProbe
+    packed: PackedProbe
     probe: Probe
     folder: Path
     record: dict[str, Any] = field(repr=False)
@@ -84,13 +84,13 @@ def absorb(folder: Path, store: Store) -> Absorbed:
     for key in _probes(folder):
         label = key
         try:
-            order, probe = read_packed(folder / "probes" / key)
-            label = order.label
+            packed, probe = read_packed(folder / "probes" / key)
+            label = packed.label
             where = folder / "observed" / key
             if not (where / "run.json").exists():
                 missing.append((label, _why_not(where)))
                 continue
-            taken.append(_take(_checked(order, probe, where), store))
+            taken.append(_take(_checked(packed, probe, where), store))
         except (_Refused, UserMistake) as error:
             refused.append((label, str(error)))
     return Absorbed(tuple(taken), tuple(missing), tuple(refused))
@@ -122,8 +122,8 @@ def _why_not(where: Path) -> str:
         return "not run yet"
 
 
-def _checked(order: PackedProbe, probe: Probe, where: Path) -> _Back:
-    """The result, if it belongs to this order and is unchanged since the run. Raises `_Refused`."""
+def _checked(packed: PackedProbe, probe: Probe, where: Path) -> _Back:
+    """The result, if it belongs to this probe and is unchanged since the run. Raises `_Refused`."""
     try:
         if where.parent.is_symlink():
             raise ValueError(f"{where.parent.name} is a link")
@@ -137,29 +137,29 @@ def _checked(order: PackedProbe, probe: Probe, where: Path) -> _Back:
         unlisted = [path.name for path in where.iterdir() if path.name not in {*record["files"], "run.json"}]
     except UNREADABLE as error:
         raise _Refused(f"its result is incomplete: {error}") from error
-    if ran[0] != order.key:
+    if ran[0] != packed.key:
         raise _Refused(f"the result belongs to another probe ({ran[0]})")
     if ran[1] != _sha256(probe.repro.source):
         raise _Refused("a different script was run, not the packed repro")
-    if ran[2] != _sha256(as_requirements(order.packed)):
+    if ran[2] != _sha256(as_requirements(packed.packed)):
         raise _Refused("the installed requirements differ from its lock")
     if any((where / name).is_symlink() or not (where / name).is_dir() for name in unlisted):
         raise _Refused(f"{', '.join(unlisted)} was added after the run")
     if changed:
         raise _Refused(f"{', '.join(changed)} was changed after the run")
-    return _Back(order, probe, where, record)
+    return _Back(packed, probe, where, record)
 
 
 def _take(back: _Back, store: Store) -> Taken:
-    order, probe = back.order, back.probe
+    packed, probe = back.packed, back.probe
     try:
-        if unavailable(order.device, back.gpus) is not None:
+        if unavailable(packed.device, back.gpus) is not None:
             raise _Refused("no GPU was found where it ran")
         ran, lock = _ran(back), _lock_there(back)
         started, setup_s = str(back.record["started"]), float(back.record["setup_s"])
     except (*UNREADABLE, zlib.error, HarnessFault) as error:
         raise _Refused(f"its result can't be read: {error}") from error
-    key = probe_key(probe, lock, gpus=back.gpus, capability=order.capability)
+    key = probe_key(probe, lock, gpus=back.gpus, capability=packed.capability)
     observation = store.get(key)
     known = observation is not None
     if observation is None:
@@ -173,7 +173,7 @@ def _take(back: _Back, store: Store) -> Taken:
             lock,
             ran,
             key=key,
-            drift=order.drift,
+            drift=packed.drift,
             setup_s=setup_s,
             started=started,
             log=log.relative_to(store.root).as_posix(),
@@ -182,20 +182,20 @@ def _take(back: _Back, store: Store) -> Taken:
     combination = probe.combination
     if store.get_resolution(combination.resolution_key) is None:
         # Asking the same question here must find the same lock, and so this answer.
-        resolution = StoredResolution(lock=order.lock, drift=order.drift)
+        resolution = StoredResolution(lock=packed.lock, drift=packed.drift)
         store.put_resolution(combination.resolution_key, resolution, question_of(combination))
     signature = probe.repro.signature
     judgement = Judge(signature, store)(observation) if signature is not None else None
-    return Taken(order.label, observation, judgement, known)
+    return Taken(packed.label, observation, judgement, known)
 
 
 def _ran(back: _Back) -> Ran:
-    limits = Limits(back.order.wall_s, back.record["memory"])
+    limits = Limits(back.packed.wall_s, back.record["memory"])
     with gzip.open(back.folder / "log.gz") as log:
         _check_length(log)
     tail = read_tail(back.folder / "log.gz")
     left = LeftBehind(ended_from(back.record["ended"]), tail, back.folder / "report.json", back.folder / "metrics.json")
-    ran = result_of(left, device=back.order.device, limits=limits)
+    ran = result_of(left, device=back.packed.device, limits=limits)
     ran.machine["sandbox"] = "none"  # the script of a bundle makes none
     return ran
 
@@ -212,8 +212,8 @@ def _check_length(log: gzip.GzipFile) -> None:
 def _lock_there(back: _Back) -> Lock:
     """The lock of what was installed there. Packages of the machine itself have no hashes."""
     there = {normalized_name(name): str(version) for name, version in back.record["installed"].items()}
-    packed = {wheel.name for wheel in back.order.packed}
-    pins = {pin.name: pin for pin in back.order.lock.pins if pin.name in packed}
+    shipped = {wheel.name for wheel in back.packed.packed}
+    pins = {pin.name: pin for pin in back.packed.lock.pins if pin.name in shipped}
     return Lock(
         python=str(back.record["python"]),
         platform=str(back.record["platform"]),

@@ -1,4 +1,4 @@
-"""An order: one probe of a bundle, in files that the run script reads and that come back unchanged."""
+"""One probe of a bundle, in files that the run script reads and that come back unchanged."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ class PackedProbe:
     schema: int = SCHEMA
 
     def write(self, folder: Path, source: str) -> None:
-        """Write order, script and requirements into a folder of the probe's own. Raises `OSError`."""
+        """Write probe, script and requirements into a folder of the probe's own. Raises `OSError`."""
         folder.mkdir(parents=True, exist_ok=True)
         (folder / self.script).write_text(source, encoding="utf-8")
         (folder / "requirements.txt").write_text(as_requirements(self.packed), encoding="utf-8")
-        (folder / "order.json").write_text(json.dumps(cattrs.unstructure(self), indent=1) + "\n", encoding="utf-8")
+        (folder / "probe.json").write_text(json.dumps(cattrs.unstructure(self), indent=1) + "\n", encoding="utf-8")
 
     def probe(self, source: str) -> Probe:
-        """The probe that was ordered, of a script with this text. Raises `BadRepro`."""
+        """The probe that was packed, of a script with this text. Raises `BadRepro`."""
         repro = parse_repro(source, name=self.script.removesuffix(".py"), path=self.script).with_params(self.params)
         return Probe(
             repro,
@@ -90,26 +90,26 @@ class PackedProbe:
 
 
 def read_packed(folder: Path) -> tuple[PackedProbe, Probe]:
-    """An order and its probe. Raises `UserMistake` if they are not those that were packed."""
+    """A packed probe and its probe. Raises `UserMistake` if they are not those that were packed."""
     try:
-        told = json.loads(inside(folder, "order.json").read_text(encoding="utf-8"))
-        order = cattrs.structure(told, PackedProbe)
-        probe = order.probe(inside(folder, order.script).read_text(encoding="utf-8"))
+        told = json.loads(inside(folder, "probe.json").read_text(encoding="utf-8"))
+        packed = cattrs.structure(told, PackedProbe)
+        probe = packed.probe(inside(folder, packed.script).read_text(encoding="utf-8"))
     except (*UNREADABLE, cattrs.BaseValidationError, BadRepro) as error:
-        raise UserMistake(f"its order in {folder} can't be read: {_said(error)}") from error
-    if order.schema != SCHEMA:
-        raise UserMistake(f"its order is of schema {order.schema}, this harness reads {SCHEMA}")
-    known = {pin.name: pin for pin in order.lock.pins}
+        raise UserMistake(f"its probe in {folder} can't be read: {_said(error)}") from error
+    if packed.schema != SCHEMA:
+        raise UserMistake(f"its probe has schema {packed.schema}, this harness reads {SCHEMA}")
+    known = {pin.name: pin for pin in packed.lock.pins}
     fits = all(
         (pin := known.get(wheel.name)) is not None
         and pin.version == wheel.version
         and (not pin.digests or wheel.sha256 in pin.digests)
-        for wheel in order.packed
+        for wheel in packed.packed
     )
     # The key is made of repro, parameters, device and lock, so that it tells whether any of them is another.
-    if not fits or order.key != folder.name or order.key != ordered_key(probe, order.lock, order.capability):
+    if not fits or packed.key != folder.name or packed.key != packed_key(probe, packed.lock, packed.capability):
         raise UserMistake("its repro, parameters, device or lock are not those that were packed")
-    return order, probe
+    return packed, probe
 
 
 def inside(folder: Path, name: str) -> Path:
@@ -120,7 +120,7 @@ def inside(folder: Path, name: str) -> Path:
     return path
 
 
-def ordered_key(probe: Probe, lock: Lock, capability: str) -> str:
+def packed_key(probe: Probe, lock: Lock, capability: str) -> str:
     """The key of a probe's observation, as far as it is known before the GPU is."""
     return probe_key(probe, lock, gpus=(), capability=capability)
 

@@ -1,4 +1,4 @@
-"""Packs probes: resolves them here, and puts orders, wheels and the run script into one folder."""
+"""Packs probes: resolves them here, and puts probes, wheels and the run script into one folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from attrs import evolve, field, frozen
 from harness import __version__
 from harness.atomic import is_out_of_space
 from harness.bundle.installed import Installed
-from harness.bundle.packed_probe import SCHEMA, PackedProbe, PackedWheel, ordered_key
+from harness.bundle.packed_probe import SCHEMA, PackedProbe, PackedWheel, packed_key
 from harness.bundle.wheels import Unfetchable, Wheels
 from harness.errors import HarnessFault, NoSpace, UserMistake
 from harness.events import SILENT, Note, Reporter
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from harness.store import StoredResolution
 
 _RUN = Path(__file__).parent.parent / "run"
-_SCRIPT = Path(__file__).parent / "running" / "run.py"
-CARRIED_TOOLS = ("guard.py", "bounded_log.py", "process_tree.py", "staged.py", "launch.py", "sandbox.py")
+_RUNNING = Path(__file__).parent / "running"
+CARRIED_TOOLS = ("guard.py", "bounded_log.py", "process_tree.py", "staged.py", "launch.py", "scratch_folder.py")
 _UNFINISHED = ".packing"
 _README = """\
 This folder has {count} of {repro} for Python {minor} on {platform}, with everything they need except Python itself.
@@ -58,7 +58,7 @@ class Packed:
     `known` are answers that the store has or that need no run; `failed` are labels and why there is no bundle for them.
     """
 
-    orders: tuple[PackedProbe, ...]
+    probes: tuple[PackedProbe, ...]
     wheel_bytes: int = 0
     left_out: dict[str, str] = field(factory=dict)
     left_out_bytes: int = 0
@@ -84,7 +84,7 @@ class Packer:
         try:
             _claim(output)
             packed = self._pack(asked, output, fresh=fresh)
-            if packed.orders:
+            if packed.probes:
                 self._finish(output, packed)
             else:
                 shutil.rmtree(output)
@@ -94,7 +94,7 @@ class Packer:
         return packed
 
     def _pack(self, asked: Sequence[WantedProbe], output: Path, *, fresh: bool) -> Packed:
-        orders: dict[str, PackedProbe] = {}
+        kept: dict[str, PackedProbe] = {}
         known, failed = [], []
         wheels = Wheels(output / "wheels", self.index, self.interpreter)
         for i, one in enumerate(asked, 1):
@@ -115,17 +115,17 @@ class Packer:
             if isinstance(fetched, Unfetchable):
                 failed.append((one.label, fetched.words))
                 continue
-            order = self._order(evolve(one, probe=probe), resolution, resolution.lock, fetched)
-            if order.key in orders:
-                failed.append((one.label, f"same as {orders[order.key].label}: both resolve to the same lock"))
+            packed_probe = self._packed_probe(evolve(one, probe=probe), resolution, resolution.lock, fetched)
+            if packed_probe.key in kept:
+                failed.append((one.label, f"same as {kept[packed_probe.key].label}: both resolve to the same lock"))
                 continue
-            order.write(output / "probes" / order.key, probe.repro.source)
-            orders[order.key] = order
-        left_out = {name: version for order in orders.values() for name, version in order.from_node.items()}
-        sizes = {pin.name: pin.size or 0 for order in orders.values() for pin in order.lock.pins}
+            packed_probe.write(output / "probes" / packed_probe.key, probe.repro.source)
+            kept[packed_probe.key] = packed_probe
+        left_out = {name: version for packed_probe in kept.values() for name, version in packed_probe.from_node.items()}
+        sizes = {pin.name: pin.size or 0 for packed_probe in kept.values() for pin in packed_probe.lock.pins}
         return Packed(
-            tuple(orders.values()),
-            wheels.size(wheel for order in orders.values() for wheel in order.packed),
+            tuple(kept.values()),
+            wheels.size(wheel for packed_probe in kept.values() for wheel in packed_probe.packed),
             left_out,
             sum(sizes[name] for name in left_out),
             tuple(known),
@@ -135,19 +135,19 @@ class Packer:
     def _unanswered(self, probe: Probe, lock: Lock, *, fresh: bool) -> tuple[Probe, Observation | None]:
         """The probe that is to run, and what the store says of it; with `fresh` the first attempt it has nothing of."""
         while True:
-            answer = self.prober.store.get(ordered_key(probe, lock, self.prober.capability))
+            answer = self.prober.store.get(packed_key(probe, lock, self.prober.capability))
             if answer is None or not fresh:
                 return probe, answer
             probe = next_attempt(probe)
 
-    def _order(
+    def _packed_probe(
         self, one: WantedProbe, resolution: StoredResolution, lock: Lock, fetched: tuple[PackedWheel, ...]
     ) -> PackedProbe:
         probe, capability = one.probe, self.prober.capability
         repro, combination = probe.repro, probe.combination
         names = {wheel.name for wheel in fetched}
         return PackedProbe(
-            key=ordered_key(probe, lock, capability),
+            key=packed_key(probe, lock, capability),
             label=one.label,
             script=script_name(repro),
             device=combination.device,
@@ -169,19 +169,20 @@ class Packer:
         )
 
     def _finish(self, output: Path, packed: Packed) -> None:
-        """Put beside the orders what runs them; without its `bundle.json` a folder is no bundle."""
-        wanted = {wheel.file for order in packed.orders for wheel in order.packed}
+        """Add what runs the probes; without its `bundle.json` a folder is no bundle."""
+        wanted = {wheel.file for packed_probe in packed.probes for wheel in packed_probe.packed}
         for left in (path for path in (output / "wheels").iterdir() if path.name not in wanted):
             left.unlink()  # of a probe that could not be packed, or of a packing that was interrupted
         tools = output / "harness-run"
         tools.mkdir(exist_ok=True)
         for name in CARRIED_TOOLS:
             shutil.copy(_RUN / name, tools / name)
+        shutil.copy(_RUNNING / "packed_run.py", tools / "packed_run.py")
         _copy_python(_RUN / "inside", tools / "inside")
         _copy_python(_pip(), output / "installer" / "pip")
-        shutil.copy(_SCRIPT, output / "run.py")
-        count = f"{len(packed.orders)} probe{'s' if len(packed.orders) > 1 else ''}"
-        repro = packed.orders[0].script.removesuffix(".py")
+        shutil.copy(_RUNNING / "run.py", output / "run.py")
+        count = f"{len(packed.probes)} probe{'s' if len(packed.probes) > 1 else ''}"
+        repro = packed.probes[0].script.removesuffix(".py")
         platform, minor = self.interpreter.platform, self.interpreter.minor
         readme = _README.format(count=count, repro=repro, minor=minor, platform=platform)
         (output / "README.txt").write_text(readme, encoding="utf-8")
@@ -191,7 +192,7 @@ class Packer:
             "python": self.interpreter.version,
             "implementation": self.interpreter.implementation,
             "platform": platform,
-            "probes": [order.key for order in packed.orders],
+            "probes": [probe.key for probe in packed.probes],
         }
         (output / "bundle.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
         (output / _UNFINISHED).unlink()

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
-from attrs import evolve
+from attrs import evolve, frozen
 from click.core import ParameterSource
 
 from harness.bisect.ask_commits import ask_commits
-from harness.bisect.ask_upgrade import UpgradeQuestion, ask_upgrade
+from harness.bisect.ask_upgrade import Below, UpgradeQuestion, ask_upgrade
 from harness.bisect.investigate import ask
+from harness.bisect.upgrade_answer import UpgradeAnswer
 from harness.cli.constraints_file import write_constraints
-from harness.cli.options import json_option, repro_options, settings_options
+from harness.cli.options import grouped, json_option, repro_options, settings_options
 from harness.cli.paths import print_reports, short
 from harness.cli.project_options import project_options
+from harness.cli.search_options import SearchOptions, search_options
 from harness.errors import UserMistake
 from harness.model import normalized_name
 from harness.model.culprit import Level
 from harness.model.plain_json import to_json
 from harness.report.answer.keeping import keep_and_report
-from harness.request.chosen_command import ChosenProject, chosen_command
-from harness.request.chosen_repro import required_python, typed_words
-from harness.request.durations import read_duration
+from harness.request.chosen_command import ChosenCommand, ChosenProject, chosen_command
+from harness.request.chosen_repro import required_python, runs_tests, typed_words
 from harness.request.ends import read_ends
 from harness.request.project import Projects
 from harness.request.question import Question
@@ -33,6 +34,14 @@ from harness.settings import Group, Settings
 from harness.terminal import print_answer, reporting
 from harness.terminal.console import Console
 from harness.terminal.upgrade import print_upgrade
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from harness.bisect.answer import Answer
+    from harness.planning.plan import Plan
+    from harness.request.ends import Ends
+    from harness.session import Session
 
 
 class _Command(click.Command):
@@ -48,6 +57,26 @@ class _Command(click.Command):
         return super().parse_args(ctx, joined)
 
 
+@frozen
+class AskedFor:
+    """What a user types to ask the question: the package, what to run, and the two ends."""
+
+    subject: str | None
+    repro: str | None
+    run: str | None
+    good: str | None
+    bad: str | None
+
+
+@frozen
+class Found:
+    """What a bisection found: the answer, each part of it with its plan, and the commits of the range, if any."""
+
+    answer: Answer | UpgradeAnswer
+    parts: tuple[tuple[Plan, Answer], ...]
+    commits: tuple[str, ...] = ()
+
+
 @click.command(cls=_Command)
 @click.argument("subject", required=False)
 @repro_options
@@ -58,62 +87,22 @@ class _Command(click.Command):
 )
 @click.option("--bad", metavar="END", help="Where it fails [default: the repro's, else the newest].")
 @project_options
-@click.option("--find-fix", is_flag=True, help="Find the release that fixed it: good is newer than bad.")
-@click.option("--pre", "prereleases", is_flag=True, help="Try pre-releases of the subject too.")
-@click.option(
-    "--confirm",
-    type=click.IntRange(0, 20),
-    default=None,
-    help="Run both sides of the change this often again [default: as often as it takes to be sure].",
-)
-@click.option("--flaky", is_flag=True, help="One run does not tell good from bad: repeat runs from the start.")
-@click.option(
-    "--confidence",
-    type=click.FloatRange(0.5, 1.0, max_open=True),
-    default=0.99,
-    show_default=True,
-    help="How sure a release has to be before it is named.",
-)
-@click.option(
-    "--trust-ends",
-    is_flag=True,
-    help="With --flaky: the bug never shows at the good end and often does at the bad one, for certain. Saves runs.",
-)
-@click.option("--fork/--no-fork", default=True, help="Fork runs that search for lines; proofs are fresh processes.")
-@click.option("--git", default="", metavar="PATH|URL|auto", help="SUBJECT's repository, to go down to the commit.")
-@click.option(
-    "--depth",
-    type=click.Choice([level.value for level in Level]),
-    default=Level.REGION.value,
-    show_default="region; release where the package is what is looked for",
-    help="How deep to go: " + ", ".join(level.value for level in Level) + ".",
-)
-@click.option(
-    "--time",
-    "time_limit",
-    metavar="TIME",
-    default="10m",
-    show_default=True,
-    help="How long to search below the release: 90s, 10m, 1h.",
-)
+@search_options
 @json_option("the answer as JSON")
 @settings_options(Group.LANES, Group.QUESTION, Group.RUNS, Group.LIMITS)
+@grouped("asked", AskedFor)
 def bisect(
-    subject: str | None,
-    repro: str | None,
-    run: str | None,
-    good: str | None,
-    bad: str | None,
+    asked: AskedFor,
+    project: ChosenProject,
     constraints: Path | None,
-    depth: str,
+    search: SearchOptions,
     as_json: bool,
     settings: Settings,
-    **more: Any,
 ) -> None:
     """Find the release of SUBJECT that broke a repro, or of whatever package did.
 
-    With SUBJECT alone, it takes the repro that names it, with that repro's own bounds. Without SUBJECT, the package is
-    what is looked for, between two days, lock files or environments; without --good it steps back from today.
+    With SUBJECT alone, it takes the repro that names it, with that repro's own bounds. Without SUBJECT, it finds the
+    package too, between two days, lock files or environments; without --good it steps back from today.
 
     \b
     harness bisect --run pytest
@@ -125,56 +114,95 @@ def bisect(
     harness bisect peft --run "pytest -x tests/test_lora.py" --with pytest
     harness bisect peft --good v0.17.0 --bad main --git ~/src/peft
     """
-    worlds = read_ends(good, bad, subject, commits=bool(more["git"]))
-    if worlds is not None and worlds.are_commits and subject is None:
-        raise UserMistake("a commit of which package?", hint="harness bisect PACKAGE --good TAG --bad main --git CLONE")
-    more["time_s"] = read_duration(more.pop("time_limit"))
-    in_project = ChosenProject(*(more.pop(name) for name in ("folder", "extras", "groups", "unpin")))
-    required = required_python(repro, run, subject)
+    ends = _ends(asked, search, settings)
+    required = required_python(asked.repro, asked.run, asked.subject)
     with (
         reporting(Console(stderr=True), quiet=as_json) as reporter,
         open_session(settings, reporter, requires_python=required) as session,
     ):
-        projects = Projects(session.workspace, session.local.builder.uv, session.interpreter)
-        chosen = chosen_command(repro, run, subject, settings, in_project, projects)
-        if worlds is not None and worlds.are_commits:
-            more["typed"] = typed_words(repro, run, settings.params)
-            question = Question.under(evolve(settings, with_=chosen.with_), subject or "", chosen.repro, **more)
-            between = ask_commits(session, question, worlds, chosen.told)
-        elif worlds is not None:
-            about = normalized_name(subject) if subject else ""
-            asked_depth = click.get_current_context().get_parameter_source("depth") is ParameterSource.COMMANDLINE
-            until = Level(depth) if asked_depth else Level.RELEASE
-            upgrade = ask_upgrade(
-                session, UpgradeQuestion(worlds, chosen.repro, chosen.with_, about, chosen.told), until
-            )
+        projects = Projects(session.workspace, session.local.builder.uv, session.interpreter, session.index)
+        if ends is not None and ends.good is not None and ends.good.moment is not None:
+            project = evolve(project, day=ends.good.moment.isoformat())
+        chosen = chosen_command(asked.repro, asked.run, asked.subject, settings, project, projects)
+        if ends is None:
+            found = _between_releases(session, asked, search, chosen)
+        elif ends.are_commits:
+            found = _between_commits(session, asked, search, chosen, ends)
         else:
-            more["typed"] = typed_words(repro, run, settings.params)
-            asked = evolve(settings, with_=chosen.with_)
-            question = Question.under(asked, subject or "", chosen.repro, good=good, bad=bad, **more)
-            plan, answer = ask(session, question, Level(depth), chosen.told)
-    if worlds is not None and worlds.are_commits:
-        plan, answer = between.plan, between.answer
-        reports = keep_and_report(session.store, plan, answer, settings.pass_env, between.commits)
-    elif worlds is not None:
-        written = write_constraints(upgrade, constraints, session.store.root)
-        upgrade_reports = [
-            path
-            for of_plan, one in upgrade.answers
-            for path in keep_and_report(session.store, of_plan, one, settings.pass_env)
-        ]
-        if as_json:
-            click.echo(to_json(upgrade.as_json()))
-        else:
-            print_upgrade(upgrade, str(settings.results))
-            print_reports(upgrade_reports)
-            click.echo(f"  constraints: {short(written)}" if written is not None else "", nl=written is not None)
-        sys.exit(upgrade.status.exit_code)
-    else:
-        reports = keep_and_report(session.store, plan, answer, settings.pass_env)
+            found = _between_worlds(session, asked, search, chosen, ends)
+    reports = _reports(session, found)
+    written = None
+    if isinstance(found.answer, UpgradeAnswer):
+        written = write_constraints(found.answer, constraints, session.store.root)
     if as_json:
-        click.echo(to_json(answer.as_json()))
+        click.echo(to_json(found.answer.as_json()))
     else:
-        print_answer(Console(soft_wrap=True), answer, str(settings.results))
-        print_reports(reports)
-    sys.exit(answer.status.exit_code)
+        _print(found.answer, str(settings.results), reports, written)
+    sys.exit(found.answer.status.exit_code)
+
+
+def _ends(asked: AskedFor, search: SearchOptions, settings: Settings) -> Ends | None:
+    """The two ends, or None if the question is about releases of the subject."""
+    is_suite = asked.run is not None and runs_tests(asked.run) and not search.is_about_releases
+    is_suite = is_suite and settings.as_of != "era"
+    ends = read_ends(asked.good, asked.bad, asked.subject, commits=bool(search.git), tests=is_suite)
+    if ends is not None and ends.are_commits and asked.subject is None:
+        raise UserMistake("a commit of which package?", hint="harness bisect PACKAGE --good TAG --bad main --git CLONE")
+    return ends
+
+
+def _question(
+    session: Session, asked: AskedFor, search: SearchOptions, chosen: ChosenCommand, **more: str | None
+) -> Question:
+    return Question.under(
+        evolve(session.settings, with_=chosen.with_),
+        asked.subject or "",
+        chosen.repro,
+        typed=typed_words(asked.repro, asked.run, session.settings.params),
+        **search.as_fields(),
+        **more,
+    )
+
+
+def _between_releases(session: Session, asked: AskedFor, search: SearchOptions, chosen: ChosenCommand) -> Found:
+    question = _question(session, asked, search, chosen, good=asked.good, bad=asked.bad)
+    plan, answer = ask(session, question, search.depth, chosen.told)
+    return Found(answer, ((plan, answer),))
+
+
+def _between_commits(
+    session: Session, asked: AskedFor, search: SearchOptions, chosen: ChosenCommand, ends: Ends
+) -> Found:
+    between = ask_commits(session, _question(session, asked, search, chosen), ends, chosen.told)
+    return Found(between.answer, ((between.plan, between.answer),), between.commits)
+
+
+def _between_worlds(
+    session: Session, asked: AskedFor, search: SearchOptions, chosen: ChosenCommand, ends: Ends
+) -> Found:
+    about = normalized_name(asked.subject) if asked.subject else ""
+    is_typed = click.get_current_context().get_parameter_source("depth") is ParameterSource.COMMANDLINE
+    until = search.depth if is_typed or about else Level.RELEASE
+    if search.git and not is_typed:
+        until = Level.COMMIT
+    below = Below(search.time_limit, fork=search.fork, git=search.git)
+    question = UpgradeQuestion(ends, chosen.repro, chosen.with_, about, chosen.told, below)
+    answer = ask_upgrade(session, question, until)
+    return Found(answer, tuple(answer.answers))
+
+
+def _reports(session: Session, found: Found) -> list[Path]:
+    """Keep the answer, write its reports, and return their paths."""
+    pass_env = session.settings.pass_env
+    kept = [keep_and_report(session.store, plan, answer, pass_env, found.commits) for plan, answer in found.parts]
+    return [path for paths in kept for path in paths]
+
+
+def _print(answer: Answer | UpgradeAnswer, results: str, reports: Iterable[Path], constraints: Path | None) -> None:
+    if isinstance(answer, UpgradeAnswer):
+        print_upgrade(answer, results)
+    else:
+        print_answer(Console(soft_wrap=True), answer, results)
+    print_reports(reports)
+    if constraints is not None:
+        click.echo(f"  constraints: {short(constraints)}")

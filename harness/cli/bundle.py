@@ -65,13 +65,13 @@ def bundle(
     node.check(session.interpreter)
     asked = [_asked(session, chosen, one) for one in dict.fromkeys(over or ("",))]
     packed = Packer(session.local, session.index, session.interpreter, node, view).pack(asked, output, fresh=fresh)
-    archive = _zipped(output) if as_zip and packed.orders else None
+    archive = _zipped(output) if as_zip and packed.probes else None
     print_packed(Console(soft_wrap=True), packed, output, archive, _verdicts(packed, session.store))
     sys.exit(3 if packed.failed else 0)
 
 
 def _asked(session: Session, repro: Repro, one: str) -> WantedProbe:
-    """The probe of one of the releases that were asked for, or of what --with asks for alone."""
+    """The probe for one requested release, or for `--with` alone."""
     settings = session.settings
     requirements = merged_requirements(repro.dependencies, settings.with_)
     combination = Combination(
@@ -85,14 +85,14 @@ def _asked(session: Session, repro: Repro, one: str) -> WantedProbe:
 
 
 def _device(asked: str, repro: Repro) -> Device:
-    """Where it will run: what this machine has counts for nothing, and bundles are for machines with a GPU."""
+    """The device it will run on. This machine's GPUs do not matter: bundles are for machines with a GPU."""
     if asked != "auto":
         return Device(asked)
     return Device.CPU if repro.device == "cpu" else Device.CUDA
 
 
 def _verdicts(packed: Packed, store: Store) -> list[str]:
-    """What is known already, in words."""
+    """What is known already, as text."""
     told = []
     for asked, observation in packed.known:
         signature = asked.probe.repro.signature

@@ -104,7 +104,7 @@ def _disk(session: Session) -> tuple[str, bool, str]:
     "--keep",
     type=click.FloatRange(min=0),
     metavar="GIB",
-    help="Remove the longest unused until this much is left.",
+    help="Remove the least recently used until this much is left.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be removed.")
 def clean(everything: bool, older_than: float | None, keep: float | None, dry_run: bool) -> None:

@@ -32,8 +32,8 @@ Exit codes:
 """
 
 
-# Each command's module below this package and its line in the list of commands. A module is imported only where its
-# command is meant: all of them take seconds, and `harness --help` needs none.
+# Each command's module in this package, and its line in the list of commands. A module is imported only when its
+# command runs: importing all takes seconds, and `harness --help` needs none.
 _COMMANDS = {
     "bisect": ("bisect", "Find the release that broke a repro."),
     "history": ("history", "Show every range of releases in which a repro was broken."),
@@ -54,7 +54,7 @@ _COMMANDS = {
 
 
 class _Group(click.Group):
-    """A group that imports a command when it is meant, and turns our errors into one sentence and an exit code."""
+    """A group that imports a command when it runs, and turns our errors into one sentence and an exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's own signature
         return list(_COMMANDS)
@@ -85,7 +85,7 @@ class _Group(click.Group):
             tell(Interrupted("stopped", hint="run the same command again to continue"))
             ctx.exit(Interrupted.exit_code)
         except click.ClickException as error:
-            vars(error)["message"] = hide_secrets(error.message, known)  # what was typed is in it
+            vars(error)["message"] = hide_secrets(error.message, known)  # it contains what was typed
             if for_git:
                 vars(error)["exit_code"] = _stopping(error.exit_code)
             raise
@@ -98,12 +98,12 @@ class _Group(click.Group):
 
 
 def _stopping(code: int) -> int:
-    """An exit code that stops `git bisect run`: it would take 1 to 127 for a bad commit."""
+    """An exit code that stops `git bisect run`, which takes 1 to 127 for a bad commit."""
     return code if code > 127 else 255
 
 
 def _let_through(arguments: Sequence[str]) -> list[str]:
-    """The variables that a command line lets runs see: their values are not for messages either."""
+    """The variables that a command line passes to runs; messages must not show their values."""
     separate = [name for option, name in itertools.pairwise(arguments) if option == _PASS_ENV]
     return [*separate, *(word.partition("=")[2] for word in arguments if word.startswith(f"{_PASS_ENV}="))]
 

@@ -115,7 +115,7 @@ def matrix(
 
 @frozen
 class _Ran:
-    """What was run now, and what stopped it."""
+    """What ran, and what stopped it."""
 
     runs: tuple[CellRun, ...] = ()
     stopped: Interrupted | None = None
@@ -131,15 +131,15 @@ def _run(sessions: Sessions, choice: Choice, reporter: Reporter) -> _Ran:
 
 
 def _with_versions(read: Matrix, settings: Settings) -> Matrix:
-    """The matrix with the index's versions, which is asked only where the matrix needs it."""
+    """The matrix with versions from the index, which is asked only if needed."""
     if not read.needs_index:
         return read
     session = local_session(settings)
-    return expanded_by_index(read, session.index, session.interpreter)
+    return expanded_by_index(read, session.index, session.interpreter, session.workspace.clones)
 
 
 def _standings(sessions: Sessions, cells: Sequence[Cell], runs: tuple[CellRun, ...]) -> tuple[Standing, ...]:
-    """Every cell: what was run now, else what the store has of it."""
+    """Every cell: from this run, else from the store."""
     done = {run.cell.name for run in runs}
     rest = [cell for cell in cells if cell.name not in done and sessions.can_run(cell)]
     known = known_runs(rest, sessions.probes, sessions.probers, sessions.store)
@@ -180,7 +180,7 @@ def _day(as_of: str | None, *, show: bool) -> datetime | None:
 
 
 def _typed() -> str:
-    """What was typed, for whoever reads the page."""
+    """The command line, for readers of the page."""
     context = click.get_current_context()
     given = [os.fspath(context.params["file"])]
     for option in context.command.params:

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from attrs import frozen
+from attrs import evolve, frozen
 
 from harness.cli.options import json_option, settings_options
 from harness.cli.paths import short
 from harness.events import Note
 from harness.matrix import Target, expanded, read_matrix, tonight
+from harness.matrix.commits import CommitLookup, known_as
 from harness.matrix.sessions import Sessions, open_sessions, pythons_of
 from harness.model.plain_json import to_json
 from harness.nightly.archive import NightArchive
@@ -38,7 +39,7 @@ from harness.terminal.nights import NightView, estimate, print_night
 from harness.terminal.plain import WarningsOnly
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from harness.events import Reporter
     from harness.matrix import Matrix
@@ -90,14 +91,16 @@ def nightly(
     console = Console(stderr=True)
     reporter = WarningsOnly(console) if as_json else NightView(console)
     with open_sessions(settings, pythons_of(matrix), reporter, as_of=start) as sessions:
-        matrix = _as_of(matrix, sessions, start)
+        matrix = _as_of(matrix, sessions, start, archive.commits_of(matrix.name, start))
         _announce(matrix, start, changes, past, reporter)
-        archive.put(Night(matrix.name, start.isoformat()))
+        commits = {known_as(one.project, one.revision): one.sha for one in matrix.commits.values()}
+        archive.put(Night(matrix.name, start.isoformat(), commits=commits))
         with sessions.lanes(filter(sessions.can_run, matrix.cells)) as lanes:
             triage = _triage(matrix, start, past, sessions, lanes, Budget(time.monotonic, budget, gpu_budget))
             hindered = sessions.hindered(matrix.cells)
             cells, probes = matrix.cells, sessions.probes
             night = Nightly(matrix.name, start.isoformat(), cells, past, probes, triage, hindered).run()
+    night = evolve(night, commits=commits)
     # Before it is compared with what was kept, in which nothing private is either.
     night = redacted(night, Private(passed_secrets(os.environ, settings.pass_env)))
     archive.put(night)
@@ -117,7 +120,8 @@ def _announce(matrix: Matrix, start: datetime, changes: Iterable[str], past: Pas
     about = estimate(len(cells), estimated_s(cells, past), estimated_s(cells, past, on_gpu=True))
     reporter.report(Note(f"{matrix.name}, night of {start.date()}: {about}"))
     left_out = (f"{row.project} {row.version} left out: {row.reason}" for row in matrix.left_out)
-    for sentence in (*changes, *left_out):
+    commits = (f"{one.project}: {one.revision} is {one.sha[:10]} of {one.date[:10]}" for one in matrix.commits.values())
+    for sentence in (*changes, *left_out, *commits):
         reporter.report(Note(f"  {sentence}"))
 
 
@@ -154,8 +158,11 @@ class _Reports:
         write_reports(self.store, kept)
 
 
-def _as_of(matrix: Matrix, sessions: Sessions, start: datetime) -> Matrix:
-    """The matrix with the releases that were there when the night began."""
+def _as_of(matrix: Matrix, sessions: Sessions, start: datetime, known: Mapping[str, str]) -> Matrix:
+    """The matrix with the releases and commits that were there when the night began.
+
+    `known` has what it looked up before it was stopped.
+    """
 
     def releases_of(project: str) -> list[Release]:
         releases = sessions.first.index.releases(project)
@@ -163,4 +170,5 @@ def _as_of(matrix: Matrix, sessions: Sessions, start: datetime) -> Matrix:
 
     interpreters = dict.fromkeys(session.interpreter for session in sessions.by_python.values())
     targets = [Target(one.version, frozenset(one.wheel_tags())) for one in interpreters]
-    return expanded(matrix, releases_of, targets)
+    commits = CommitLookup(matrix.repositories, sessions.first.workspace.clones, start, known)
+    return expanded(matrix, releases_of, targets, commits.find)

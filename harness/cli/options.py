@@ -1,4 +1,4 @@
-"""From the shared options of a command line to one frozen `Settings`, and the options that ask for a repro."""
+"""Turns the shared options of a command line into one frozen `Settings`; also the options for a repro."""
 
 from __future__ import annotations
 
@@ -39,6 +39,20 @@ def settings_options(*groups: Group) -> Callable[[Callable[..., Any]], Callable[
         for name in reversed(wanted):
             decorated = _click_option(name)(decorated)
         return decorated
+
+    return decorate
+
+
+def grouped(name: str, kind: type[Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Hand a command the options that are fields of `kind`, a frozen class, as one argument `name`."""
+    wanted = [field.name for field in attrs.fields(kind)]
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def called(**given: Any) -> Any:
+            return command(**{name: kind(**{one: given.pop(one) for one in wanted if one in given})}, **given)
+
+        return called
 
     return decorate
 

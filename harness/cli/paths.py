@@ -1,4 +1,4 @@
-"""Paths as a user reads them."""
+"""Paths as users read them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 def short(path: Path) -> Path:
-    """A path as seen from the working directory, where it lies below it."""
+    """A path relative to the working directory, if it is below it."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def print_reports(paths: Iterable[Path]) -> None:
-    """Where the reports of an answer are, a line each on stdout."""
+    """Print the paths of reports, one line each on stdout."""
     for path in paths:
         click.echo(f"  report: {short(path)}")

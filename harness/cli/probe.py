@@ -70,12 +70,14 @@ def probe(
     chosen = chosen_repro(repro, run, None, settings.params) if not again else None
     needs = chosen.requires_python if chosen is not None else None
     session = local_session(settings, reporter, environment=environment, requires_python=needs)
+    beside = read_beside(settings.with_, Projects(session.workspace, session.local.builder.uv, session.interpreter))
+    for sentence in beside.told:
+        reporter.report(Note(sentence))
     if chosen is None:
-        prepared = prepared_again(session, str(again), repro, run)
+        if beside.requirements:
+            raise UserMistake("--again takes the packages of its lock; --with can only give its folders again")
+        prepared = prepared_again(session, str(again), repro, run, beside.folders)
     else:
-        beside = read_beside(settings.with_, Projects(session.workspace, session.local.builder.uv, session.interpreter))
-        for sentence in beside.told:
-            reporter.report(Note(sentence))
         session = evolve(session, settings=evolve(settings, with_=beside.requirements))
         prepared = prepared_probe(session, with_folders(chosen, beside.folders), fresh=fresh)
     probed = executed(session, prepared)

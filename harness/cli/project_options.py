@@ -1,4 +1,4 @@
-"""The options that say in which project a command runs, and where constraints are written."""
+"""The options for the project to run in, and for the file of constraints."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from harness.cli.options import grouped
+from harness.request.chosen_command import ChosenProject
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +36,8 @@ _OPTIONS = [
 
 
 def project_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of a project."""
+    """Add the options of a project to a command; it gets `project`, a `ChosenProject`, and `constraints`."""
+    command = grouped("project", ChosenProject)(command)
     for option in reversed(_OPTIONS):
         command = option(command)
     return command

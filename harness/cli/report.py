@@ -1,4 +1,4 @@
-"""`harness report`: an answer that was found, as Markdown, HTML or JSON for others to read."""
+"""`harness report`: prints a stored answer as Markdown, HTML or JSON."""
 
 from __future__ import annotations
 

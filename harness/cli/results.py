@@ -1,4 +1,4 @@
-"""`harness results`: what has been observed, as a table."""
+"""`harness results`: all observations as a table."""
 
 from __future__ import annotations
 

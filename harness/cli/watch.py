@@ -57,9 +57,9 @@ def watch(
     state: Path,
     name: str,
     day: str,
+    project: ChosenProject,
     constraints: Path | None,
     settings: Settings,
-    **project: Any,
 ) -> None:
     """Run a project's tests with the newest packages. When an upgrade broke them, find which, from the last green ones.
 
@@ -75,8 +75,8 @@ def watch(
     if today.kind is not EndKind.DAY:
         raise UserMistake(f"--day {day} is not a day", hint="write today, or for instance 2025-07-31")
     with reporting(Console(stderr=True), quiet=False) as reporter, open_session(settings, reporter) as session:
-        projects = Projects(session.workspace, session.local.builder.uv, session.interpreter)
-        chosen = chosen_command(None, run, None, settings, ChosenProject(**project), projects)
+        projects = Projects(session.workspace, session.local.builder.uv, session.interpreter, session.index)
+        chosen = chosen_command(None, run, None, settings, project, projects)
         question = UpgradeQuestion(Ends(None, today), chosen.repro, chosen.with_, told=chosen.told)
         night = ProjectWatch(session, question, state.absolute(), name, run).run()
         night = redacted(night, private_of(session.store, pass_env=settings.pass_env))

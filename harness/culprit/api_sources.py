@@ -52,6 +52,15 @@ class Source:
         return {path: text for path in self.files if pattern.search(text := self.read(path))}
 
 
+@frozen
+class ReleaseApi:
+    """One of two releases: its version, its sources, and the part of its API that is in question."""
+
+    version: str
+    source: Source
+    api: dict[str, griffe.Module]
+
+
 @contextlib.contextmanager
 def source_of(where: Path, package: str) -> Iterator[Source]:
     """The sources of a distribution in a folder of installed packages, or of the wheel at a path.
@@ -134,6 +143,20 @@ def look_up(api: dict[str, griffe.Module], dotted: str) -> griffe.Object | griff
         except Exception:  # noqa: BLE001 - the alias of something that is not here
             return None
     return one
+
+
+def named(api: dict[str, griffe.Module], name: str, kind: str) -> Iterator[griffe.Object]:
+    """Every definition of a name, of this kind, wherever it stands."""
+    waiting: list[griffe.Object] = list(api.values())
+    while waiting:
+        one = waiting.pop()
+        for member in list(one.members.values()):
+            if member.is_alias:
+                continue
+            if member.name == name and member.kind.value == kind:
+                yield member  # type: ignore[misc]
+            if member.is_module or member.is_class:
+                waiting.append(member)  # type: ignore[arg-type]
 
 
 def _recorded(folder: Path, package: str) -> list[str]:

@@ -1,9 +1,9 @@
 """The commit level: which commit between two releases made the difference.
 
-A commit of a pure Python package needs no build: it is the newer side's environment with the package's files as in
-that commit. What history tells of the changed lines (blame, pickaxe) says which commit to run first; where that commit
-and its parent show the change, two runs are enough. Else the commits are bisected along first parents, as `git bisect
---first-parent` does, and a merge that turns out to be the first one is opened afterwards.
+A commit of a pure Python package needs no build: it runs in the newer side's environment with the package's files as
+in that commit. The history of the changed lines (blame, pickaxe) suggests which commit to run first. If that commit and
+its parent show the change, two runs are enough. Otherwise the commits are bisected along first parents, as `git bisect
+--first-parent` does, and if the first bad commit is a merge, the merged branch is bisected too.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from harness.repository.suspects import ChangedLines, commits_behind
 from harness.request.project import Projects
 
 if TYPE_CHECKING:
-    from harness.culprit.counterfactual import Ground
+    from harness.culprit.counterfactual import Trials
     from harness.culprit.sides import PackageFiles, Sides
 
 _SUSPECTS = 2
 
 
-def find_commit(ground: Ground, sides: Sides, found: Finding, git: str, cache: Path) -> Finding | str:
+def find_commit(trials: Trials, sides: Sides, found: Finding, git: str, cache: Path) -> Finding | str:
     """The commit that made the difference between two releases, or why none can be named.
 
     `git` is a clone's folder, a URL, "auto" for the URL that the package names, or "" for none; `cache` keeps clones.
     Raises `Interrupted`, `NoNetwork`, `NoSpace`.
     """
-    source = _source_of(ground, sides, found, git, cache)
+    source = _source_of(trials, sides, found, git, cache)
     if isinstance(source, str):
         return source
     repository = source.repository
     chain = repository.first_parents(source.base, source.newer.sha)
     between = f"{source.older.tag} and {source.newer.tag}"
-    ground.begin(Level.COMMIT, f"{len(chain)} commits between {between}: which one?")
+    trials.begin(Level.COMMIT, f"{len(chain)} commits between {between}: which one?")
     notes = (*source.newer.notes, *source.older.notes)
     pair = _suspected(source, found) or bisected(source, chain)
     if isinstance(pair, str):
@@ -52,12 +52,12 @@ def find_commit(ground: Ground, sides: Sides, found: Finding, git: str, cache: P
     return finding_of(source, pair, found, len(chain))
 
 
-def builds_of(ground: Ground, project: str) -> Projects | None:
-    """What builds commits of a project, None where `--build` does not name it."""
-    allowed = ground.plan.question.from_source
+def builds_of(trials: Trials, project: str) -> Projects | None:
+    """What builds commits of a project, None if `--build` does not allow it."""
+    allowed = trials.plan.question.from_source
     if ANY_SOURCE not in allowed and project not in map(normalized_name, allowed):
         return None
-    builder = ground.prober.builder
+    builder = trials.prober.builder
     return Projects(builder.workspace, builder.uv, builder.interpreter)
 
 
@@ -75,18 +75,19 @@ def open_repository(git: str, url: str, cache: Path) -> Repository:
     return Repository.open(Path(git))
 
 
-def _source_of(ground: Ground, sides: Sides, found: Finding, git: str, cache: Path) -> CommitSource | str:
-    """What the level works on, or why it has nothing to do."""
+def _source_of(trials: Trials, sides: Sides, found: Finding, git: str, cache: Path) -> CommitSource | str:
+    """The repository and releases of the level, or why no commit can be searched."""
     change = found.packages[0] if len(found.packages) == 1 else None
     if change is None or change.before is None or change.after is None:
         return "commits are searched only where one package moved from one release to another"
-    contents = both_contents(ground, sides, found)
+    contents = both_contents(trials, sides, found)
     if contents is None:
         return f"the environments of {change.name} can't be taken apart"
     before, after = contents
-    builds = builds_of(ground, change.name)
+    builds = builds_of(trials, change.name)
     if is_compiled(after) and builds is None:
-        return f"{change.name} has compiled parts: --build :all: allows building its commits, and runs code of them"
+        allows = f"--build {change.name} allows building its commits, which runs code of them"
+        return f"{change.name} has compiled parts: {allows}"
     try:
         url = repository_of(after)
         repository = open_repository(git, url, cache)
@@ -94,7 +95,7 @@ def _source_of(ground: Ground, sides: Sides, found: Finding, git: str, cache: Pa
         newer = find_source(repository, change.name, change.after, newest)
         older = find_source(repository, change.name, change.before, blobs_of(before))
         files = CommitFiles(repository, newer.layout, newest, builds if is_compiled(after) else None)
-        source = CommitSource(ground, sides, newer, older, files, url)
+        source = CommitSource(trials, sides, newer, older, files, url)
         _ = source.base
     except BadRepository as error:
         return f"{error.message}; {error.hint}" if error.hint else error.message
@@ -102,7 +103,7 @@ def _source_of(ground: Ground, sides: Sides, found: Finding, git: str, cache: Pa
 
 
 def _suspected(source: CommitSource, found: Finding) -> tuple[str, str] | None:
-    """A commit behind the culprit's lines that shows the change against its parent, and that parent first."""
+    """The parent of a commit that wrote the culprit's lines, and that commit, if their runs show the change."""
     lines = [_changed(source, region) for region in found.regions]
     if not lines:
         return None

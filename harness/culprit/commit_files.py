@@ -1,7 +1,7 @@
-"""A probe with a package as in a commit: by exchanging its files, or by building it where it has compiled parts.
+"""Turns a probe of a release into a probe of a commit: exchanges files, or builds a package with compiled parts.
 
-A commit of a pure Python package needs no build: only files that differ from the installed ones are exchanged. What was
-built comes on the search path, and the release is not installed.
+A commit of a pure Python package needs no build: only files that differ from the installed ones are exchanged. A built
+commit is put on the search path, and the release is not installed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _COMPILED = (".so", ".pyd", ".dylib")
 
 @frozen
 class CommitFiles:
-    """What makes a probe of a release one of a commit.
+    """Turns probes of a release into probes of commits.
 
     `release` maps the release's installed files to git's hashes, `layout` says where they lie in the repository.
     `builds` builds commits (each content once); None exchanges files.
@@ -52,7 +52,7 @@ class CommitFiles:
     def _built(self, probe: Probe, sha: str, builds: Projects) -> Probe:
         commit = self.repository.describe(sha)
         folder = archive_of(self.repository, commit, builds.workspace.clones / "commits")
-        project = builds.read(folder, as_of=commit.date)
+        project = builds.read(folder, for_tests=False, as_of=commit.date)
         if project.built is None:
             why = "; ".join(project.told) or "it can't be built"
             return evolve(probe, mixture=Mixture(files={}, label=_label(sha), flaw=why))
@@ -63,7 +63,7 @@ class CommitFiles:
 
 
 def is_compiled(files: PackageFiles) -> bool:
-    """Whether a package has parts that only a build makes."""
+    """Whether a package has compiled files."""
     return any(path.endswith(_COMPILED) for path in files.digests)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from attrs import define, evolve, field, frozen
 
 from harness.culprit.commit_files import CommitFiles
-from harness.culprit.counterfactual import Ground
+from harness.culprit.counterfactual import Trials
 from harness.culprit.sides import PackageFiles, Sides
 from harness.events import Progress
 from harness.model import Judgement, Lock, Observation, Verdict
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 @define
 class _Runs:
-    """The commits that were run, each once, in the order in which they were."""
+    """The commits that were run, each once, in order."""
 
     judged: dict[str, tuple[Judgement, Observation]] = field(factory=dict)
 
     def verdict(self, sha: str) -> Verdict | None:
-        """What a commit came to, None where it was not run."""
+        """The verdict on a commit, None if it was not run."""
         return self.judged[sha][0].verdict if sha in self.judged else None
 
 
@@ -42,11 +42,11 @@ class _Runs:
 class CommitSource:
     """The repository of the culprit, and how its commits are run.
 
-    `files` puts a commit in the place of the newer release; `lock_of` gives the lock of a commit's own day, None for
-    that of the newer side.
+    `files` replaces the newer release with a commit; `lock_of` gives the lock of a commit's own day, None for that of
+    the newer side.
     """
 
-    ground: Ground
+    trials: Trials
     sides: Sides
     newer: ReleaseSource
     older: ReleaseSource
@@ -69,10 +69,10 @@ class CommitSource:
         """The newer side with the package's files as in a commit."""
         lock = self.lock_of(sha)
         side = self.sides.after if lock is None else evolve(self.sides.after, lock=lock)
-        return self.files.put_into(self.ground.mixed(side, None), sha)
+        return self.files.put_into(self.trials.mixed(side, None), sha)
 
     def label(self, sha: str) -> str:
-        """A commit as it is shown while it runs."""
+        """The label of a commit while it runs."""
         return f"commit {self.repository.describe(sha)}"
 
     def run(self, sha: str) -> Verdict:
@@ -80,7 +80,7 @@ class CommitSource:
         known = self.runs.verdict(sha)
         if known is not None:
             return known
-        proof = self.ground.proof(self.label(sha), self.probe(sha), self.sides.after.verdict)
+        proof = self.trials.proof(self.label(sha), self.probe(sha), self.sides.after.verdict)
         if proof.observation is not None:
             self.runs.judged[sha] = (Judgement(proof.verdict, proof.reason), proof.observation)
         return proof.verdict
@@ -92,7 +92,7 @@ class CommitSource:
 
 
 def finding_of(source: CommitSource, pair: tuple[str, str], found: Finding, candidates: int) -> Finding:
-    """The finding that the second commit of a pair is it, its parent or neighbour the first; both were run."""
+    """The finding that the second commit of a pair made the difference; the first is its parent or neighbour."""
     older, sha = pair
     judged = source.runs.judged
     return Finding(
@@ -114,13 +114,13 @@ def finding_of(source: CommitSource, pair: tuple[str, str], found: Finding, cand
 
 
 def linked(commit: Commit, url: str) -> Commit:
-    """A commit with its pages at the host of its repository, where that is known."""
+    """A commit with links to its pages, if the repository's host is known."""
     pull_request = pull_request_url(url, commit.pull_request)
     return evolve(commit, link=commit_url(url, commit.sha), pull_request_link=pull_request)
 
 
 def bisected(source: CommitSource, chain: tuple[str, ...]) -> tuple[str, str] | str:
-    """The commit of the chain with its parent, by bisection; a merge is opened. Or why it can't be told."""
+    """Bisect the chain and any merge that is found: the parent and the commit, or why no commit can be named."""
     found = search_among(source, (source.base, *chain))
     if isinstance(found, str):
         return found
@@ -143,17 +143,17 @@ def search_among(source: CommitSource, commits: tuple[str, ...]) -> tuple[str, s
     search = Bisection(len(commits), find_fix=find_fix, tried=known, **ends)
 
     def judged(trial: Trial, observation: Observation, _cached: bool) -> Judgement:
-        judgement = source.ground.judge(observation)
+        judgement = source.trials.judge(observation)
         source.runs.judged[commits[trial.position]] = (judgement, observation)
         return judgement
 
     engine = Engine(
-        source.ground.prober,
-        source.ground.lanes,
+        source.trials.prober,
+        source.trials.lanes,
         lambda trial: source.probe(commits[trial.position]),
         lambda trial: source.label(commits[trial.position]),
         judged,
-        source.ground.reporter,
+        source.trials.reporter,
         lambda: Progress(search.states, search.remaining(), unit="commit"),
     )
     engine.drive(search)

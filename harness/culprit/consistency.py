@@ -53,7 +53,27 @@ class Consistency:
         return Mixture(self.edits.files(old, newer_base=newer_base), label, self._flaw(frozenset(old)))
 
     def taught(self, moved: frozenset[Unit], observation: Observation, *, reverting: bool) -> list[tuple[Unit, Unit]]:
-        """The ties that a skip names: some of what was moved needs what its message and its last frame point to."""
+        """The ties that a skip teaches: what its message and its last frame point to, else functions that were cut."""
+        pairs = self._named(moved, observation, reverting=reverting) or self._cut_functions(moved)
+        return pairs if reverting else [(other, own) for own, other in pairs]
+
+    def _cut_functions(self, moved: frozenset[Unit]) -> list[tuple[Unit, Unit]]:
+        """Each edit that was moved, and those of its function that were not.
+
+        A failure that points to no edit comes of what a half of a function does, such as a loop that never runs.
+        """
+        pairs: list[tuple[Unit, Unit]] = []
+        for path in {self.edits.path_of(unit) for unit in moved if self.edits.is_region(unit)}:
+            difference = self.edits.differences[path]
+            for function, numbers in difference.groups().items():
+                units = [f"{path}#{number}" for number in numbers]
+                own = [unit for unit in units if unit in moved]
+                if function and difference.is_function(function) and len(own) < len(units):
+                    pairs += [(one, other) for one in own for other in units if other not in moved]
+        return sorted(pairs)
+
+    def _named(self, moved: frozenset[Unit], observation: Observation, *, reverting: bool) -> list[tuple[Unit, Unit]]:
+        """Pairs of what was moved and what a message and its last frame say it needs."""
         raised = observation.exception
         if raised is None:
             return []
@@ -84,7 +104,7 @@ class Consistency:
         owners = owners or [unit for unit in sorted(moved) if self._place(unit) in functions]
         owners = owners or (sorted(moved) if len(moved) == 1 else [])
         owners = owners[:_MOST_TAUGHT]
-        return [(own, other) if reverting else (other, own) for own in owners for other in missing]
+        return [(own, other) for own in owners for other in missing]
 
     def _place(self, unit: Unit) -> tuple[str, str]:
         """The file and the bare name of the function around an edit, as a frame has them."""

@@ -48,7 +48,7 @@ class Tally:
 
 
 @frozen
-class Ground:
+class Trials:
     """The plan, the means to run, and the judge of the bisection before.
 
     `most` caps a level's runs; `until` is the moment, on the monotonic clock, at which searches below the release stop;
@@ -97,7 +97,9 @@ class Ground:
             near=sides.before.lock.id,
             device=self.plan.device,
             prereleases=tuple(name for name, version in pins.items() if version and _is_prerelease(version)),
-            from_source=self.plan.question.from_source,
+            from_source=self.plan.from_source_for(
+                *(release for release in self.plan.releases if str(release.version) in (older, newer))
+            ),
         )
         return Probe(self.plan.repro, combination, sides.before.lock)
 
@@ -138,7 +140,7 @@ class Ground:
         reduced = Reduction(
             prober=self.prober,
             lanes=self.lanes,
-            judge=self._searched,
+            judge=self.searched,
             reporter=self.reporter,
             probe_of=probe_of,
             label_of=label_of,
@@ -153,7 +155,7 @@ class Ground:
         self.tally.ran_now += reduced.ran_now
         return reduced
 
-    def _searched(self, observation: Observation) -> Judgement:
+    def searched(self, observation: Observation) -> Judgement:
         """Judge a run that searches, and note that it can't be a proof."""
         self.tally.seen.add(observation.key)
         return self.judge(observation)

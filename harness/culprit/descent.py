@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import evolve
 
 from harness.culprit.commit import find_commit
-from harness.culprit.counterfactual import Ground
+from harness.culprit.counterfactual import Trials
 from harness.culprit.lines import find_lines
 from harness.culprit.package import find_package
 from harness.culprit.release import narrow_release
@@ -13,25 +13,25 @@ from harness.culprit.sides import Sides
 from harness.model.culprit import Culprit, Level
 
 
-def find_culprit(ground: Ground, sides: Sides, until: Level, *, are_neighbours: bool = False) -> Culprit | None:
+def find_culprit(trials: Trials, sides: Sides, until: Level, *, are_neighbours: bool = False) -> Culprit | None:
     """The culprit between two sides, as closely as `until`; None for the release alone.
 
     With `are_neighbours` the sides are known to be neighbouring releases of one package.
     """
     if until is Level.RELEASE:
         return None
-    package, narrowed = find_package(ground, sides)
+    package, narrowed = find_package(trials, sides)
     if narrowed is sides and not all(proof.holds for proof in package.proofs):
         return Culprit((package,))  # a side came out otherwise when it was run again: nothing stands on it
     if package.is_shown_one_way and not are_neighbours:
-        package, narrowed = narrow_release(ground, narrowed, package)
+        package, narrowed = narrow_release(trials, narrowed, package)
     findings = [package]
     if until.depth >= Level.FILE.depth and package.is_shown_one_way:
-        below = find_lines(ground, narrowed, package, until)
+        below = find_lines(trials, narrowed, package, until)
         findings = [*below] if below and below[0].level is Level.PACKAGE else [*findings, *below]
     if until is Level.COMMIT and findings[-1].is_shown_one_way:
-        cache = ground.prober.builder.workspace.clones
-        commit = find_commit(ground, narrowed, findings[-1], ground.plan.question.git, cache)
+        cache = trials.prober.builder.workspace.clones
+        commit = find_commit(trials, narrowed, findings[-1], trials.plan.question.git, cache)
         if isinstance(commit, str):
             findings[-1] = evolve(findings[-1], notes=(*findings[-1].notes, f"no commit is named: {commit}"))
         else:

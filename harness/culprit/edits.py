@@ -12,7 +12,9 @@ from itertools import pairwise
 
 from attrs import define, field, frozen
 
-from harness.culprit.facts import Facts, Symbol, module_of, quiet_lines, read_facts
+from harness.culprit.facts import Facts, Symbol, module_of, quiet_lines
+from harness.culprit.nesting import moved_together
+from harness.culprit.reading_facts import read_facts
 from harness.culprit.regions import FileDifference, lines_of
 from harness.culprit.sides import PackageFiles
 from harness.culprit.ties import Ranges, SideFacts, Ties, Unit, tied
@@ -155,6 +157,9 @@ class Edits:
         """What the texts of both sides tell of which edits hang together."""
         before, after = SideFacts(), SideFacts()
         pairs: list[tuple[Unit, Unit]] = []
+        for path, difference in self.differences.items():
+            for one, other in moved_together(difference) if path.endswith(".py") else ():
+                pairs += [(f"{path}#{one}", f"{path}#{other}"), (f"{path}#{other}", f"{path}#{one}")]
         for is_newer, facts in ((False, before), (True, after)):
             reader = _SideReader(self, is_newer, facts)
             pairs += reader.read()

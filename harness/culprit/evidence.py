@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from attrs import frozen
 
@@ -29,6 +29,7 @@ _NAMED = 6.0
 _ASKED_FOR = 2.0  # a file that defines what the repro names
 _DEFINED = re.compile(r"^(?:class|def) (\w+)", re.MULTILINE)
 _APART = "\u241f"
+_OBJECT = re.compile(r"(?!dict\d+\{)[A-Za-z_][\w.<>]*(dict\d+\{|\()")
 
 Function = tuple[str, str]  # file and qualified name
 
@@ -134,7 +135,8 @@ class _Scale:
 def first_parted(before: Trace | None, after: Trace | None, homes: Mapping[str, str]) -> tuple[Function, ...]:
     """Functions that got equal arguments on both sides and gave back something else, in the order of the newer run.
 
-    A function comes back before its caller does, so the first of them is the innermost.
+    A function comes back before its caller does, so the first of them is the innermost. Those come last of which only
+    the plain data were equal: an object such as `self` may carry a version, a time or the name of a temporary folder.
     """
     if before is None or after is None:
         return ()
@@ -143,20 +145,47 @@ def first_parted(before: Trace | None, after: Trace | None, homes: Mapping[str, 
     for one in before.returned:
         known.setdefault((one.file, one.function), []).append(one)
         by_name.setdefault(one.function, []).append(one)
-    found: dict[Function, None] = {}
+    surely: dict[Function, None] = {}
+    perhaps: dict[Function, None] = {}
     for one in after.returned:
         others = known.get((homes.get(one.file, one.file), one.function)) or by_name.get(one.function, [])
-        alike = [other for other in others if _are_alike(one.given, other.given)]
-        if alike and one.result and all(other.result and other.result != one.result for other in alike):
-            found.setdefault((one.file, one.function))
-    return tuple(found)
+        if _gave_something_else(one, [other for other in others if _are_alike(one.given, other.given)]):
+            surely.setdefault((one.file, one.function))
+        elif not _is_object(one.result):
+            alike = [other for other in others if _have_equal_data(one.given, other.given)]
+            if _gave_something_else(one, [other for other in alike if not _is_object(other.result)]):
+                perhaps.setdefault((one.file, one.function))
+    return tuple({**surely, **perhaps})
+
+
+def _gave_something_else(one: Returned, alike: Sequence[Returned]) -> bool:
+    return bool(alike and one.result and all(other.result and other.result != one.result for other in alike))
 
 
 def _are_alike(one: str, other: str) -> bool:
     """Whether all arguments that both calls have are equal."""
-    first, second = (dict(part.partition("=")[::2] for part in text.split(_APART) if part) for text in (one, other))
+    first, second = _arguments(one), _arguments(other)
     common = first.keys() & second.keys()
     return (bool(common) or not first or not second) and all(first[name] == second[name] for name in common)
+
+
+def _have_equal_data(one: str, other: str) -> bool:
+    """Whether both calls have arguments that are plain data, and all of these are equal."""
+    first, second = (
+        {name: told for name, told in _arguments(text).items() if not _is_object(told)} for text in (one, other)
+    )
+    common = first.keys() & second.keys()
+    return bool(common) and all(first[name] == second[name] for name in common)
+
+
+def _arguments(text: str) -> dict[str, str]:
+    """The arguments of a call by their names."""
+    return dict(part.partition("=")[::2] for part in text.split(_APART) if part)
+
+
+def _is_object(told: str) -> bool:
+    """Whether a recorded value is an instance of some class, and no number, text, tensor or container."""
+    return _OBJECT.match(told) is not None
 
 
 def _last_rank(trace: Trace | None) -> int:

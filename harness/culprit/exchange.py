@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from attrs import frozen
 
-from harness.culprit.counterfactual import Ground
+from harness.culprit.counterfactual import Trials
 from harness.culprit.sides import METADATA, PackageFiles, Sides, differing
 from harness.model import Change
 from harness.model.culprit import Finding
@@ -16,7 +16,7 @@ from harness.model.culprit import Finding
 class Exchange:
     """The units of difference (`differing`) of some packages at two sides."""
 
-    ground: Ground
+    trials: Trials
     sides: Sides
     package: Finding
     before: PackageFiles
@@ -24,10 +24,10 @@ class Exchange:
     units: dict[str, tuple[str, ...]]
 
     @classmethod
-    def of(cls, ground: Ground, sides: Sides, package: Finding) -> Exchange | None:
+    def of(cls, trials: Trials, sides: Sides, package: Finding) -> Exchange | None:
         """None where the sides can't be taken apart."""
-        content = both_contents(ground, sides, package)
-        return cls(ground, sides, package, *content, differing(*content)) if content is not None else None
+        content = both_contents(trials, sides, package)
+        return cls(trials, sides, package, *content, differing(*content)) if content is not None else None
 
     def paths(self, units: Iterable[str]) -> tuple[str, ...]:
         """The files of some units."""
@@ -48,10 +48,10 @@ class Exchange:
         return not any(path in self.before.digests for path in self.units[unit])
 
 
-def both_contents(ground: Ground, sides: Sides, package: Finding) -> tuple[PackageFiles, PackageFiles] | None:
+def both_contents(trials: Trials, sides: Sides, package: Finding) -> tuple[PackageFiles, PackageFiles] | None:
     """The files of the culprit's packages before and after."""
     names = [change.name for change in package.packages]
-    before, after = ground.environment(sides.before), ground.environment(sides.after)
+    before, after = trials.environment(sides.before), trials.environment(sides.after)
     if before is None or after is None:
         return None
     return PackageFiles.of(before, names), PackageFiles.of(after, names)

@@ -16,7 +16,7 @@ from harness.probe.forking import CannotFork, ForkingProber, forking
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from harness.culprit.counterfactual import Ground
+    from harness.culprit.counterfactual import Trials
     from harness.culprit.sides import Sides
     from harness.model import Verdict
     from harness.probe import Probe
@@ -25,43 +25,43 @@ FRESH_FIRST = 4
 
 
 def open_forks(
-    ground: Ground, sides: Sides, files: Iterable[str], reverted: Probe, stack: ExitStack
+    trials: Trials, sides: Sides, files: Iterable[str], reverted: Probe, stack: ExitStack
 ) -> ForkingProber | None:
     """Forks of the newer side in which these files may be exchanged, until `stack` is closed; else None.
 
     `reverted` is a probe of the newer side with what changed put back; forked, it and the side itself must show the
     verdicts of the two sides.
     """
-    prober = ground.prober
-    if not isinstance(prober, Prober) or not ground.plan.question.fork:
+    prober = trials.prober
+    if not isinstance(prober, Prober) or not trials.plan.question.fork:
         return None
-    unchanged = ground.mixed(sides.after, Mixture(files={}, label="nothing exchanged"))
-    ground.reporter.report(Started("preparing a process to fork the next runs from"))
+    unchanged = trials.mixed(sides.after, Mixture(files={}, label="nothing exchanged"))
+    trials.reporter.report(Started("preparing a process to fork the next runs from"))
     try:
-        forks = stack.enter_context(forking(prober, ground.mixed(sides.after, None), files))
+        forks = stack.enter_context(forking(prober, trials.mixed(sides.after, None), files))
     except CannotFork as why:
-        ground.reporter.report(Note(f"runs are not forked: {why}"))
+        trials.reporter.report(Note(f"runs are not forked: {why}"))
         return None
     for label, probe, expected in (
         (f"forked: the {sides.after.verdict.value} environment", unchanged, sides.after.verdict),
         ("forked: all that changed reverted", reverted, sides.before.verdict),
     ):
-        if _verdict(ground, forks, label, probe) is not expected:
-            give_up(ground, forks)
+        if _verdict(trials, forks, label, probe) is not expected:
+            give_up(trials, forks)
             return None
     return forks
 
 
-def give_up(ground: Ground, forks: ForkingProber) -> None:
+def give_up(trials: Trials, forks: ForkingProber) -> None:
     """Fork nothing more, and say so."""
     forks.stop("a fork and a fresh process disagree")
-    ground.reporter.report(Note("forked runs disagree with fresh processes; the search goes on without forks"))
+    trials.reporter.report(Note("forked runs disagree with fresh processes; the search goes on without forks"))
 
 
-def _verdict(ground: Ground, forks: ForkingProber, label: str, probe: Probe) -> Verdict:
+def _verdict(trials: Trials, forks: ForkingProber, label: str, probe: Probe) -> Verdict:
     prepared = forks.prepare(probe)
     observation = forks.execute(prepared)
-    ground.tally.ran_now += not prepared.cached
-    judgement = ground.judge(observation)
-    ground.reporter.report(Judged(label, judgement, observation, cached=prepared.cached))
+    trials.tally.ran_now += not prepared.cached
+    judgement = trials.judge(observation)
+    trials.reporter.report(Judged(label, judgement, observation, cached=prepared.cached))
     return judgement.verdict

@@ -7,11 +7,15 @@ in place, without asking the resolver, and at the end the culprit is put back in
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from attrs import evolve, frozen
 
-from harness.culprit.counterfactual import Ground, versions
+from harness.culprit.counterfactual import Trials, versions
 from harness.culprit.likelihood import ranked_packages
+from harness.culprit.pursuit import Pursuit
 from harness.culprit.reduction import Candidate, Reduced
+from harness.culprit.required import Installed, Required
 from harness.culprit.sides import Side, Sides, exchanged
 from harness.model import Change, Lock
 from harness.model.culprit import Finding, Level, Proof
@@ -19,6 +23,7 @@ from harness.model.words import listed
 from harness.probe import Probe
 
 _MOST = 16
+_LESS_LIKELY = 0.7  # than the package before it in the order of likelihood
 
 
 @frozen
@@ -39,29 +44,29 @@ class _Known:
         return _Known(sides or self.sides, search, (*self.spent, search))
 
 
-def find_package(ground: Ground, sides: Sides) -> tuple[Finding, Sides]:
+def find_package(trials: Trials, sides: Sides) -> tuple[Finding, Sides]:
     """The packages that make the difference, and sides that differ in them alone."""
     known = _Known(sides)
     changes = known.changes
     if len(changes) == 1:
-        ground.begin(Level.PACKAGE, f"only {listed(changes)} differs")
-        return _only_one(ground, sides, tuple(changes.values())), sides
-    ground.begin(Level.PACKAGE, f"{len(changes)} packages differ: which of them makes the difference?")
-    known = _moved_by_resolver(ground, known)
+        trials.begin(Level.PACKAGE, f"only {listed(changes)} differs")
+        return _only_one(trials, sides, tuple(changes.values())), sides
+    trials.begin(Level.PACKAGE, f"{len(changes)} packages differ: which of them makes the difference?")
+    known = _moved_by_resolver(trials, known)
     strangers = _strangers(known, changes)
-    known = _apart_from_needs(ground, _without_ties(ground, known))
+    known = _apart_from_needs(trials, _without_ties(trials, known))
     names = tuple(known.changes)
-    back = _back(ground, sides, names)
-    forward = _forward(ground, sides, known)
+    back = _back(trials, sides, names)
+    forward = _forward(trials, sides, known)
     notes = strangers
     if back.verdict is sides.after.verdict:
-        known, more = _with_all_that_bring_it(ground, sides, known)
+        known, more = _with_all_that_bring_it(trials, sides, known)
         notes = (
             *notes,
             f"{listed(names)} alone makes the difference, and so does {listed(more)}: both must be put back",
         )
         names = tuple(known.changes)
-        back, forward = _back(ground, sides, names), _forward(ground, sides, known)
+        back, forward = _back(trials, sides, names), _forward(trials, sides, known)
     search = known.search
     finding = Finding(
         Level.PACKAGE,
@@ -71,12 +76,12 @@ def find_package(ground: Ground, sides: Sides) -> tuple[Finding, Sides]:
         runs=sum(search.runs for search in known.spent) + 1,
         unresolved=sum(search.unresolved for search in known.spent),
         is_minimal=search is None or search.is_minimal,
-        notes=(*(ground.notes(search) if search is not None else ()), *notes),
+        notes=(*(trials.notes(search) if search is not None else ()), *notes),
     )
     return finding, known.sides
 
 
-def _moved_by_resolver(ground: Ground, known: _Known) -> _Known:
+def _moved_by_resolver(trials: Trials, known: _Known) -> _Known:
     """The fewest packages that bring the difference, and all that the resolver moves along with them."""
     sides, changes = known.sides, known.changes
     movable = {name: change for name, change in changes.items() if change.after is not None}
@@ -84,61 +89,82 @@ def _moved_by_resolver(ground: Ground, known: _Known) -> _Known:
         return known
 
     def probe_of(names: Candidate) -> Probe:
-        return ground.moved(sides, [changes[name] for name in names])
+        return trials.moved(sides, [changes[name] for name in names])
 
-    ranked = ranked_packages(movable, sides, ground.plan)
-    reduced = ground.reduce(sides.after.verdict, ranked, probe_of, lambda names: f"with {_steps(names, changes)}")
+    ranked = ranked_packages(movable, sides, trials.plan)
+    reduced = trials.reduce(sides.after.verdict, ranked, probe_of, lambda names: f"with {_steps(names, changes)}")
     return known.narrowed(reduced, _advanced(sides, reduced))
 
 
-def _without_ties(ground: Ground, known: _Known) -> _Known:
+def _without_ties(trials: Trials, known: _Known) -> _Known:
     """Which of those that the resolver moved together bring the difference, each exchanged by itself."""
     sides, changes, search = known.sides, known.changes, known.search
     if len(changes) == 1 or (search is not None and search.units == changes.keys() and not search.unproven):
         return known
 
-    def probe_of(names: Candidate) -> Probe:
-        return ground.installed(sides.before, exchanged(sides.before.lock, sides.after.lock, names))
-
-    ranked = ranked_packages(changes, sides, ground.plan)
-    reduced = ground.reduce(sides.after.verdict, ranked, probe_of, lambda names: f"with only {_steps(names, changes)}")
+    reduced = _exchanged(trials, changes, sides, sides.before, lambda names: f"with only {_steps(names, changes)}")
     return known.narrowed(reduced, _advanced(sides, reduced))
 
 
-def _apart_from_needs(ground: Ground, known: _Known) -> _Known:
+def _apart_from_needs(trials: Trials, known: _Known) -> _Known:
     """Where one can't run without another: which of them must be put back for the difference to go."""
     sides, changes, search = known.sides, known.changes, known.search
-    if len(changes) == 1 or search is None or not search.unproven:
+    if len(changes) == 1 or search is None or not (search.unproven or search.unresolved):
         return known
 
-    def probe_of(names: Candidate) -> Probe:
-        return ground.installed(sides.after, exchanged(sides.after.lock, sides.before.lock, names))
-
-    ranked = ranked_packages(changes, sides, ground.plan)
-    reduced = ground.reduce(sides.before.verdict, ranked, probe_of, lambda names: f"put back: {listed(sorted(names))}")
+    reduced = _exchanged(trials, changes, sides, sides.after, lambda names: f"put back: {listed(sorted(names))}")
     if reduced.shown is None or reduced.shown.lock is None:
         return evolve(known, spent=(*known.spent, reduced))
     before = Side(reduced.shown.lock, sides.before.verdict, reduced.shown)
     return known.narrowed(reduced, evolve(sides, before=before))
 
 
-def _with_all_that_bring_it(ground: Ground, sides: Sides, known: _Known) -> tuple[_Known, tuple[str, ...]]:
+def _exchanged(
+    trials: Trials, changes: dict[str, Change], sides: Sides, base: Side, label_of: Callable[[Candidate], str]
+) -> Reduced:
+    """The fewest packages that, exchanged in one side's lock, give the other side's verdict."""
+    other = sides.after if base is sides.before else sides.before
+    required = _required(trials, base, other)
+    ranked = ranked_packages(changes, sides, trials.plan)
+    return Pursuit(
+        trials=trials,
+        flipped=other.verdict,
+        weights={name: _LESS_LIKELY**rank for rank, name in enumerate(ranked)},
+        closed=lambda names: required.closed(names).intersection(changes),
+        roughly=lambda name: required.closed({name}).intersection(changes),
+        probe_of=lambda names: trials.installed(base, exchanged(base.lock, other.lock, names)),
+        label_of=label_of,
+        learn=lambda names, _: required.learn(names),
+        most=trials.most,
+        judge=trials.searched,
+    ).run()
+
+
+def _required(trials: Trials, base: Side, other: Side) -> Required:
+    """What the packages of both sides require; nothing of a side that can't be looked into."""
+    here, there = (trials.environment(side) for side in (base, other))
+    if here is None or there is None:
+        return Required(Installed({}, {}), Installed({}, {}))
+    return Required(Installed.of(here), Installed.of(there))
+
+
+def _with_all_that_bring_it(trials: Trials, sides: Sides, known: _Known) -> tuple[_Known, tuple[str, ...]]:
     """What else has to be put back, where more than one package brings the difference by itself."""
     found = frozenset(known.changes)
     others = {change.name: change for change in sides.before.lock.diff(sides.after.lock) if change.name not in found}
 
     def probe_of(names: Candidate) -> Probe:
-        return ground.installed(sides.after, exchanged(sides.after.lock, sides.before.lock, found | names))
+        return trials.installed(sides.after, exchanged(sides.after.lock, sides.before.lock, found | names))
 
-    reduced = evolve(ground, most=_MOST).reduce(
+    reduced = evolve(trials, most=_MOST).reduce(
         sides.before.verdict,
-        ranked_packages(others, sides, ground.plan),
+        ranked_packages(others, sides, trials.plan),
         probe_of,
         lambda names: f"put back: {listed(sorted(found | names))}",
     )
     lock = exchanged(sides.before.lock, sides.after.lock, found | reduced.units)
-    shown = ground.proof(
-        f"with {listed(sorted(found | reduced.units))}", ground.installed(sides.after, lock), sides.after.verdict
+    shown = trials.proof(
+        f"with {listed(sorted(found | reduced.units))}", trials.installed(sides.after, lock), sides.after.verdict
     )
     wider = sides
     if shown.holds and shown.observation is not None:
@@ -153,30 +179,30 @@ def _advanced(sides: Sides, reduced: Reduced) -> Sides | None:
     return evolve(sides, after=Side(reduced.shown.lock, sides.after.verdict, reduced.shown))
 
 
-def _back(ground: Ground, sides: Sides, names: tuple[str, ...]) -> Proof:
+def _back(trials: Trials, sides: Sides, names: tuple[str, ...]) -> Proof:
     """The newer environment with these packages as before."""
     lock: Lock = exchanged(sides.after.lock, sides.before.lock, names)
     changes = [change for change in sides.before.lock.diff(sides.after.lock) if change.name in names]
     sentence = f"the {sides.after.verdict.value} environment with {versions(changes, newer=False)}"
-    return ground.proof(sentence, ground.installed(sides.after, lock), sides.before.verdict)
+    return trials.proof(sentence, trials.installed(sides.after, lock), sides.before.verdict)
 
 
-def _forward(ground: Ground, sides: Sides, known: _Known) -> Proof:
+def _forward(trials: Trials, sides: Sides, known: _Known) -> Proof:
     """The older environment with these packages advanced, as the search has seen it, run once more."""
     along = [change.name for change in sides.before.lock.diff(known.sides.before.lock)]
     sentence = f"the {sides.before.verdict.value} environment with {versions(known.changes.values(), newer=True)}"
     if along:
         sentence += f", and with {listed(along)} moved, without which it can't run"
-    return ground.proof(sentence, ground.installed(sides.before, known.sides.after.lock), sides.after.verdict)
+    return trials.proof(sentence, trials.installed(sides.before, known.sides.after.lock), sides.after.verdict)
 
 
-def _only_one(ground: Ground, sides: Sides, changes: tuple[Change, ...]) -> Finding:
+def _only_one(trials: Trials, sides: Sides, changes: tuple[Change, ...]) -> Finding:
     """Where the locks differ in one package, both sides, run once more, are the proof."""
     back = f"the {sides.after.verdict.value} environment with {versions(changes, newer=False)}"
     forward = f"the {sides.before.verdict.value} environment with {versions(changes, newer=True)}"
     proofs = (
-        ground.proof(back, ground.mixed(sides.before, None), sides.before.verdict),
-        ground.proof(forward, ground.mixed(sides.after, None), sides.after.verdict),
+        trials.proof(back, trials.mixed(sides.before, None), sides.before.verdict),
+        trials.proof(forward, trials.mixed(sides.after, None), sides.after.verdict),
     )
     return Finding(Level.PACKAGE, changes, proofs=proofs, runs=len(proofs))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from attrs import frozen
 
-from harness.culprit.counterfactual import Ground
+from harness.culprit.counterfactual import Trials
 from harness.culprit.reduction import Candidate, Reduced, Unit
 from harness.events import Progress
 from harness.model import Judgement, Observation, Verdict
@@ -23,10 +23,10 @@ class Pursuit:
     `weights` say how likely each unit is, `closed` completes a set by what it can't stand without, `roughly` at little
     cost, and `learn` is told of each skip: True where `closed` has learned from it. `most` caps the runs, and
     `most_skips` those at the start of which none could be judged; `until` is the moment, on the monotonic clock, at
-    which it stops.
+    which it stops; `judge` is that of the trials unless it is given.
     """
 
-    ground: Ground
+    trials: Trials
     flipped: Verdict
     weights: Mapping[Unit, float]
     closed: Callable[[Candidate], Candidate]
@@ -37,6 +37,7 @@ class Pursuit:
     most: int
     most_skips: int = 1000
     until: float | None = None
+    judge: Callable[[Observation], Judgement] | None = None
 
     def run(self) -> Reduced:
         """Search."""
@@ -48,7 +49,7 @@ class Pursuit:
 
         def judged(candidate: Candidate, observation: Observation, cached: bool) -> Judgement:
             nonlocal ran, ran_now, judged_well
-            judgement = self.ground.judge(observation)
+            judgement = (self.judge or self.trials.judge)(observation)
             observations[candidate] = observation
             ran += observation.outcome.ran
             ran_now += not cached and observation.outcome.ran
@@ -63,16 +64,16 @@ class Pursuit:
             return ran >= self.most or (self.until is not None and time.monotonic() >= self.until)
 
         Engine(
-            self.ground.searcher,
-            self.ground.lanes,
+            self.trials.searcher,
+            self.trials.lanes,
             self.probe_of,
             self.label_of,
             judged,
-            self.ground.reporter,
+            self.trials.reporter,
             lambda: Progress(candidates=len(self.weights), tried=ran),
             self._as_told,
         ).drive(search, until=is_enough)
-        self.ground.tally.ran_now += ran_now
+        self.trials.tally.ran_now += ran_now
         result = search.result
         return Reduced(
             units=result.minimal,

@@ -10,19 +10,20 @@ import ast
 import difflib
 import re
 import textwrap
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from attrs import evolve, frozen
 
-from harness.culprit.counterfactual import Ground, exchanged_in_words, places, versions
+from harness.culprit.counterfactual import Trials, exchanged_in_words, places, versions
 from harness.culprit.edits import Edits
 from harness.culprit.pursuit import Pursuit
-from harness.culprit.reduction import Candidate
+from harness.culprit.reduction import Candidate, Reduced
 from harness.culprit.regions import FileDifference, lines_of
 from harness.culprit.sides import Side
 from harness.culprit.ties import Unit
 from harness.model import Change, Mixture, Verdict
 from harness.model.culprit import Proof, Region
+from harness.probe import Probe
 
 _MOST = 10
 _ALIKE = 0.4
@@ -40,7 +41,7 @@ class Refined:
 
 
 def refined(
-    ground: Ground,
+    trials: Trials,
     edits: Edits,
     core: Candidate,
     along: Candidate,
@@ -68,30 +69,40 @@ def refined(
         return Mixture(files, f"{places(regions)} as in {versions(packages, newer=False)}, with the names of today")
 
     everything = frozenset(units)
-    proof = ground.proof(
-        _sentence(packages, _regions(texts, everything)), ground.mixed(base, mixture(everything)), expected
-    )
+    sentence = _sentence(packages, _regions(texts, everything))
+    proof = trials.proof(sentence, trials.mixed(base, mixture(everything)), expected)
     if not proof.holds:
         return None
     if len(units) == 1:
         return Refined(_regions(texts, everything), proof, 1)
-    reduced = Pursuit(
-        ground=ground,
+    reduced = _fewest(trials, texts, units, lambda chosen: trials.mixed(base, mixture(chosen)), expected)
+    regions = _regions(texts, reduced.units)
+    if reduced.shown is not None:
+        alone = trials.mixed(base, mixture(reduced.units))
+        proof = trials.shown(_sentence(packages, regions), reduced, expected, lambda: alone)
+    return Refined(regions, proof, 1 + reduced.runs)
+
+
+def _fewest(
+    trials: Trials,
+    texts: dict[str, FileDifference],
+    units: dict[Unit, float],
+    probe_of: Callable[[Candidate], Probe],
+    expected: Verdict,
+) -> Reduced:
+    """The fewest of these lines that undo the difference."""
+    return Pursuit(
+        trials=trials,
         flipped=expected,
         weights=units,
         closed=lambda chosen: chosen,
         roughly=lambda unit: frozenset({unit}),
-        probe_of=lambda chosen: ground.mixed(base, mixture(chosen)),
+        probe_of=probe_of,
         label_of=lambda chosen: f"reverted: {places(_regions(texts, chosen))}",
         learn=lambda _, __: False,
         most=_MOST,
-        until=ground.until,
+        until=trials.until,
     ).run()
-    regions = _regions(texts, reduced.units)
-    if reduced.shown is not None:
-        alone = ground.mixed(base, mixture(reduced.units))
-        proof = ground.shown(_sentence(packages, regions), reduced, expected, lambda: alone)
-    return Refined(regions, proof, 1 + reduced.runs)
 
 
 def _sentence(packages: Sequence[Change], regions: tuple[Region, ...]) -> str:

@@ -9,7 +9,7 @@ from attrs import evolve, fields, frozen
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from harness.culprit.counterfactual import Ground
+from harness.culprit.counterfactual import Trials
 from harness.culprit.release_search import ReleaseSearch, Searched
 from harness.culprit.sides import Side, Sides, exchanged
 from harness.errors import UnknownProject, UnknownRelease
@@ -39,28 +39,28 @@ class _InPlace(Plan):
         return evolve(alone, combination=combination, near=None, lock=exchanged(self.base, lock, moved))
 
 
-def narrow_release(ground: Ground, sides: Sides, package: Finding) -> tuple[Finding, Sides]:
+def narrow_release(trials: Trials, sides: Sides, package: Finding) -> tuple[Finding, Sides]:
     """The neighbouring releases of the culprit between which the verdict changes.
 
     Nothing to do where several packages moved, where one side lacks it, or where the two are neighbours already.
     """
-    plan = ground.plan
+    plan = trials.plan
     change = package.packages[0]
     if len(package.packages) != 1 or change.before is None or change.after is None:
         return package, sides
     lower, upper = sorted((change.before, change.after), key=Version)
     try:
-        releases = releases_between(ground.index, plan, change.name, lower, upper)
+        releases = releases_between(trials.index, plan, change.name, lower, upper)
     except (UnknownProject, UnknownRelease) as unknown:
         return evolve(package, notes=(*package.notes, f"not bisected over its own releases: {unknown}")), sides
     if len(releases) <= 2:
         return package, sides
     is_upgrade = lower == change.before
-    in_place = _in_place(ground, sides, change, releases, is_upgrade=is_upgrade)
-    searched = ReleaseSearch(in_place, ground.prober, ground.lanes, ground.reporter).run()
-    ground.tally.searched = searched
-    ground.tally.seen.update(observation.key for observation in searched.record.observations.values())
-    ground.tally.ran_now += searched.record.ran
+    in_place = _in_place(trials, sides, change, releases, is_upgrade=is_upgrade)
+    searched = ReleaseSearch(in_place, trials.prober, trials.lanes, trials.reporter).run()
+    trials.tally.searched = searched
+    trials.tally.seen.update(observation.key for observation in searched.record.observations.values())
+    trials.tally.ran_now += searched.record.ran
     older, newer = searched.sides if len(searched.sides) == 2 else (None, None)
     if older is None or newer is None or older.lock is None or newer.lock is None:
         note = f"not narrowed to one release of {change.name}: {', '.join(searched.suspects) or 'no change was seen'}"
@@ -68,14 +68,14 @@ def narrow_release(ground: Ground, sides: Sides, package: Finding) -> tuple[Find
     ends = (Side(older.lock, sides.before.verdict, older), Side(newer.lock, sides.after.verdict, newer))
     if not is_upgrade:
         ends = (Side(newer.lock, sides.before.verdict, newer), Side(older.lock, sides.after.verdict, older))
-    return _narrowed(ground, package, Sides(*ends), searched), Sides(*ends)
+    return _narrowed(trials, package, Sides(*ends), searched), Sides(*ends)
 
 
 def _in_place(
-    ground: Ground, sides: Sides, change: Change, releases: tuple[Release, ...], *, is_upgrade: bool
+    trials: Trials, sides: Sides, change: Change, releases: tuple[Release, ...], *, is_upgrade: bool
 ) -> _InPlace:
     """The plan that tries each of these releases in the lock of the older side."""
-    plan = ground.plan
+    plan = trials.plan
     oldest, newest = (sides.before, sides.after) if is_upgrade else (sides.after, sides.before)
     ends = {oldest.verdict: 0, newest.verdict: len(releases) - 1}
     narrower = evolve(
@@ -83,7 +83,7 @@ def _in_place(
         question=evolve(
             plan.question, subject=change.name, find_fix=oldest.verdict is Verdict.BAD, confirm=0, flaky=False
         ),
-        repro=evolve(plan.repro, signature=ground.judge.signature),
+        repro=evolve(plan.repro, signature=trials.judge.signature),
         releases=releases,
         good=ends[Verdict.GOOD],
         bad=ends[Verdict.BAD],
@@ -97,12 +97,12 @@ def _in_place(
     return _InPlace(
         **{name.name: getattr(narrower, name.name) for name in fields(Plan)},
         base=sides.before.lock,
-        prober=ground.prober,
+        prober=trials.prober,
         asked=(*plan.requirements, plan.subject),
     )
 
 
-def _narrowed(ground: Ground, package: Finding, sides: Sides, searched: Searched) -> Finding:
+def _narrowed(trials: Trials, package: Finding, sides: Sides, searched: Searched) -> Finding:
     """The finding on the two releases around the change."""
     name = package.packages[0].name
     several = f"one of these releases of {name}: {', '.join(searched.suspects)}"
@@ -110,8 +110,8 @@ def _narrowed(ground: Ground, package: Finding, sides: Sides, searched: Searched
         package,
         packages=sides.before.lock.diff(sides.after.lock),
         proofs=tuple(
-            ground.proof(
-                f"{name} {side.lock.version_of(name)}, everything else held", ground.mixed(side, None), side.verdict
+            trials.proof(
+                f"{name} {side.lock.version_of(name)}, everything else held", trials.mixed(side, None), side.verdict
             )
             for side in (sides.before, sides.after)
         ),

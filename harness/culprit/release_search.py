@@ -78,8 +78,8 @@ class ReleaseSearch:
             patient=patient,
             gauges=Gauges(lambda position: _seconds(record, position), lambda trial: _number(record, trial)),
         )
-        need = self.prober.builder.need(anchor.lock) if anchor.lock is not None else None
-        disk = "" if need is None or need.is_nothing else str(need)
+        estimate = self.prober.builder.estimate(anchor.lock) if anchor.lock is not None else None
+        disk = "" if estimate is None or estimate.is_nothing else str(estimate)
 
         changed = "fixed" if plan.question.find_fix else "broke"
         wanted = f"the release that {changed} {plan.repro.name}"

@@ -1,4 +1,4 @@
-"""One question to uv's resolver: a combination with what was loosened or added to get an answer."""
+"""One question to uv's resolver: a combination, and how it was loosened to get an answer."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 @frozen
 class Attempt:
-    """A combination as uv is asked for it.
+    """What to ask uv for.
 
-    `later` has dates of their own for some projects; `floors` the oldest version that a project may get; `undated`
-    names the projects that uv's cap by date can't be left to, `caps` are the constraints that take its place;
-    `ignores_dates` asks for what there is today, but for the caps.
+    `later` maps some projects to later dates; `floors` are the oldest versions that projects may get; `undated` are
+    projects to which uv's own date limit can't be applied, and `caps` the constraints that replace it; with
+    `ignores_dates` only the caps limit what uv may choose.
     """
 
     combination: Combination
@@ -40,7 +40,7 @@ class Attempt:
 
     @property
     def options(self) -> Iterator[str]:
-        """Options of uv that say what it may choose from."""
+        """Options that limit what uv may choose from."""
         combination = self.combination
         for project in combination.from_source:
             if project != ANY_SOURCE:
@@ -56,11 +56,11 @@ class Attempt:
 
 
 def looser(combination: Combination) -> Iterator[Combination]:
-    """The combination with its holds loosened to the releases below, one alone and all; then with holds dropped."""
+    """The combination with looser holds: first to older releases, one hold alone and then all, then without holds."""
     holds = combination.holds
     below = tuple(hold.replace("==", "<=") for hold in holds)
     for instead in (below, ("",) * len(holds)):
-        if len(holds) > 1:  # one alone is all of them
+        if len(holds) > 1:  # one hold: "one alone" and "all" are the same
             for i in range(len(holds)):
                 yield evolve(combination, holds=tuple(h for h in (*holds[:i], instead[i], *holds[i + 1 :]) if h))
         yield evolve(combination, holds=tuple(filter(None, instead)))
@@ -72,5 +72,5 @@ def project_of(requirement: str) -> str:
 
 
 def _held_at_a_release(holds: Sequence[str]) -> frozenset[str]:
-    """Projects that are held at a release, whenever that was uploaded; a range has no release to hold at."""
+    """Projects that are held at one release, whatever its upload time. A range names no release."""
     return frozenset(project_of(hold) for hold in holds if "==" in hold or "<=" in hold)

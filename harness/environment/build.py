@@ -1,8 +1,7 @@
-"""From a lock to an environment: built whole or not at all, and built anew where it is not what was built any more.
+"""Builds an environment from a lock: completely or not at all, and again if it changed since it was built.
 
-An environment is built under a name that nothing looks up, then renamed to its place (`harness.environment.place`):
-the address of its lock, or a folder that the user named. Wheels come from the harness's own store of them; uv installs
-what is not there, as copies, which the store then keeps.
+It is built under a temporary name, then renamed to its location (`harness.environment.location`). Wheels come from the
+harness's wheel store; uv installs what the store lacks, as copies, which the store then keeps.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from attrs import evolve, field, frozen
 
 from harness.atomic import is_out_of_space
 from harness.environment.bytecode import BytecodeStore, Sources
-from harness.environment.disk import Room
+from harness.environment.disk_estimate import DiskEstimate, DiskEstimator, size_in_lock
+from harness.environment.disk_space import DiskSpace
 from harness.environment.environment_record import EnvironmentRecord
 from harness.environment.file_locks import Hold, acquire, locked
+from harness.environment.location import MARK, Location
 from harness.environment.manifest import Manifest
-from harness.environment.need import Foresight, Need, size_in_lock
-from harness.environment.place import MARK, Place
 from harness.environment.pylock import is_source
 from harness.environment.uv import Uv, spoken_by_uv
 from harness.environment.wheel_store import WheelStore
@@ -43,7 +42,7 @@ _WORTH_TELLING = 100 * 2**20
 _KEPT_AT_MOST = 200  # each takes a file descriptor
 
 
-# What uv says where it took a file that the lock does not name: one that was added to the release after the lock's day.
+# uv's message if it took a file that the lock does not list: one that was added to the release later.
 _OTHER_FILE = "Hash mismatch"
 
 
@@ -58,7 +57,7 @@ class Environment:
 
 @frozen
 class Uninstallable:
-    """Why a lock could not be installed, in the installer's own words."""
+    """Why a lock could not be installed, in the installer's words."""
 
     words: str
 
@@ -67,8 +66,8 @@ class Uninstallable:
 class Builder:
     """Builds environments for one interpreter and keeps them by the id of their lock.
 
-    With `at`, a folder of the user's, each environment is put there instead, in place of the one before. `room` keeps
-    the disk from filling up; `size_of` gives the bytes of a wheel, None if nobody tells.
+    With `at`, a folder that the user named, each environment replaces the one before in that folder. `disk_space` keeps
+    the disk from filling up; `size_of` returns the bytes of a wheel, None if unknown.
     """
 
     uv: Uv
@@ -77,7 +76,7 @@ class Builder:
     bytecode: BytecodeStore = field()
     from_source: tuple[str, ...] = ()
     at: Path | None = None
-    room: Room = field()
+    disk_space: DiskSpace = field()
     size_of: Callable[[Pin], int | None] = size_in_lock
     _kept: dict[str, Hold] = field(factory=dict, init=False, repr=False, eq=False)
     _keeping: threading.Lock = field(factory=threading.Lock, init=False, repr=False, eq=False)
@@ -86,93 +85,93 @@ class Builder:
     def _default_bytecode(self) -> BytecodeStore:
         return BytecodeStore.of(self.workspace, self.interpreter.cache_tag)
 
-    @room.default
-    def _default_room(self) -> Room:
-        return Room(self.workspace)
+    @disk_space.default
+    def _default_disk_space(self) -> DiskSpace:
+        return DiskSpace(self.workspace)
 
     @property
     def wheels(self) -> WheelStore:
         """The installed wheels that environments of this interpreter share."""
         return WheelStore.of(self.workspace, self.interpreter)
 
-    def need(self, lock: Lock) -> Need | None:
-        """What the environment of a lock will take of the disk, None if it exists."""
+    def estimate(self, lock: Lock) -> DiskEstimate | None:
+        """The disk space that the environment of a lock needs, None if it exists."""
         if (self.workspace.environments / lock.id).is_dir():
             return None
-        return self._need(lock)
+        return self._estimate(lock)
 
-    def place(self, lock: Lock) -> Place:
-        """Where the environment of a lock is to be. Raises `UserMistake` if the user's folder can't be taken."""
-        return Place.given(self.at) if self.at is not None else Place.under_lock(self.workspace, lock)
+    def location(self, lock: Lock) -> Location:
+        """Where the environment of a lock belongs. Raises `UserMistake` if the user's folder can't be used."""
+        return Location.given(self.at) if self.at is not None else Location.under_lock(self.workspace, lock)
 
-    def record(self, place: Place) -> EnvironmentRecord:
-        """What is kept of the environment at a place."""
-        return EnvironmentRecord(self.workspace, place.name)
+    def record(self, location: Location) -> EnvironmentRecord:
+        """The record of the environment at a location."""
+        return EnvironmentRecord(self.workspace, location.name)
 
     def sources(self, lock: Lock, folder: Path, at: Path | None = None) -> Sources:
-        """Where the sources of an environment lie; `at` is where it is now, if it is not yet at `folder`."""
+        """Where the sources of an environment are; `at` is where it is now, if it was not moved to `folder` yet."""
         return Sources(lock, site_packages(folder, at), site_packages(at or folder), self.interpreter.stdlib)
 
     def build(
         self, lock: Lock, *, look: bool = True, cancel: threading.Event | None = None
     ) -> Environment | Uninstallable:
-        """The environment of a lock, built now if it does not exist or is not what was built.
+        """The environment of a lock, built now if it does not exist or was changed.
 
-        Without `look` one that exists is not compared with what was built, for who does that later. No other harness
-        removes it before this process ends. Raises `NoSpace`, `NoNetwork`, and `UserMistake` if the user's folder
-        holds something else.
+        With `look=False` an existing one is not compared; the caller does that later. No other harness removes it
+        before this process ends. Raises `NoSpace`, `NoNetwork`, and `UserMistake` if the user's folder holds something
+        else.
         """
-        place = self.place(lock)
-        record = self.record(place)
+        location = self.location(lock)
+        record = self.record(location)
         self._keep(record)
         with locked(record.in_use, shared=True, cancel=cancel):
-            is_ready = record.is_built(place, lock.id)
+            is_ready = record.is_built(location, lock.id)
             if is_ready and look:
-                is_ready = record.sound(place, lock.id, self.wheels) is not None
+                is_ready = record.sound(location, lock.id, self.wheels) is not None
         if not is_ready:
             with locked(record.in_use, cancel=cancel):
-                failure = self.renew(lock, place, cancel)
+                failure = self.renew(lock, location, cancel)
             if failure is not None:
                 return failure
         with contextlib.suppress(FileNotFoundError):
-            os.utime(place.folder)  # when it was last used: `harness clean` frees the oldest first
-        return Environment(place.python, lock, place.folder)
+            os.utime(location.folder)  # when it was last used: `harness clean` frees the oldest first
+        return Environment(location.python, lock, location.folder)
 
-    def renew(self, lock: Lock, place: Place, cancel: threading.Event | None) -> Uninstallable | None:
-        """Build an environment in its place unless it is sound; call it with its lock held alone."""
-        record = self.record(place)
-        if record.sound(place, lock.id, self.wheels) is not None:
+    def renew(self, lock: Lock, location: Location, cancel: threading.Event | None) -> Uninstallable | None:
+        """Build an environment at its location unless it is sound. Call it with the exclusive lock held."""
+        record = self.record(location)
+        if record.sound(location, lock.id, self.wheels) is not None:
             return None
-        with place.partial() as partial:
+        with location.partial() as partial:
             built = self.build_at(partial, lock, cancel=cancel)
             if isinstance(built, Uninstallable):
                 return built
             with self._disk():
-                if place.is_users:
+                if location.is_users:
                     record.forget()
-                elif place.folder.exists():
-                    record.discard(place.folder)
+                elif location.folder.exists():
+                    record.discard(location.folder)
                 built.write(record.manifest_path)
-                place.put(partial)
+                location.put(partial)
         return None
 
     def forget(self, lock: Lock) -> None:
-        """Let the next user of an environment build it anew."""
-        self.record(self.place(lock)).manifest_path.unlink(missing_ok=True)
+        """Make the next user of an environment rebuild it."""
+        self.record(self.location(lock)).manifest_path.unlink(missing_ok=True)
 
     def build_at(
         self, folder: Path, lock: Lock, *, apart: bool = False, cancel: threading.Event | None = None
     ) -> Manifest | Uninstallable:
-        """Build an environment in an empty folder and record its files; with `apart` it shares none with any other."""
-        need = self._need(lock)
-        self.room.make(need, self.uv.cache_folder)
-        if need.download >= _WORTH_TELLING or need.unsized:
-            self.room.reporter.report(Note(str(need)))
+        """Build an environment in an empty folder and record its files; with `apart` it shares no file with others."""
+        estimate = self._estimate(lock)
+        self.disk_space.reserve(estimate, self.uv.cache_folder)
+        if estimate.download >= _WORTH_TELLING or estimate.unsized:
+            self.disk_space.reporter.report(Note(str(estimate)))
         with self._disk():
             return self._install(lock, folder, apart, cancel)
 
     def _keep(self, record: EnvironmentRecord) -> None:
-        """Hold an environment for as long as this process may look into it."""
+        """Keep an environment from being removed while this process lives."""
         with self._keeping:
             if record.name not in self._kept:
                 self._kept[record.name] = acquire(record.kept, shared=True)
@@ -180,7 +179,7 @@ class Builder:
                 self._kept.pop(next(iter(self._kept))).release()
 
     def let_go(self) -> None:
-        """Let others remove the environments that this process may have looked into."""
+        """Allow others to remove the environments that this process kept."""
         with self._keeping:
             while self._kept:
                 self._kept.popitem()[1].release()
@@ -196,8 +195,8 @@ class Builder:
                 ) from error
             raise
 
-    def _need(self, lock: Lock) -> Need:
-        return Foresight(self.uv.wheels_folder, self.size_of, self.wheels.has).need(lock)
+    def _estimate(self, lock: Lock) -> DiskEstimate:
+        return DiskEstimator(self.uv.wheels_folder, self.size_of, self.wheels.has).estimate(lock)
 
     def _install(
         self, lock: Lock, folder: Path, apart: bool, cancel: threading.Event | None
@@ -218,7 +217,10 @@ class Builder:
     def _take_in(
         self, lock: Lock, missing: Iterable[Pin], folder: Path, cancel: threading.Event | None
     ) -> dict[str, dict[str, FileState]]:
-        """Keep what uv has installed; what is not as its wheel says was changed in uv's cache, and is fetched anew."""
+        """Store what uv installed.
+
+        Wheels that do not match their RECORD were changed in uv's cache and are fetched again.
+        """
         kept, spoilt = self.wheels.take_in(missing, folder, site_packages(folder))
         if spoilt and (
             self._install_with_uv(evolve(lock, pins=spoilt), folder, cancel, "--no-cache", "--reinstall") is None
@@ -228,7 +230,7 @@ class Builder:
         return kept
 
     def _install_with_uv(self, lock: Lock, folder: Path, cancel: threading.Event | None, *options: str) -> str | None:
-        """Install pins as copies of what is in uv's cache; uv's words where that fails."""
+        """Install pins as copies from uv's cache; returns uv's error message if that fails."""
         if not lock.pins:
             return None
         requirements = folder / "requirements.txt"
@@ -257,14 +259,14 @@ class Builder:
 
 
 def _from_source(lock: Lock) -> Iterator[str]:
-    """Options for what the lock has as source only: whoever resolved it was allowed to."""
+    """Options for pins that are source distributions; the resolver was allowed to choose them."""
     for pin in lock.pins:
         if is_source(pin.wheel):
             yield from ("--no-binary", pin.name)
 
 
 def _not_newer(lock: Lock) -> Iterator[str]:
-    """Options that leave out files of a locked release that came later than all that the lock knows of."""
+    """Options that exclude files which were added to a locked release later than everything in the lock."""
     for pin in lock.pins:
         if pin.uploaded:
             yield from ("--exclude-newer-package", f"{pin.name}={_a_second_after(pin.uploaded)}")
@@ -275,6 +277,6 @@ def _a_second_after(moment: str) -> str:
 
 
 def site_packages(folder: Path, built_at: Path | None = None) -> Path:
-    """The site-packages of an environment; `built_at` is where it can be looked at if it is not there yet."""
+    """The site-packages of an environment; `built_at` is where it is now, if it was not moved yet."""
     found = next((built_at or folder).glob("lib/python*/site-packages"))
     return folder / found.relative_to(built_at or folder)

@@ -1,9 +1,8 @@
 """Bytecode is compiled once per wheel, by the harness, and linked into the trees of later environments.
 
-A run compiles what it imports into a tree beside its environment (PYTHONPYCACHEPREFIX). What it leaves there only says
-which modules it needs: the harness compiles those itself, from sources that are what their wheel says, and nothing
-that a run has written is ever executed by another. A file stays valid because the sources that environments share keep
-the time stamp that it records.
+A run compiles what it imports into a tree beside its environment (PYTHONPYCACHEPREFIX). The harness only reads from it
+which modules were needed: it compiles these itself, from sources that match their wheel. Nothing that a run wrote is
+executed by another run. Bytecode stays valid because environments share sources with the same time stamps.
 """
 
 from __future__ import annotations
@@ -40,9 +39,9 @@ _LEDGER = "ledger.json"
 
 @frozen
 class Sources:
-    """Where the sources of a lock's wheels and of the standard library lie for one interpreter.
+    """Where the sources of a lock's wheels and of the standard library are.
 
-    `packages` is the site-packages by the path that a run sees, `at` where it lies now.
+    `packages` is the site-packages as a run sees it, `at` where it is now.
     """
 
     lock: Lock
@@ -53,9 +52,9 @@ class Sources:
 
 @frozen
 class BytecodeStore:
-    """Compiled modules under `root`, by interpreter (`cache_tag`, as in sys.implementation) and wheel.
+    """Compiled modules below `root`, by interpreter (`cache_tag` of sys.implementation) and wheel.
 
-    Who adds to it or removes it holds `lock`.
+    Hold `lock` to add or remove any.
     """
 
     root: Path
@@ -80,10 +79,10 @@ class BytecodeStore:
         without: Iterable[str] = (),
         only: frozenset[str] | None = None,
     ) -> dict[str, FileState]:
-        """Link what is known of some sources into a bytecode tree; the states of its files, by their paths in it.
+        """Link known bytecode into a tree; returns the states of its files, by their paths in the tree.
 
-        `without` are sources, relative to site-packages, that are not those of their wheel; `only` limits it to some
-        paths of the tree. A file that is not as it was compiled is removed from the store.
+        `without` are sources, relative to site-packages, that do not match their wheel; `only` limits it to some paths
+        of the tree. A file that changed since it was compiled is removed from the store.
         """
         filled: dict[str, FileState] = {}
         stale = {_compiled(name, self.cache_tag) for name in without}
@@ -116,10 +115,10 @@ class BytecodeStore:
         scratch: Path,
         cancel: threading.Event | None = None,
     ) -> int:
-        """Compile the modules that a run has compiled (`fresh`: paths in its tree); how many were new.
+        """Compile the modules that a run compiled (`fresh`: paths in its tree); returns how many were new.
 
-        Each source must be what `manifest` says, its standard library's excepted. `python` is the interpreter without
-        any environment; `scratch` a folder for what this needs.
+        Each source must match `manifest`, except the standard library. `python` is the interpreter outside of any
+        environment, `scratch` a folder for temporary files.
         """
         owners = manifest.owners()
         targets = (self._target(path, sources, manifest, owners) for path in fresh)
@@ -144,18 +143,18 @@ class BytecodeStore:
                 new = {}
                 for entry in wanted:
                     if entry.folder == folder and entry.target in made:
-                        with contextlib.suppress(FileNotFoundError):  # `harness clean` took it
+                        with contextlib.suppress(FileNotFoundError):  # removed by `harness clean`
                             new[entry.name] = state_of(entry.target)
                 write_whole(folder / _LEDGER, json.dumps({**_read_ledger(folder), **new}))
         return len(made)
 
     def forget(self, wheels: Iterable[str]) -> None:
-        """Remove the bytecode of wheels that were installed anew: their sources have other time stamps."""
+        """Remove the bytecode of wheels that were installed again: their sources have new time stamps."""
         for key in wheels:
             shutil.rmtree(self.root / self.cache_tag / key, ignore_errors=True)
 
     def _folders(self, sources: Sources) -> Iterator[tuple[Path, Path]]:
-        """Folders of this store, each with the folder whose sources it has."""
+        """Folders of this store, each with the folder of its sources."""
         yield self._of_stdlib(sources.stdlib), sources.stdlib
         for pin in sources.lock.pins:
             if pin.sha256:
@@ -169,7 +168,7 @@ class BytecodeStore:
         return self.root / self.cache_tag / f"stdlib-{address}"
 
     def _target(self, path: str, sources: Sources, manifest: Manifest, owners: Mapping[str, str]) -> _Wanted | None:
-        """What to compile for a file in a tree; None if it is not of a known source."""
+        """What to compile for a file in a tree; None if its source is unknown."""
         suffix = f".{self.cache_tag}.pyc"
         if not path.endswith(suffix):
             return None
@@ -221,7 +220,7 @@ def _source(compiled: str, cache_tag: str) -> str:
 
 
 def _fits(data: bytes, source: str) -> bool:
-    """Whether the time stamp and size in the head of some bytecode are those of a source (PEP 552)."""
+    """Whether bytecode was compiled from this source, by the time stamp and size in its header (PEP 552)."""
     try:
         found = os.stat(source)  # noqa: PTH116 - for speed
     except OSError:
@@ -230,9 +229,9 @@ def _fits(data: bytes, source: str) -> bool:
 
 
 def _link(origin: Path, target: str, state: FileState, source: str) -> FileState | None:
-    """Link a file that is as it was compiled and give its state then; None if it is not, or of another source.
+    """Link unchanged bytecode of this source and return its state; None if it changed or belongs to another source.
 
-    A file that is not as it was compiled is removed from the store.
+    A file that changed since it was compiled is removed from the store.
     """
     try:
         os.link(origin, target)
@@ -243,7 +242,7 @@ def _link(origin: Path, target: str, state: FileState, source: str) -> FileState
         return None
     except OSError:  # another file system, or one without hard links
         shutil.copyfile(origin, target)
-    # From before the reading: what is written meanwhile shows when the tree is looked at.
+    # The state before reading, so that a write in between shows in the comparison after the run.
     linked = state_of(target, state.content)
     data = Path(target).read_bytes()
     is_compiled = hashlib.sha256(data).hexdigest() == state.content

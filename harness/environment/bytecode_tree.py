@@ -1,7 +1,7 @@
-"""The bytecode tree of one run (PYTHONPYCACHEPREFIX): filled by the harness, and looked at again after the run.
+"""The bytecode tree of one run (PYTHONPYCACHEPREFIX): filled by the harness, and compared after the run.
 
-An environment has a tree that lasts; one run at a time has it. A second run beside it, and a run in a mixture, fill one
-of their own.
+An environment has one lasting tree, which one run at a time uses. A second run beside it, and a run in a mixture, get
+trees that are removed after the run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from attrs import define
 from harness.atomic import write_whole
 from harness.environment.file_locks import Busy, acquire
 from harness.environment.file_state import FileState, compare, files_below, settle
-from harness.run.sandbox import remove_tree
+from harness.run.scratch_folder import remove_tree
 
 if TYPE_CHECKING:
     import threading
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @define
 class BytecodeTree:
-    """A tree with the states of the files that it was filled with; `fresh` is what the run added."""
+    """A tree with the states of its files at the start; `fresh` is what the run added."""
 
     folder: Path
     store: BytecodeStore
@@ -50,7 +50,7 @@ class BytecodeTree:
         shared: EnvironmentRecord | None,
         without: Iterable[str] = (),
     ) -> Iterator[BytecodeTree]:
-        """The lasting tree of `shared` if no other run has it, else one of this run alone, at `own`."""
+        """The lasting tree of `shared` if no other run uses it, else a new one at `own`."""
         if shared is not None:
             with contextlib.suppress(Busy):
                 hold = acquire(shared.bytecode_lock, wait=False)
@@ -66,7 +66,7 @@ class BytecodeTree:
         yield cls(own, store, sources, store.fill(own, sources, without=without))
 
     def make_sound(self) -> None:
-        """Compare a lasting tree with its record, and fill it anew where it differs."""
+        """Compare a lasting tree with its record, and refill it if it differs."""
         self.files = self._recorded()
         added, differing, same = self._look()
         self.files.update(same)
@@ -75,9 +75,11 @@ class BytecodeTree:
             self.files = self.store.fill(self.folder, self.sources)
         if not self.files or added or differing or same:
             self._write()
+        # A sandbox shows only folders that exist.
+        self.folder.mkdir(parents=True, exist_ok=True)
 
     def differences(self) -> list[str]:
-        """Look at the tree after a run: the files of it that were changed or removed."""
+        """Compare the tree after a run: the files that were changed or removed."""
         added, differing, same = self._look()
         self.fresh, self.is_spoilt = tuple(added), bool(differing)
         self.files.update(same)
@@ -85,7 +87,7 @@ class BytecodeTree:
         return [f"{path.removeprefix(f'{inside}/')} (bytecode)" for path in differing]
 
     def keep(self, manifest: Manifest, python: Path, scratch: Path, cancel: threading.Event | None) -> None:
-        """Compile what the run has compiled; what it has written itself is removed."""
+        """Compile what the run compiled, and remove what the run itself wrote."""
         if not self.fresh:
             return
         self.store.learn(self.fresh, self.sources, manifest, python=python, scratch=scratch, cancel=cancel)
@@ -102,7 +104,7 @@ class BytecodeTree:
         remove_tree(self.folder)
 
     def _look(self) -> tuple[list[str], list[str], dict[str, FileState]]:
-        """New files, files that differ, and newer change times of those that do not."""
+        """New files, changed files, and newer change times of unchanged ones."""
         seen = compare(self.files, files_below(self.folder) if self.folder.is_dir() else {})
         same, differing = settle(self.folder, self.files, seen.touched)
         return seen.added, [*seen.changed, *seen.missing, *differing], same

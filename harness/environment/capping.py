@@ -1,4 +1,4 @@
-"""The date of an attempt also caps what uv's own cap by date would drop: files without an upload time."""
+"""Applies a date limit to files without an upload time, which uv's own date limit would drop."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
     from harness.environment.index import Index
     from harness.model import Lock
 
-# Of one chain of requirements: a project, the build of torch that it brings, and what that build brings.
+# A chain of requirements: a project, its build of torch, and what that build requires.
 _TURNS = 4
 
 
 @frozen
 class Capping:
-    """Caps attempts by the dates that `index` has."""
+    """Caps attempts by the dates that `index` knows."""
 
     index: Index
     compiler: Compiler
 
     def capped(self, attempt: Attempt, near: Lock | None, cancel: threading.Event | None) -> Attempt:
-        """The same with caps for the projects that uv's own cap by date can't be left to.
+        """The attempt with caps for the projects that uv's date limit can't be applied to.
 
-        Where several indexes are in use, uv is asked for what there is today, too: it tells of each file that it
-        chooses whether that has an upload time. What was found is capped, which may bring others into question.
+        If several indexes are configured, uv is also asked without a date: its answer says which files have an upload
+        time. Capping one project may add others, so this repeats.
         """
         combination = attempt.combination
         as_of = combination.as_of

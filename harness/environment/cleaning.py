@@ -1,4 +1,4 @@
-"""What finished environments weigh, how long they lie unused, and how they are removed."""
+"""Sizes of finished environments, how long they are unused, and their removal."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from harness.environment.workspace import Workspace
 
 _DAY_S = 86400.0
-_BLOCK = 512  # the unit of st_blocks, whatever the file system's own is
+_BLOCK = 512  # the unit of st_blocks on every file system
 
 
 @frozen
 class Kept:
-    """One environment: bytes that its removal frees (files shared with others count for nothing), days unused.
+    """One environment: the bytes that removing it frees (without shared files), and days unused.
 
-    The files that it alone has of the wheel store count, as they are removed too (`prune_wheels`).
+    Files of the wheel store that only this environment uses count, because `prune_wheels` removes them too.
     """
 
     path: Path
@@ -49,17 +49,17 @@ def kept_folders(workspace: Workspace) -> list[Kept]:
 
 
 def remove(kept: Kept, workspace: Workspace) -> bool:
-    """Remove an environment with all that is kept of it, unless a harness uses it; whether it was removed."""
+    """Remove an environment and its records, unless it is in use; returns whether it was removed."""
     return EnvironmentRecord(workspace, kept.path.name).remove(kept.path)
 
 
 def prune_wheels(workspace: Workspace) -> int:
-    """Remove the installed wheels that no environment has any more; returns how many."""
+    """Remove installed wheels that no environment uses; returns how many."""
     return sum(store.prune() for store in _stores(workspace))
 
 
 def remove_leftovers(workspace: Workspace) -> None:
-    """Remove what harnesses have left that were killed: half-built environments, scratch folders, half-kept wheels."""
+    """Remove the leftovers of killed harnesses: half-built environments, scratch folders, half-stored wheels."""
     for parent in (workspace.building, workspace.scratch):
         remove_abandoned(parent)
     for store in _stores(workspace):
@@ -71,12 +71,12 @@ def _stores(workspace: Workspace) -> list[WheelStore]:
 
 
 def own_bytes(*folders: Path, held: Container[tuple[int, int]] = ()) -> int:
-    """Bytes on disk that removing these folders would free: of files of which every link lies in them, each once.
+    """Bytes that removing these folders frees: files whose links are all in them, counted once.
 
-    Of the files `held` (device and inode) one link more, elsewhere, goes with them.
+    Files in `held` (device and inode) have one more link elsewhere, which is removed too.
     """
     total = 0
-    missing: dict[tuple[int, int], int] = {}  # links of a file that were not met yet
+    missing: dict[tuple[int, int], int] = {}  # links of a file that were not seen yet
     left = [folder for folder in folders if folder.is_dir()]
     while left:
         with contextlib.suppress(OSError), os.scandir(left.pop()) as entries:  # another harness may be removing it

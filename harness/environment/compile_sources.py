@@ -17,7 +17,7 @@ import sys
 
 
 def compile_one(source: str, digest: str, target: str) -> bool:
-    """Compile one source; whether its bytecode was written."""
+    """Compile one source; returns whether its bytecode was written."""
     try:
         stat = os.stat(source)
         with open(source, "rb") as file:
@@ -37,7 +37,7 @@ def compile_one(source: str, digest: str, target: str) -> bool:
 
 
 def main(order: str, done: str) -> None:
-    """Compile what is ordered."""
+    """Compile everything in the order file."""
     sys.setrecursionlimit(10_000)
     with open(order, encoding="utf-8") as file:
         wanted = json.load(file)

@@ -1,4 +1,4 @@
-"""One call of uv's resolver: an attempt goes in, a lock comes out, or uv's own words."""
+"""One call of uv's resolver: takes an attempt, returns a lock or uv's error message."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @frozen
 class Unresolvable:
-    """Why no set of releases meets the requirements, in the resolver's own words."""
+    """Why no set of releases meets the requirements, in the resolver's words."""
 
     words: str
 
@@ -37,7 +37,7 @@ class Compiler:
     interpreter: Interpreter
 
     def lock(self, attempt: Attempt, near: Lock | None, cancel: threading.Event | None) -> Lock | Unresolvable:
-        """What uv answers to an attempt. Raises `NoNetwork` and `NoSpace`."""
+        """uv's answer to an attempt. Raises `NoNetwork` and `NoSpace`."""
         with self._asked(attempt, near, cancel) as (output, words):
             return Unresolvable(words) if words else read_lock(output, self.interpreter)
 
@@ -52,7 +52,7 @@ class Compiler:
 
     @contextlib.contextmanager
     def _asked(self, attempt: Attempt, near: Lock | None, cancel: threading.Event | None) -> Iterator[tuple[Path, str]]:
-        """The lock file that uv wrote, for as long as the context lasts; with its words where it wrote none."""
+        """The lock file that uv wrote, while the context lasts; uv's message if it wrote none."""
         with tempfile.TemporaryDirectory(prefix="harness-resolve-") as folder:
             here = Path(folder)
             (here / "requirements.in").write_text("\n".join(attempt.combination.requirements) + "\n", encoding="utf-8")

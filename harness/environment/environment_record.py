@@ -1,7 +1,7 @@
-"""The state of one built environment between runs: its locks, its manifest, and whether it still is what was built.
+"""What is known about one built environment: its locks, its manifest, and whether it still matches.
 
-Two locks guard it. Who runs in it shares `in_use`; who builds or removes it needs that alone. Who may still look into
-it, a process for as long as it lives, shares `kept`; only removal needs that.
+Two locks guard it. Runs share `in_use`; building and removing need it exclusively. A process that may look into the
+environment shares `kept` for its lifetime; only removal needs that one exclusively.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from harness.environment.file_locks import Busy, locked
+from harness.environment.location import held_lock
 from harness.environment.manifest import Manifest
-from harness.environment.place import held_lock
 from harness.environment.wheel_store import WheelStore
-from harness.run.sandbox import remove_tree
+from harness.run.scratch_folder import remove_tree
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness.environment.place import Place
+    from harness.environment.location import Location
     from harness.environment.workspace import Workspace
 
 
 @frozen
 class EnvironmentRecord:
-    """What is kept of an environment outside it, by its name."""
+    """The record of an environment, kept outside of it, by its name."""
 
     workspace: Workspace
     name: str
@@ -38,7 +38,7 @@ class EnvironmentRecord:
 
     @property
     def kept(self) -> Path:
-        """The lock that a process shares which may still look into the environment."""
+        """The lock that a process shares while it may look into the environment."""
         return self.workspace.locks / f"{self.name}.kept.lock"
 
     @property
@@ -48,12 +48,12 @@ class EnvironmentRecord:
 
     @property
     def manifest_path(self) -> Path:
-        """Where the manifest lies."""
+        """The path of the manifest."""
         return self.workspace.records / f"{self.name}.json"
 
     @property
     def bytecode_path(self) -> Path:
-        """Where it is recorded what the bytecode tree was filled with."""
+        """The path of the bytecode tree's record."""
         return self.workspace.records / f"{self.name}.bytecode.json"
 
     @property
@@ -61,34 +61,34 @@ class EnvironmentRecord:
         """The bytecode tree."""
         return self.workspace.pycache / self.name
 
-    def is_built(self, place: Place, lock_id: str) -> bool:
-        """Whether the environment of this lock was built there; nothing is said of what became of it."""
-        return held_lock(place.folder) == lock_id and self.manifest_path.is_file()
+    def is_built(self, location: Location, lock_id: str) -> bool:
+        """Whether the environment of this lock was built there; it may have changed since."""
+        return held_lock(location.folder) == lock_id and self.manifest_path.is_file()
 
-    def sound(self, place: Place, lock_id: str, store: WheelStore) -> Manifest | None:
-        """The manifest of an environment that is what was built, file by file; None for any other."""
-        manifest = Manifest.read(self.manifest_path) if self.is_built(place, lock_id) else None
+    def sound(self, location: Location, lock_id: str, store: WheelStore) -> Manifest | None:
+        """The manifest if every file of the environment matches it, else None."""
+        manifest = Manifest.read(self.manifest_path) if self.is_built(location, lock_id) else None
         if manifest is None or manifest.lock != lock_id:
             return None
-        differs, now = manifest.look(place.folder, store.ctimes, is_users=place.is_users)
+        differs, now = manifest.look(location.folder, store.ctimes, is_users=location.is_users)
         if differs:
             store.drop(manifest.wheels_with(set(differs)))
             return None
-        # A new Python in place of the one that it was built for shows as a link that leads nowhere.
-        if not place.python.exists():
+        # If the Python that it was built for is gone, the link to it is broken.
+        if not location.python.exists():
             return None
         if now is not manifest:
             now.write(self.manifest_path)
         return now
 
     def forget(self) -> None:
-        """Remove what is kept outside the environment; the next user builds it anew."""
+        """Remove the record; the next user rebuilds the environment."""
         for path in (self.manifest_path, self.bytecode_path):
             path.unlink(missing_ok=True)
         remove_tree(self.pycache)
 
     def remove(self, folder: Path) -> bool:
-        """Remove the environment at `folder`, unless anyone uses it; whether it was removed."""
+        """Remove the environment at `folder` unless it is in use; returns whether it was removed."""
         try:
             with locked(self.kept, wait=False), locked(self.in_use, wait=False):
                 if not folder.is_dir():
@@ -99,7 +99,7 @@ class EnvironmentRecord:
         return True
 
     def discard(self, folder: Path) -> None:
-        """Remove the environment at `folder`; call it with its lock held alone."""
+        """Remove the environment at `folder`. Call it with the exclusive lock held."""
         # Renamed first: a half-removed folder must not be taken for an environment.
         doomed = self.workspace.building / f"{self.name}-removed"
         remove_tree(doomed)

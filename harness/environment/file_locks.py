@@ -1,6 +1,6 @@
-"""Locks between harnesses that share one cache: many may use a thing at once, or one may change it.
+"""Locks between processes that share one cache: shared for use, exclusive for changes.
 
-They are flock(2) locks, so that the kernel lets go of them however their owner ends.
+They are flock(2) locks, so the kernel releases them however a process ends.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.run.process import Cancelled
-from harness.run.sandbox import remove_tree
+from harness.run.scratch_folder import remove_tree
 
 if TYPE_CHECKING:
     import threading
@@ -24,17 +24,17 @@ _LOOK_S = 0.02
 
 
 class Busy(Exception):
-    """Somebody else holds a lock."""
+    """Another process holds the lock."""
 
 
 class Hold:
-    """A lock that is held until `release`, or until nobody refers to it."""
+    """A lock, held until `release` or garbage collection."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
     def release(self) -> None:
-        """Let go of it; doing so twice is harmless."""
+        """Release it; a second call does nothing."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
@@ -44,9 +44,9 @@ class Hold:
 
 
 def acquire(path: Path, *, shared: bool = False, wait: bool = True, cancel: threading.Event | None = None) -> Hold:
-    """Lock a file, made if need be, or a folder that exists.
+    """Lock a file, created if missing, or a folder that exists.
 
-    Raises `Busy` if `wait` is false and somebody else has it, `Cancelled` once `cancel` is set, and
+    Raises `Busy` if `wait` is false and another process holds it, `Cancelled` once `cancel` is set, and
     `FileNotFoundError`.
     """
     flags = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
@@ -72,7 +72,7 @@ def acquire(path: Path, *, shared: bool = False, wait: bool = True, cancel: thre
 def locked(
     path: Path, *, shared: bool = False, wait: bool = True, cancel: threading.Event | None = None
 ) -> Iterator[None]:
-    """`acquire` for as long as the context lasts."""
+    """`acquire` while the context lasts."""
     hold = acquire(path, shared=shared, wait=wait, cancel=cancel)
     try:
         yield
@@ -82,12 +82,12 @@ def locked(
 
 @contextlib.contextmanager
 def claimed_folder(parent: Path, prefix: str) -> Iterator[Path]:
-    """A new folder, removed at the end; while its owner lives, `remove_abandoned` leaves it alone."""
+    """A new folder, removed at the end; `remove_abandoned` leaves it alone while its owner lives."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
         try:
             hold = acquire(folder)
-        except FileNotFoundError:  # another harness has cleaned up between the two calls
+        except FileNotFoundError:  # another process cleaned up between the two calls
             continue
         if folder.is_dir():
             break

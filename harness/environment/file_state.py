@@ -1,7 +1,7 @@
-"""What the file system tells of files, recorded once and compared later.
+"""The state of files, recorded once and compared later.
 
-A write in place moves the change time of a file even where it restores size and modification time. So does a new
-hard link; a file of which nothing but the change time has moved is judged by its content.
+A write in place updates a file's change time, even if size and modification time are restored. A new hard link does
+too. If only the change time differs, the content decides.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class FileState(NamedTuple):
-    """A file or a symbolic link as it was: times in nanoseconds; `content` is its SHA-256, of a link the target."""
+    """A recorded file or symbolic link. Times are in nanoseconds; `content` is its SHA-256, or the target of a link."""
 
     mode: int
     size: int
@@ -27,7 +27,7 @@ class FileState(NamedTuple):
     content: str
 
     def is_like(self, found: os.stat_result) -> bool:
-        """Whether all but the change time is as it was."""
+        """Whether everything but the change time is equal."""
         return (
             found.st_size == self.size
             and found.st_mtime_ns == self.mtime_ns
@@ -37,7 +37,7 @@ class FileState(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Paths that are not as recorded: changed, missing, not recorded; of `touched` only the change time has moved."""
+    """Paths that differ from the record: changed, missing or added. In `touched` only the change time differs."""
 
     changed: list[str]
     missing: list[str]
@@ -78,7 +78,7 @@ def content_of(path: Path | str, found: os.stat_result) -> str:
 
 
 def compare(recorded: Mapping[str, FileState], found: Mapping[str, os.stat_result]) -> Comparison:
-    """What differs between a record and what is there."""
+    """The differences between a record and the files now."""
     changed, missing, touched = [], [], []
     for path, state in recorded.items():
         now = found.get(path)
@@ -97,10 +97,10 @@ def settle(
     touched: Iterable[str],
     known_ctime: Callable[[str], int | None] = lambda _: None,
 ) -> tuple[dict[str, FileState], list[str]]:
-    """Judge files of which the change time has moved by their content.
+    """Compare the content of files whose change time differs.
 
-    Returns the new states of those that are as recorded, and the paths of the others. `known_ctime` gives the change
-    time that a file was left with by a link of ours; a file that still has it need not be read.
+    Returns the new states of unchanged files, and the paths of the others. `known_ctime` is the change time that our
+    own link left on a file; a file that still has it is not read.
     """
     same: dict[str, FileState] = {}
     changed = []
@@ -114,7 +114,7 @@ def settle(
             changed.append(path)
             continue
         if state.is_like(before) and (is_known or now.content == state.content):
-            # The time from before the reading: a write meanwhile shows the next time.
+            # The state before reading, so that a write in between shows next time.
             same[path] = state._replace(ctime_ns=before.st_ctime_ns)
         else:
             changed.append(path)

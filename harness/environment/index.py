@@ -1,4 +1,4 @@
-"""The package index: which releases a project has, when each came, and what can be installed of it."""
+"""The package index: the releases of a project, their upload times, and which can be installed."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from harness.model import Pin
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
-_FRESH_S = 600.0  # as long as uv itself believes an index page
+_FRESH_S = 600.0  # as long as uv caches an index page
 
 
 @frozen
 class _Row:
-    """A release as it is kept on the disk."""
+    """A release in the cache file."""
 
     project: str
     version: str
@@ -45,7 +45,7 @@ class _Row:
     size: int | None
 
 
-# What else lies in the file must not pass for a release: nothing is turned into text or numbers.
+# Strict: other values in the file must not be converted into a release.
 _converter = cattrs.Converter()
 for _type in (str, int, bool):
     _converter.register_structure_hook(_type, lambda value, type_: _of_type(value, type_))
@@ -61,7 +61,7 @@ def _of_type(value: Any, type_: type) -> Any:
 class Index:
     """All indexes that pip and uv are configured for, as one list of releases per project.
 
-    `cache` is a folder for answers; they count for ten minutes, and as long as there is no network.
+    `cache` is a folder for answers. They are valid for ten minutes, and without network until it is back.
     """
 
     settings: PipSettings
@@ -71,9 +71,9 @@ class Index:
     _undated: dict[str, bool] = field(factory=dict, init=False, repr=False, eq=False)
 
     def releases(self, project: str) -> tuple[Release, ...]:
-        """Every release of a project in version order (PEP 440), whether usable or not.
+        """Every release of a project in version order (PEP 440), installable or not.
 
-        Raises `UnknownProject`, `UserMistake` if it is no name of a project, `NoNetwork` and `IndexFault`.
+        Raises `UnknownProject`, `UserMistake` for an invalid name, `NoNetwork` and `IndexFault`.
         """
         check_project_name(project)
         name = normalized_name(project)
@@ -95,7 +95,7 @@ class Index:
         return next((r for r in self.releases(project) if r.version == public_version(wanted)), None)
 
     def size_of(self, pin: Pin) -> int | None:
-        """The bytes of a wheel, by its lock, or by what this index has read already; no page is read for it."""
+        """The bytes of a wheel, from its lock or from pages that were read before. Reads no page."""
         if pin.size is not None:
             return pin.size
         version = parsed_version(pin.version)
@@ -107,7 +107,7 @@ class Index:
 
     @property
     def is_of_several(self) -> bool:
-        """Whether more than one index is asked by HTTP: one may have the upload times that another lacks."""
+        """Whether several indexes are asked over HTTP: one may have upload times that another lacks."""
         urls = index_urls(self.settings, self.environ)
         return sum(not url.startswith("file:") for url in urls) > 1
 
@@ -120,10 +120,10 @@ class Index:
         return self._undated[normalized_name(project)]
 
     def projects_without_dates(self, kept: Iterable[str] = ()) -> frozenset[str]:
-        """Projects whose files may carry no upload time: those of find-links folders.
+        """Projects whose files may have no upload time: those of find-links folders.
 
-        Of the projects in `kept`, of which one version is preferred, also those that an index in a folder has: uv would
-        look for that version there first, find no time, and take another.
+        Also those of `kept` (projects with a preferred version) that an index in a folder has: uv would look for that
+        version there first, find no time, and choose another.
         """
         linked = {normalized_name(wheel.name.split("-")[0]) for wheel in _wheels(self.settings.find_links)}
         folders = [
@@ -146,7 +146,7 @@ class Index:
             if (kept := _read_cache(cached, max_age=float("inf"))) is not None:
                 return kept
             raise
-        if found:  # that a project is unknown may be a fault of the moment
+        if found:  # not cached: the index may be wrong for a moment
             _write_cache(cached, found)
         return found
 
@@ -160,7 +160,7 @@ def check_project_name(text: str) -> None:
 
 
 def index_urls(settings: PipSettings, environ: Mapping[str, str]) -> list[str]:
-    """Every index that is asked; "" is the default that the index client has built in."""
+    """Every index that is asked; "" is the default of the index client."""
     if settings.no_index or environ.get("UV_NO_INDEX"):
         return []
     main = environ.get("UV_DEFAULT_INDEX") or environ.get("UV_INDEX_URL") or settings.index_url or ""
@@ -173,7 +173,7 @@ def index_urls(settings: PipSettings, environ: Mapping[str, str]) -> list[str]:
 
 
 def _merged(name: str, files: Iterable[Release]) -> tuple[Release, ...]:
-    """One release out of what is known of each of its files. A local label ("2.8.0+cpu") is the same release."""
+    """One release from its files. A local label ("2.8.0+cpu") does not make another release."""
     by_version: dict[Version, list[Release]] = {}
     for file in files:
         by_version.setdefault(public_version(file.version), []).append(file)
@@ -184,7 +184,7 @@ def _merged(name: str, files: Iterable[Release]) -> tuple[Release, ...]:
                     project=name,
                     version=version,
                     uploaded=min((f.uploaded for f in parts if f.uploaded), default=None),
-                    # A release is yanked where every file of it is.
+                    # A release is yanked if all its files are.
                     yanked=next((f.yanked for f in parts if f.yanked is not None), None)
                     if all(f.yanked is not None for f in parts if f.wheels or f.has_sdist)
                     else None,
@@ -219,7 +219,7 @@ def _local_wheels(name: str, find_links: Iterable[str]) -> list[Release]:
 
 
 def _read_cache(path: Path, *, max_age: float) -> list[Release] | None:
-    """The releases that were kept, None if there are none or the file holds something else."""
+    """The cached releases, None if there are none or the file is invalid."""
     try:
         if time.time() - path.stat().st_mtime > max_age:
             return None

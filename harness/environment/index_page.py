@@ -1,8 +1,7 @@
-"""One page of a package index, fetched and read as releases: one for each file that it lists.
+"""One page of a package index, fetched and parsed into releases: one for each file that it lists.
 
-What answers may be no index at all: the login page of a network, a proxy, a server that fails. None of that is a list
-of releases, not even an empty one. Imported only when a page is fetched: what parses pages takes longer to load than
-an answer from the cache.
+The answer may not come from an index at all: a login page, a proxy, a failing server. None of these is a list of
+releases, not even an empty one. Import this module only to fetch a page: its parsers load slowly.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from pypi_simple import (
 )
 from pypi_simple.html import RepositoryPage
 
-from harness.environment.passing import access_refused, failing_status, host_of, no_list, unreachable
+from harness.environment.installer_errors import access_refused, failing_status, host_of, no_list, unreachable
 from harness.environment.versions import parsed_version
 from harness.model import Release
 
@@ -39,18 +38,18 @@ _LONGEST_S = 300.0
 _LARGEST = 256 * 2**20
 _CHUNK = 1 << 16
 _REFUSALS = (401, 403, 407)
-# uv: "Using uv with PyTorch"; a project that it does not have is answered with 403 there, and uv goes on too.
+# uv, "Using uv with PyTorch": these indexes answer 403 for an unknown project, and uv continues too.
 _FORBIDS_WHAT_IT_LACKS = ("download.pytorch.org",)
-# What a page is made of may be anything: deep, of other types, with dates that no calendar has.
+# A page may contain anything: deep nesting, wrong types, impossible dates.
 _UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError, OverflowError)
 _OF_AN_INDEX = re.compile(r"pypi:repository-version|pypi:project-status|<(?:title|h1)>\s*Links for\b", re.IGNORECASE)
 
 
 def read_page(index_url: str, name: str) -> list[Release]:
-    """The releases on one page of a simple index (PEP 503, 691, 700); an empty `index_url` is the built-in default.
+    """The releases on one page of a simple index (PEP 503, 691, 700); an empty `index_url` is the default index.
 
-    A project that the index does not have has none. Raises `NoNetwork`, and `IndexFault` if what answers is no
-    index, refuses or fails.
+    Returns none for a project that the index does not have. Raises `NoNetwork`, and `IndexFault` if the server refuses,
+    fails or is no index.
     """
     url = f"{index_url or PYPI_SIMPLE_ENDPOINT}{name}/"
     if url.startswith("file:"):
@@ -73,16 +72,16 @@ def read_page(index_url: str, name: str) -> list[Release]:
         raise no_list(host, "it redirects in a circle") from error
     except requests.RequestException as error:
         raise unreachable(host, _cause(error)) from error
-    except (UnicodeError, ValueError) as error:  # an address that is none, a redirect to one
+    except (UnicodeError, ValueError) as error:  # an invalid address, or a redirect to one
         raise no_list(host, "it leads to an address that is none") from error
     return parse_page(body, kind, charset, url=where, name=name)
 
 
 def parse_page(body: bytes, kind: str, charset: str | None, *, url: str, name: str) -> list[Release]:
-    """The releases on a page as it was sent; `kind` is its content type. Raises `IndexFault` if it is no such page.
+    """Parse a page; `kind` is its content type. Raises `IndexFault` if it is not an index page.
 
-    The page of a project without files is one that says so: an empty one, or any other page without a link to a file
-    of the project, is taken for the login page of a network.
+    A page without a link to a file of the project counts as the login page of a network, unless it says that there are
+    no files.
     """
     host = host_of(url)
     try:
@@ -113,7 +112,7 @@ def _pieces(response: requests.Response, host: str) -> Iterator[bytes]:
 
 
 def _cause(error: requests.RequestException) -> str:
-    """Why nothing was had, in few words and without the address, which may hold a password."""
+    """The reason in a few words, without the address, which may contain a password."""
     kinds = {
         requests.exceptions.SSLError: "its certificate is not trusted",
         requests.exceptions.ProxyError: "the proxy fails",
@@ -135,7 +134,7 @@ def _known(charset: str | None) -> str:
 def _from_json(body: bytes, url: str, name: str) -> list[Release]:
     data = json.loads(body)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnexpectedRepoVersionWarning)  # a later minor version only adds
+        warnings.simplefilter("ignore", UnexpectedRepoVersionWarning)  # minor versions only add keys
         page = ProjectPage.from_json_data(data, url)
     found = [_release(name, package, package.upload_time) for package in page.packages]
     listed = [Release(name, version) for text in page.versions or () if (version := parsed_version(text))]
@@ -177,7 +176,7 @@ def _release(name: str, package: DistributionPackage, uploaded: datetime | None)
 
 
 def _in_utc(moment: datetime | None) -> datetime | None:
-    """The same moment in UTC, which an index means where it names no zone."""
+    """The moment in UTC, which an index means if it gives no time zone."""
     if moment is None:
         return None
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

@@ -1,4 +1,4 @@
-"""The Python that a repro runs with: where it is, what wheels it takes, and what is installed beside it."""
+"""The Python that a repro runs with: its path, its wheel tags, and its installed packages."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Interpreter:
 
     @property
     def platform(self) -> str:
-        """Operating system and processor, as part of every lock ("linux-x86_64")."""
+        """Operating system and processor, as in every lock ("linux-x86_64")."""
         return f"{platform.system().lower()}-{platform.machine().lower()}"
 
     @property
@@ -58,10 +58,11 @@ class Interpreter:
 
 
 def find_interpreter(asked: str | None, uv: Uv, *, needs: str | None = None) -> Interpreter:
-    """The interpreter for a version ("3.12") or a path; None: the one the harness runs with.
+    """The interpreter for a version ("3.12") or a path; None: the one that runs the harness.
 
-    `needs` is the `requires-python` of a repro: where nothing is asked for and the harness's own does not meet it,
-    another on this machine is taken. Raises `UserMistake` if there is none, or the one asked for does not meet it.
+    `needs` is the `requires-python` of a repro: if the user names no interpreter and the harness's own does not meet
+    it, another one on this machine is used. Raises `UserMistake` if there is none, or if the named one does not meet
+    it.
     """
     path = Path(asked) if asked and ("/" in asked or asked.startswith("~")) else uv.find_python(asked)
     found = _interpreter_at(path.expanduser())
@@ -76,7 +77,7 @@ def find_interpreter(asked: str | None, uv: Uv, *, needs: str | None = None) -> 
 
 
 def meets(needs: str | None, version: str) -> bool:
-    """Whether a Python of this version meets a `requires-python`; None is met by every one."""
+    """Whether this Python version meets a `requires-python`; every version meets None."""
     return needs is None or SpecifierSet(needs).contains(version, prereleases=True)
 
 
@@ -106,7 +107,7 @@ def accepted_tags(python: str) -> list[wheel_tags.Tag]:
 
 
 def foreign_lock(interpreter: Interpreter) -> Lock:
-    """What is installed beside an interpreter that the harness did not set up; its pins carry no hashes."""
+    """The packages of an interpreter that the harness did not set up; its pins have no hashes."""
     answer = subprocess.run(
         [interpreter.path, "-I", "-c", _DISTRIBUTIONS],
         capture_output=True,

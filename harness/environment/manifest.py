@@ -1,6 +1,6 @@
-"""What an environment consists of, recorded when it was built; it is compared with what is there around each run.
+"""The files of an environment, recorded when it was built, and compared before and after each run.
 
-The record lies outside the environment, where nothing that runs in it looks.
+The record is kept outside of the environment, out of the way of what runs in it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Manifest:
 
     @classmethod
     def of(cls, folder: Path, lock: str, kind: str, wheels: Mapping[str, Mapping[str, FileState]]) -> Manifest:
-        """Record a folder that was just built; `wheels` has the files of each wheel that are recorded already."""
+        """Record a newly built folder; `wheels` has the files of each wheel that are recorded already."""
         known = {path: state for files in wheels.values() for path, state in files.items()}
         files = {path: known[path] if path in known else state_of(folder / path) for path in files_below(folder)}
         named = {key: tuple(path for path in rows if path in files) for key, rows in wheels.items()}
@@ -42,7 +42,7 @@ class Manifest:
 
     @classmethod
     def read(cls, path: Path) -> Manifest | None:
-        """The manifest in a file, None if there is none that can be read."""
+        """Read a manifest, None if there is no valid one."""
         try:
             told: dict[str, Any] = json.loads(path.read_bytes())
             if told["schema"] != _SCHEMA:
@@ -54,7 +54,7 @@ class Manifest:
             return None
 
     def write(self, path: Path) -> None:
-        """Keep it in a file. Raises `OSError`."""
+        """Write it to a file. Raises `OSError`."""
         told = {"schema": _SCHEMA, "lock": self.lock, "kind": self.kind, "files": self.files, "wheels": self.wheels}
         write_whole(path, json.dumps(told))
 
@@ -69,11 +69,11 @@ class Manifest:
     def look(
         self, folder: Path, known_ctimes: Callable[[str], Mapping[str, int]], *, is_users: bool = False
     ) -> tuple[tuple[str, ...], Manifest]:
-        """Compare a folder with what was recorded: the paths that differ, and the manifest with newer change times.
+        """Compare a folder with the record: the paths that differ, and the manifest with newer change times.
 
-        `known_ctimes` gives, for a wheel, the change times that the store left its files with. What lies in a folder
-        of the user's (`is_users`) beside the environment is no part of it. Bytecode that a process wrote beside a
-        source, past PYTHONPYCACHEPREFIX, is removed.
+        `known_ctimes` gives, for a wheel, the change times that the store left on its files. In a user's folder
+        (`is_users`), other files do not count. Bytecode that a process wrote beside a source, despite
+        PYTHONPYCACHEPREFIX, is removed.
         """
         try:
             found = files_below(folder)

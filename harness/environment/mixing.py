@@ -1,7 +1,7 @@
-"""Builds mixtures: a copy of a finished environment with some files exchanged, cheap enough to be made for each run.
+"""Builds mixtures: copies of a finished environment with some files exchanged, cheap enough for a single run.
 
-A folder that has no exchanged file below it is linked as a whole, by a symbolic link; of one that has, its own files
-are copied. The finished environment is never touched.
+A folder without exchanged files is a symbolic link. In a folder with exchanged files, the files are copies. The
+finished environment is never changed.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _MOST_KEPT = 20_000
 
 
 def flaw_of(mixture: Mixture, python: str) -> str:
-    """Why a mixture can't be run with a Python of this version ("3.11.7"), "" if nothing is known against it."""
+    """Why a mixture can't run with this Python version ("3.11.7"), "" if it may run."""
     return mixture.flaw or _not_python(mixture, python)
 
 
 def build_mixture(base: Path, mixture: Mixture, folder: Path) -> None:
-    """Build the mixture of a finished environment at `folder`, which does not exist yet. Raises `OSError`."""
+    """Build a mixture of a finished environment at `folder`, which must not exist yet. Raises `OSError`."""
     folder.mkdir()
     (folder / "bin").symlink_to(base / "bin", target_is_directory=True)
     shutil.copy2(base / "pyvenv.cfg", folder / "pyvenv.cfg")
@@ -62,14 +62,14 @@ def _copy(source: Path, target: Path, exchanged: Sequence[tuple[str, ...]], *, i
 
 
 def exchange(inside: Path, path: str, content: bytes | None) -> None:
-    """Put a file in place of another, or remove it."""
+    """Replace a file, or remove it."""
     place = inside / path
     place.unlink(missing_ok=True)
     if content is not None:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content)
         return
-    # An empty folder would still be found: as a namespace package, or as the metadata of a distribution.
+    # Python would take an empty folder for a namespace package, or for metadata of a distribution.
     folder = place.parent
     while folder != inside and folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()
@@ -77,7 +77,7 @@ def exchange(inside: Path, path: str, content: bytes | None) -> None:
 
 
 def _not_python(mixture: Mixture, python: str) -> str:
-    """The first syntax error in a mixed file, where this interpreter can judge the language of that one, else ""."""
+    """The first syntax error in a mixed file, if this interpreter can judge that version of the language, else ""."""
     if tuple(int(part) for part in python.split(".")[:2]) > sys.version_info[:2]:
         return ""
     for path, content in mixture.files.items():
@@ -90,7 +90,7 @@ _problems: dict[bytes, str] = {}
 
 
 def _problem(content: bytes) -> str:
-    """The first syntax error of a text, "" if there is none; one content is looked at once."""
+    """The first syntax error of a text, "" if there is none; cached."""
     key = hashlib.blake2b(content, digest_size=16).digest()
     if key not in _problems:
         if len(_problems) >= _MOST_KEPT:

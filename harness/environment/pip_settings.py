@@ -1,7 +1,7 @@
-"""The index settings of pip, so that they count for uv and for the release list too.
+"""pip's index settings, which count for uv and for the list of releases too.
 
-Sources, later ones first: environment variables, then pip's configuration files in the order of pip's
-documentation ("Configuration", location and precedence).
+Sources, in rising priority: pip's configuration files in the order of pip's documentation ("Configuration", location
+and precedence), then environment variables.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @frozen
 class PipSettings:
-    """What pip is told of indexes. `find_links` are folders or URLs; None: pip's built-in default."""
+    """pip's index settings. `find_links` are folders or URLs; None means pip's default."""
 
     index_url: str | None = None
     extra_index_urls: tuple[str, ...] = ()
@@ -87,6 +87,6 @@ def _section(path: Path) -> dict[str, str]:
         configparser.Error,
         OSError,
         UnicodeDecodeError,
-    ):  # pip itself complains; the harness goes on without
+    ):  # pip reports it; the harness continues without it
         return {}
     return dict(parser["global"]) if parser.has_section("global") else {}

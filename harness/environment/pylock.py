@@ -1,4 +1,4 @@
-"""uv's lock file (PEP 751): read as a lock, and written as a list of versions to keep."""
+"""Reads uv's lock file (PEP 751) as a lock, and writes one as a list of preferred versions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DATED = {"upload-time": None}
 
 
 def read_lock(path: Path, interpreter: Interpreter) -> Lock:
-    """The lock in a file that uv wrote for this interpreter; of each package the one file that will be installed."""
+    """Read the lock that uv wrote for this interpreter, with the one file per package that will be installed."""
     tags = interpreter.wheel_tags()
     packages = tomllib.loads(path.read_text(encoding="utf-8")).get("packages", [])
     return Lock(
@@ -35,7 +35,7 @@ def read_lock(path: Path, interpreter: Interpreter) -> Lock:
 
 
 def undated_in(path: Path) -> frozenset[str]:
-    """The projects in a file that uv wrote of which it chose a file without upload time."""
+    """The projects for which uv chose a file without upload time."""
     packages = tomllib.loads(path.read_text(encoding="utf-8")).get("packages", [])
     return frozenset(
         normalized_name(package["name"])
@@ -50,13 +50,13 @@ def is_source(file: str) -> bool:
 
 
 def as_preferences(lock: Lock) -> str:
-    """A lock file without files: uv reads the versions of an output file that exists as preferences."""
+    """A lock file without files: uv prefers the versions in an existing output file."""
     packages = "".join(f'\n[[packages]]\nname = "{pin.name}"\nversion = "{pin.version}"\n' for pin in lock.pins)
     return f'lock-version = "1.0"\ncreated-by = "harness"\n{packages}'
 
 
 def _pin(package: dict[str, object], tags: Sequence[Tag]) -> Pin:
-    """The one file of a locked package that the installer will take: the wheel with the best tag, else the source."""
+    """The file of a locked package that the installer will choose: the wheel with the best tag, else the source."""
     listed = package.get("wheels")
     wheels = listed if isinstance(listed, list) else []
     best = min(wheels, key=lambda wheel: _rank(_file_name(wheel), tags), default=None)
@@ -78,7 +78,7 @@ def _digest(file: object) -> str:
 
 
 def _newest(files: Sequence[object]) -> str:
-    """When the newest of some files came, "" if one does not say."""
+    """Upload time of the newest file, "" if one has none."""
     times = [file.get("upload-time") if isinstance(file, dict) else None for file in files]
     dated = [time for time in times if isinstance(time, datetime)]
     return max(dated).isoformat() if dated and len(dated) == len(times) else ""

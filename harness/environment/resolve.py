@@ -1,4 +1,4 @@
-"""From a combination to a lock, by uv's resolver; what can't be resolved is told in the resolver's own words."""
+"""Resolves a combination to a lock with uv's resolver, or returns the resolver's error message."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from harness.environment.interpreter import Interpreter
     from harness.environment.uv import Uv
 
-# A release is often followed within minutes by the sister that belongs to it.
+# The matching release of a sister package often follows within minutes.
 ERA_MARGIN = timedelta(hours=1)
 # torch, torchvision and torchaudio are uploaded within hours of each other.
 _TOGETHER = timedelta(days=1)
@@ -32,7 +32,7 @@ _TOGETHER = timedelta(days=1)
 
 @frozen
 class Resolution:
-    """A lock, and in what it departs from what was asked to be held."""
+    """A lock, and where it differs from the requested holds."""
 
     lock: Lock
     drift: tuple[str, ...] = ()
@@ -42,12 +42,12 @@ class Resolution:
 class Resolver:
     """Asks uv for locks for one interpreter.
 
-    A hold is kept where the rest allows it. It is loosened, to the newest release below it and then altogether, where
-    nothing else can be resolved, and where it takes back what was asked for by name: a resolver would rather choose
-    an old release of the subject that knew of no limit than give up a hold. So that this shows, the combination is
-    resolved without its holds too, where it has projects asked for by name that are neither held nor pinned nor as
-    near as they should be; what they get then is the oldest that they may get with the holds. A sister of what is
-    held, uploaded within a day of it, goes back with it.
+    A hold is kept if the other requirements allow it. It is loosened, first to the newest release below it and then
+    altogether, if nothing else can be resolved, or if it pulls back a project that was asked for by name: a resolver
+    would rather choose an old release of the subject without upper limits than give up a hold. To detect this, the
+    combination is also resolved without its holds, if some named project is neither held nor pinned nor as near as it
+    should be; the versions found then are the oldest that these projects may get with holds. A sister package of a held
+    one, uploaded within a day of it, is held back with it.
     """
 
     uv: Uv
@@ -67,8 +67,8 @@ class Resolver:
     ) -> Resolution | Unresolvable:
         """The lock for a combination. `near` is the lock whose versions are kept where possible.
 
-        What is held with == may be newer than the date, and may bring other packages of its own day. Whatever could not
-        be held is told as drift. Files without upload time count by the dates that another index has of their
+        A package held with == may be newer than the date, and may bring other packages of its own day. Holds that could
+        not be kept are reported as drift. Files without upload time get the dates that another index has for their
         release. Raises `NoNetwork` and `NoSpace`.
         """
         asked = self._capping.capped(Attempt(combination), near, cancel)
@@ -86,7 +86,7 @@ class Resolver:
         return Unresolvable(first_words)
 
     def _attempts(self, asked: Attempt, cancel: threading.Event | None) -> Iterator[Attempt]:
-        """What is asked itself, then ever looser ones."""
+        """The request itself, then looser ones."""
         yield asked
         if not asked.combination.holds:
             return
@@ -97,7 +97,7 @@ class Resolver:
             yield _with_later(evolve(asked, combination=combination), later)
 
     def _later(self, asked: Attempt, cancel: threading.Event | None) -> dict[str, dict[str, datetime]]:
-        """By hold: dates for what a held release brings along, where it is newer than the date asked for."""
+        """Later dates, by hold, for what a held release requires, if it is newer than the requested date."""
         combination = asked.combination
         later: dict[str, dict[str, datetime]] = {}
         for hold in combination.holds:
@@ -113,9 +113,9 @@ class Resolver:
     def _floors(
         self, attempt: Attempt, answer: Lock, near: Lock | None, cancel: threading.Event | None
     ) -> tuple[dict[str, str], str]:
-        """The oldest versions that projects asked for by name may get, and a clause on what holds took back.
+        """The oldest versions that named projects may get, and a clause about what holds pulled back.
 
-        Nothing of both where the holds took nothing back.
+        Both are empty if the holds pulled nothing back.
         """
         combination = attempt.combination
         held = {project_of(hold) for hold in combination.holds}
@@ -126,7 +126,7 @@ class Resolver:
         without = self._compiler.lock(
             evolve(attempt, combination=evolve(combination, holds=()), later={}), near, cancel
         )
-        if not isinstance(without, Lock):  # the holds make it possible: what is held may be newer than the date
+        if not isinstance(without, Lock):  # only possible with the holds: a held package may be newer than the date
             return {}, ""
         back = [name for name in moved if _is_older(answer.version_of(name), without.version_of(name))]
         sisters = {name for name in back if self._is_sister(name, answer, combination.holds)}
@@ -143,7 +143,7 @@ class Resolver:
         return (floors, f"which would take {' and '.join(told)}") if told else ({}, "")
 
     def _is_sister(self, name: str, answer: Lock, holds: Sequence[str]) -> bool:
-        """Whether the release of a project came out together with a release that is held."""
+        """Whether a release was uploaded together with a held release."""
         release = self.index.release(name, answer.version_of(name) or "")
         if release is None or release.uploaded is None:
             return False
@@ -151,7 +151,7 @@ class Resolver:
         return any(abs(release.uploaded - upload) <= _TOGETHER for upload in uploads)
 
     def _upload(self, hold: str) -> datetime | None:
-        """When the release that a hold names with == was uploaded, None if it names none."""
+        """Upload time of the release that a hold names with ==, None if it names none."""
         requirement = Requirement(hold)
         named = [specifier.version for specifier in requirement.specifier if specifier.operator == "=="]
         release = self.index.release(requirement.name, named[0]) if named else None
@@ -180,7 +180,7 @@ class Resolver:
 
 
 def _with_later(attempt: Attempt, by_hold: Mapping[str, Mapping[str, datetime]]) -> Attempt:
-    """The later dates of the holds that the attempt still has as they were asked for."""
+    """The later dates of the holds that the attempt still has unchanged."""
     dates: dict[str, datetime] = {}
     for hold in attempt.combination.holds:
         dates |= by_hold.get(hold, {})
@@ -188,7 +188,7 @@ def _with_later(attempt: Attempt, by_hold: Mapping[str, Mapping[str, datetime]])
 
 
 def _is_older(version: str | None, than: str | None) -> bool:
-    """Whether one release is older than another; which build of it was installed does not count."""
+    """Whether one release is older than another; local labels do not count."""
     if version is None or than is None:
         return False
     return public_version(Version(version)) < public_version(Version(than))

@@ -1,4 +1,4 @@
-"""Files without an upload time: uv's cap by date drops them, so that the dates of another index cap their projects."""
+"""Constraints for projects whose files have no upload time, from the dates of another index."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     from harness.environment.index import Index
     from harness.model import Release
 
-# What uv takes from an index of PyTorch's own once a backend is named (uv: "Using uv with PyTorch", automatic backend
-# selection), and what these bring along from there.
+# What uv takes from PyTorch's own index if a backend is named (uv: "Using uv with PyTorch", automatic backend
+# selection), and what these packages require from there.
 _OF_A_TORCH_BACKEND = re.compile(r"torch|torch(audio|vision|text|data)|(pytorch-)?triton(-.*)?|nvidia-.*")
-_PAGES_AT_ONCE = 8  # pages of an index come slowly, and each is waited for
+_PAGES_AT_ONCE = 8  # index pages are slow, so fetch several at once
 
 
 def of_a_torch_backend(projects: Collection[str]) -> frozenset[str]:
-    """Of some projects those that come from an index without upload times once uv is told a torch backend."""
+    """The projects that come from an index without upload times if a torch backend is set."""
     return frozenset(name for name in projects if _OF_A_TORCH_BACKEND.fullmatch(name))
 
 
 def caps(projects: Collection[str], index: Index, as_of: datetime) -> tuple[str, ...]:
-    """Constraints that leave of each project what there was on a day, by the dates that some index has of it.
+    """Constraints that limit each project to what existed on a day, by the dates that any index has.
 
-    A project of which no index has a date is not capped: there is nothing to go by. Raises `NoNetwork`.
+    A project without any date is not limited. Raises `NoNetwork`.
     """
 
     def of_one(project: str) -> tuple[str, ...]:
@@ -46,7 +46,7 @@ def _caps(project: str, releases: Collection[Release], as_of: datetime) -> Itera
     there = [release.version for release in releases if release.uploaded and release.uploaded <= as_of]
     newest = max((version for version in there if not version.is_prerelease), default=None)
     if newest is not None:
-        # A version that no index has a date of is taken for newer where its number is.
+        # A version without a date counts as newer if its number is higher.
         yield f"{project}<={newest}"
     for release in releases:
         if release.uploaded and release.uploaded > as_of and (newest is None or release.version < newest):

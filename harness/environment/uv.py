@@ -1,4 +1,4 @@
-"""One way to call uv: guarded, quiet, with pip's index settings, its failures told apart."""
+"""Calls uv: under a guard, quietly, with pip's index settings, and sorts its failures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import uv as uv_package
 from attrs import field, frozen
 
 from harness.environment.index import index_urls
-from harness.environment.passing import doubted_projects, raise_surroundings
+from harness.environment.installer_errors import doubted_projects, raise_surroundings
 from harness.environment.pip_settings import PipSettings, read_pip_settings
 from harness.errors import HarnessFault, IndexFault, NoNetwork, UserMistake
 from harness.run.process import Limits, run_guarded
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _LONGEST_S = 3600.0
-# Of a user's own shell and project; they must not steer what is built here.
+# Settings of the user's shell and project that must not affect what is built here.
 _NOT_PASSED = (
     "VIRTUAL_ENV",
     "CONDA_PREFIX",
@@ -38,7 +38,7 @@ _NOT_PASSED = (
 
 @frozen
 class UvAnswer:
-    """How a call ended: exit code 0 is success; `words` is what uv printed, its own marks removed."""
+    """How a call ended: exit code 0 is success; `words` is what uv printed, without its marks."""
 
     returncode: int
     words: str
@@ -53,7 +53,7 @@ def _binary() -> Path:
 
 @frozen
 class Uv:
-    """The uv of this installation with the user's index settings."""
+    """The installed uv, with the user's index settings."""
 
     settings: PipSettings = field(factory=read_pip_settings)
     binary: Path = field(factory=_binary)
@@ -66,7 +66,7 @@ class Uv:
         """Where it unpacks wheels."""
         if named := self._environment().get("UV_CACHE_DIR"):
             return Path(named).absolute()
-        if not self._folders:  # its own configuration may name one; asked once
+        if not self._folders:  # its configuration may name one; asked once
             answer = self.call("cache", "dir", cwd=Path.cwd())
             named = answer.words.strip() if answer.returncode == 0 else ""
             self._folders.append(Path(named or Path.home() / ".cache" / "uv"))
@@ -74,25 +74,24 @@ class Uv:
 
     @property
     def wheels_folder(self) -> Path:
-        """The part of its cache that has the unpacked wheels; other releases of uv use others beside it."""
+        """The part of uv's cache with unpacked wheels; other versions of uv use other folders."""
         if not self._shelves:
             with self.binary.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-                at = content.find(b"wheels-v")  # no command of uv tells
+                at = content.find(b"wheels-v")  # no uv command prints it
                 found = re.match(rb"wheels-v\d+", content[at : at + 20]) if at >= 0 else None
                 self._shelves.append(found.group().decode() if found else "wheels")
         return self.cache_folder / self._shelves[0]
 
     @property
     def has_torch_backend(self) -> bool:
-        """Whether uv was told, by us or by the user, to take PyTorch's builds from an index of their own."""
+        """Whether uv is set, by us or by the user, to take PyTorch's builds from another index."""
         return bool(self._environment().get("UV_TORCH_BACKEND"))
 
     def call(self, *arguments: str | Path, cwd: Path, cancel: threading.Event | None = None) -> UvAnswer:
-        """Run uv to its end. Raises `NoNetwork` and `NoSpace`; any other failure is in the answer.
+        """Run uv. Raises `NoNetwork` and `NoSpace`; the answer has any other failure.
 
-        Where uv finds too little of some projects, their pages are looked at, and uv is asked once more without what
-        its cache has of them: it reads the login page of a network as a project without releases, and believes that
-        for ten minutes.
+        If uv finds too little for some projects, their pages are checked, and uv runs again without its cache of them:
+        it takes a network's login page for a project without releases, and caches that for ten minutes.
         """
         answer = self._answer(arguments, cwd, cancel)
         doubted = doubted_projects(answer.words) if answer.returncode != 0 else ()
@@ -103,7 +102,7 @@ class Uv:
         return self._answer((*arguments, *refreshed), cwd, cancel)
 
     def _check_pages(self, projects: Iterable[str]) -> None:
-        """Raise `IndexFault` if what answers for one of these projects is no package index."""
+        """Raise `IndexFault` if the answer for one of these projects is not an index page."""
         from harness.environment.index_page import read_page
 
         urls = index_urls(self.settings, {**os.environ, **self.extra_environment})
@@ -112,7 +111,7 @@ class Uv:
                 read_page(url, name)
             except IndexFault:
                 raise
-            except NoNetwork:  # uv did reach one, by settings of its own
+            except NoNetwork:  # uv did reach one, through its own settings
                 continue
 
     def _answer(self, arguments: Iterable[str | Path], cwd: Path, cancel: threading.Event | None) -> UvAnswer:
@@ -132,7 +131,7 @@ class Uv:
         return UvAnswer(ended.returncode, words)
 
     def find_python(self, asked: str | None) -> Path:
-        """The path of an interpreter for a version; None: the base of the running one."""
+        """The path of an interpreter for a version; None: the running one's base interpreter."""
         if asked is None:
             return Path(getattr(sys, "_base_executable", None) or sys.executable)
         answer = self.call("python", "find", "--no-project", "--system", asked, cwd=Path.cwd())
@@ -150,7 +149,7 @@ class Uv:
 
 
 def spoken_by_uv(words: str) -> str:
-    """The resolver's own words as one line: its marks and line breaks removed."""
+    """The resolver's message on one line, without its marks."""
     lines = (re.sub(r"^(error|cause|hint|x|\u00d7|╰─▶|├─▶)\s*:?\s*", "", line.strip()) for line in words.splitlines())
     text = " ".join(line for line in lines if line)
     return re.sub(r"^No solution found when resolving dependencies:?\s*", "", text)

@@ -6,13 +6,13 @@ from packaging.version import InvalidVersion, Version
 
 
 def parsed_version(text: str | None) -> Version | None:
-    """The version in a text, or None if it is none (PEP 440)."""
+    """The version in a text, None if it is not one (PEP 440)."""
     try:
         return Version(text) if text else None
-    except InvalidVersion:  # older than PEP 440; installers ignore them too
+    except InvalidVersion:  # from before PEP 440; installers ignore them too
         return None
 
 
 def public_version(version: Version) -> Version:
-    """Without a local label; as a value, so that 1.0 and 1.0.0 are one release (PEP 440)."""
+    """The version without a local label, as a value, so that 1.0 and 1.0.0 are equal (PEP 440)."""
     return Version(version.public)

@@ -1,17 +1,13 @@
-"""One copy of each installed wheel, with inodes of its own, that environments are hard-linked from.
+"""One copy of each installed wheel, from which environments are hard-linked.
 
-uv's cache is never linked to: what a probe writes through a link can reach this store and the environments that share
-the file, and no further. Every file is checked before it is linked anew. A wheel of which a file has changed loses
-its place here. Where the file system can clone files (FICLONE), environments share blocks and no inode at all.
+Environments never link to uv's cache: a write through a link reaches this store and the environments that share the
+file, and nothing else. Every file is checked before it is linked again, and a wheel with a changed file is dropped. If
+the file system can clone files (FICLONE), environments share blocks but no inode.
 """
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import csv
-import errno
-import fcntl
 import json
 import os
 import posixpath
@@ -23,31 +19,31 @@ from attrs import frozen
 
 from harness.atomic import write_whole
 from harness.environment.file_locks import Busy, locked
+from harness.environment.file_sharing import NO_LINKS, sharing
 from harness.environment.file_state import FileState, compare, files_below, settle, state_of
+from harness.environment.installed_wheel import installed_files, is_in_two_wheels, is_relocatable
 from harness.model import normalized_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from harness.environment.interpreter import Interpreter
     from harness.environment.workspace import Workspace
     from harness.model import Pin
 
-_FICLONE = 0x40049409  # ioctl_ficlone(2)
-_NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP)  # another file system, or too many links
 _FILES, _LEDGER, _PARTIAL = "files", "ledger.json", ".partial-"
 
 
 @frozen
 class WheelStore:
-    """The wheels that were installed for one kind of interpreter, below `root`; `lock` guards all of it."""
+    """The installed wheels of one kind of interpreter, below `root`; `lock` guards all of it."""
 
     root: Path
     lock: Path
 
     @classmethod
     def of(cls, workspace: Workspace, interpreter: Interpreter) -> WheelStore:
-        """The store for an interpreter: the same wheel is unpacked to other paths by another one."""
+        """The store for an interpreter; another one unpacks the same wheel to other paths."""
         return cls.named(workspace, f"{interpreter.cache_tag}-{interpreter.stdlib.name}")
 
     @classmethod
@@ -61,17 +57,17 @@ class WheelStore:
         return self.root.name
 
     def key(self, pin: Pin) -> str:
-        """The name of a wheel here, "" for one without a hash, which is never kept."""
+        """The name of a wheel in the store, "" for one without a hash, which is not stored."""
         return f"{pin.name}-{pin.version}-{pin.sha256[:16]}" if pin.sha256 else ""
 
     def has(self, pin: Pin) -> bool:
-        """Whether a wheel is here."""
+        """Whether the store has a wheel."""
         return bool(pin.sha256) and (self.root / self.key(pin) / _LEDGER).is_file()
 
     def install(self, pins: Iterable[Pin], folder: Path, *, apart: bool = False) -> dict[str, dict[str, FileState]]:
-        """Link the wheels that are here into an environment; their files with their states, by the wheel's key.
+        """Link stored wheels into an environment; returns the states of their files, by the wheel's key.
 
-        With `apart` they are copied: what is done to them then stays in that environment.
+        With `apart` they are copied, so that changes stay in that environment.
         """
         installed = {}
         with locked(self.lock):
@@ -84,10 +80,10 @@ class WheelStore:
     def take_in(
         self, pins: Iterable[Pin], folder: Path, packages: Path
     ) -> tuple[dict[str, dict[str, FileState]], list[Pin]]:
-        """Keep wheels that were just installed into an environment with inodes of their own.
+        """Store wheels that were just installed into an environment as copies.
 
-        Returns the states of their files by the wheel's key, and the pins whose files are not what their own RECORD
-        says: these are not kept.
+        Returns the states of their files by the wheel's key, and the pins whose files do not match their RECORD, which
+        are not stored.
         """
         kept: dict[str, dict[str, FileState]] = {}
         spoilt = []
@@ -99,27 +95,27 @@ class WheelStore:
                 info = infos.get(pin.name)
                 if not pin.sha256 or info is None:
                     continue
-                files, wrong = _installed_files(info, folder)
-                if wrong and not _is_of_two(wrong, info, packages):
+                files, wrong = installed_files(info, folder)
+                if wrong and not is_in_two_wheels(wrong, info, packages):
                     spoilt.append(pin)
-                elif not wrong and files and _is_relocatable(files, folder):
+                elif not wrong and files and is_relocatable(files, folder):
                     kept[self.key(pin)] = self._keep(self.key(pin), files, folder)
         return kept, spoilt
 
     def ctimes(self, key: str) -> dict[str, int]:
-        """The change times that the last link from here left the files of a wheel with."""
+        """The change times that the last link from the store left on the files of a wheel."""
         return {path: state.ctime_ns for path, state in self._ledger(key).items()}
 
     def drop(self, keys: Iterable[str]) -> None:
-        """Take wheels out of the store; environments that have them keep their links."""
+        """Remove wheels from the store; environments keep their links."""
         with locked(self.lock):
             for key in keys:
                 self._drop(key)
 
     def unlinked(self, folder: Path, wheels: Mapping[str, Mapping[str, FileState]]) -> None:
-        """Unlink the unchanged files of an environment that is removed, and note the change times that this leaves.
+        """Unlink the unchanged files of an environment that is being removed, and record the new change times.
 
-        Without this every other environment with these wheels would have to be read once to be trusted again.
+        Otherwise all files of every other environment with these wheels would have to be read again.
         """
         with locked(self.lock):
             for key, recorded in wheels.items():
@@ -139,12 +135,12 @@ class WheelStore:
                     self._write_ledger(key, ledger)
 
     def remove_partial(self) -> None:
-        """Remove what killed harnesses have left."""
+        """Remove the leftovers of killed harnesses."""
         with contextlib.suppress(Busy), locked(self.lock, wait=False):
             self._remove_partial()
 
     def prune(self) -> int:
-        """Remove the wheels that no environment has; returns how many."""
+        """Remove wheels that no environment uses; returns how many."""
         count = 0
         with locked(self.lock):
             for entry in self._entries():
@@ -154,7 +150,7 @@ class WheelStore:
         return count
 
     def inodes(self) -> set[tuple[int, int]]:
-        """Device and inode of every file here."""
+        """Device and inode of every stored file."""
         return {(stat.st_dev, stat.st_ino) for entry in self._entries() for stat in files_below(entry).values()}
 
     def _entries(self) -> Iterator[Path]:
@@ -162,7 +158,7 @@ class WheelStore:
             yield from (entry for entry in self.root.iterdir() if (entry / _LEDGER).is_file())
 
     def _verified(self, key: str) -> dict[str, FileState] | None:
-        """The files of a wheel if all are as recorded; else the wheel is dropped."""
+        """The files of a wheel if they match the record; else the wheel is dropped."""
         ledger, where = self._ledger(key), self.root / key / _FILES
         try:
             seen = compare(ledger, files_below(where))
@@ -176,9 +172,9 @@ class WheelStore:
         return None
 
     def _link(self, key: str, files: dict[str, FileState], folder: Path, *, apart: bool) -> dict[str, FileState]:
-        """The files of a wheel as they are in the environment now."""
+        """Link or copy the files of a wheel; returns their states."""
         source, linked, ledger = self.root / key / _FILES, {}, dict(files)
-        share = shutil.copy2 if apart else _sharing(source)
+        share = shutil.copy2 if apart else sharing(source)
         for parent in {posixpath.dirname(path) for path in files}:
             (folder / parent).mkdir(parents=True, exist_ok=True)
         for path, state in files.items():
@@ -191,13 +187,13 @@ class WheelStore:
                 continue
             if now[:3] == state[:3]:
                 ledger[path] = now
-            else:  # written to since it was verified: the environment is found changed when it is looked at
+            else:  # written since it was verified: the next comparison shows it
                 linked[path] = state
         self._write_ledger(key, ledger)
         return linked
 
     def _keep(self, key: str, files: dict[str, FileState], folder: Path) -> dict[str, FileState]:
-        """Link a wheel's files out of an environment; their states after that."""
+        """Link the files of an installed wheel into the store; returns their states."""
         partial = self.root / f"{_PARTIAL}{key}"
         kept = {}
         try:
@@ -211,7 +207,7 @@ class WheelStore:
             self._drop(key)
             partial.rename(self.root / key)
         except OSError as error:
-            if error.errno not in _NO_LINKS:
+            if error.errno not in NO_LINKS:
                 raise
             shutil.rmtree(partial, ignore_errors=True)  # a folder on another file system keeps its own files
             return {path: state_of(folder / path, state.content) for path, state in files.items()}
@@ -225,7 +221,7 @@ class WheelStore:
             return {}
 
     def _write_ledger(self, key: str, ledger: Mapping[str, FileState]) -> None:
-        with contextlib.suppress(FileNotFoundError):  # dropped meanwhile
+        with contextlib.suppress(FileNotFoundError):  # dropped in between
             if (self.root / key).is_dir():
                 write_whole(self.root / key / _LEDGER, json.dumps(ledger))
 
@@ -240,81 +236,3 @@ class WheelStore:
     def _remove_partial(self) -> None:
         for left in self.root.glob(f"{_PARTIAL}*"):
             shutil.rmtree(left, ignore_errors=True)
-
-
-_cannot_clone: set[int] = set()  # devices
-
-
-def _sharing(folder: Path) -> Callable[..., object]:
-    """The way that files of a folder are shared: cloned, or linked where its file system can't clone."""
-    return _link_or_copy if folder.stat().st_dev in _cannot_clone else _clone
-
-
-def _clone(origin: str, target: str, *, follow_symlinks: bool = False) -> None:
-    """Make a file that shares the blocks of another, but no inode; where that can't be done, link it."""
-    if os.path.islink(origin):  # noqa: PTH114
-        _link_or_copy(origin, target, follow_symlinks=follow_symlinks)
-        return
-    with open(origin, "rb") as source:  # noqa: PTH123
-        try:
-            with open(target, "xb") as copy:  # noqa: PTH123
-                fcntl.ioctl(copy.fileno(), _FICLONE, source.fileno())
-        except OSError as error:
-            if error.errno not in (errno.EOPNOTSUPP, errno.ENOTTY, errno.EXDEV, errno.EINVAL, errno.ENOSYS):
-                raise
-            _cannot_clone.add(os.fstat(source.fileno()).st_dev)
-            os.unlink(target)  # noqa: PTH108
-            _link_or_copy(origin, target)
-            return
-    shutil.copystat(origin, target)
-
-
-def _link_or_copy(origin: str, target: str, *, follow_symlinks: bool = False) -> None:
-    try:
-        os.link(origin, target, follow_symlinks=follow_symlinks)
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        shutil.copy2(origin, target, follow_symlinks=follow_symlinks)
-
-
-def _installed_files(info: Path, folder: Path) -> tuple[dict[str, FileState], str]:
-    """The files of an installed distribution, by its RECORD, and the first row that is not what it says there.
-
-    A path that leads out of the environment makes the wheel one that can't be kept: no files then.
-    """
-    packages = info.parent.relative_to(folder).as_posix()
-    files = {}
-    with (info / "RECORD").open(encoding="utf-8", newline="") as rows:
-        for name, digest, *_ in csv.reader(rows):
-            path = posixpath.normpath(posixpath.join(packages, name))
-            if path.startswith(("../", "/")):
-                return {}, ""
-            try:
-                state = state_of(folder / path)
-            except OSError:
-                continue
-            if digest.startswith("sha256=") and _hex(digest) != state.content:
-                return {}, name
-            files[path] = state
-    return files, ""
-
-
-def _is_of_two(name: str, info: Path, packages: Path) -> bool:
-    """Whether another distribution installs a file of the same name, and may have overwritten it."""
-    others = (record for record in packages.glob("*.dist-info/RECORD") if record.parent != info)
-    return any(name in record.read_text(encoding="utf-8", errors="replace") for record in others)
-
-
-def _hex(digest: str) -> str:
-    text = digest.removeprefix("sha256=")
-    try:
-        return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).hex()
-    except ValueError:
-        return ""
-
-
-def _is_relocatable(files: Iterable[str], folder: Path) -> bool:
-    """Whether no script names the environment that it was installed into."""
-    here = os.fsencode(folder)
-    return not any(path.startswith("bin/") and here in (folder / path).read_bytes() for path in files)

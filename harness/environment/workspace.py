@@ -1,4 +1,4 @@
-"""The folders that the harness keeps between runs; all of them can be deleted at any time."""
+"""The folders that the harness keeps between runs. You can delete them at any time."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ class Workspace:
 
     @property
     def building(self) -> Path:
-        """Environments that are being built; nothing in here is ever used."""
+        """Environments under construction; nothing in it is used."""
         return self._folder("building")
 
     @property
     def locks(self) -> Path:
-        """Lock files that keep two harnesses from doing the same work."""
+        """Lock files, so that two harnesses do not do the same work."""
         return self._folder("locks")
 
     @property
     def wheels(self) -> Path:
-        """Installed wheels, one folder for each, that environments are linked from."""
+        """Installed wheels, one folder each, from which environments are linked."""
         return self._folder("wheels")
 
     @property
     def records(self) -> Path:
-        """What each finished environment consists of, to be compared around each run."""
+        """The manifests of finished environments."""
         return self._folder("records")
 
     @property
@@ -61,7 +61,7 @@ class Workspace:
 
     @property
     def index(self) -> Path:
-        """Releases as the index last told them."""
+        """Cached lists of releases."""
         return self._folder("index")
 
     @property
@@ -71,17 +71,17 @@ class Workspace:
 
     @property
     def imports(self) -> Path:
-        """Which module imported which in traced runs."""
+        """Import graphs of traced runs."""
         return self._folder("imports")
 
     @property
     def scratch(self) -> Path:
-        """Working folders of running probes, one for each; see `harness.environment.occupation`."""
+        """Scratch folders of running probes; see `harness.environment.watched`."""
         return self._folder("scratch")
 
     @property
     def projects(self) -> Path:
-        """Copies of users' projects with what was built of them, one folder for each content."""
+        """Copies of users' projects with their built files, one folder for each content."""
         return self._folder("projects")
 
     def _folder(self, name: str) -> Path:

@@ -114,8 +114,8 @@ class History:
 
     `sentence` is the answer, `notes` its limits, `advice` the next command. `stride` is the scan interval: of `stride`
     adjacent releases at least one was run or known. `rows` are all releases of the range, the oldest first; `steps`
-    the judged ones, in the order they were run. `drift` lists by release what could not be held; `probes` counts the
-    releases that were run now, not answered by the store.
+    the judged ones, in the order they were run. `drift` lists by release what could not be held, `altered` the files
+    that its run changed in its environment; `probes` counts the releases that were run now, not answered by the store.
     """
 
     subject: str
@@ -135,6 +135,7 @@ class History:
     as_of: str = "none"
     stride: int = 1
     drift: dict[str, tuple[str, ...]] = field(factory=dict)
+    altered: dict[str, tuple[str, ...]] = field(factory=dict)
     probes: int = 0
     wall_s: float = 0.0
 
@@ -187,4 +188,5 @@ class History:
             "platform": self.platform,
             "as_of": self.as_of,
             "drift": {release: list(told) for release, told in self.drift.items()},
+            "altered": {release: list(files) for release, files in self.altered.items()},
         }

@@ -59,6 +59,7 @@ def history_of(history_plan: HistoryPlan, result: WindowsResult, record: Record[
         as_of=plan.as_of,
         stride=history_plan.stride,
         drift={_name(plan, position): seen.drift for position, seen in record.observations.items() if seen.drift},
+        altered={_name(plan, position): seen.altered for position, seen in record.observations.items() if seen.altered},
         probes=record.ran,
         wall_s=wall_s,
     )

@@ -16,8 +16,9 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from harness.errors import BadMatrix
-from harness.matrix.words import selection
+from harness.matrix.words import Word, selection
 from harness.model import normalized_name
+from harness.model.commit import PinnedCommit, revision_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -43,8 +44,9 @@ class Cell:
     """One probe of a matrix.
 
     `requirements` and `hold` are PEP 508 strings, as `--with` and `--hold` of `harness probe` take them; `python`
-    is a version or None (the harness's own), `as_of` an ISO date, "era" (the day of the newest release that the cell
-    pins) or None; `choice` maps each axis to its value; `included` says that the cell comes from an include.
+    is a version or None (the harness's own), `as_of` an ISO date, "era" (the day of the newest release or commit that
+    the cell pins) or None; `choice` maps each axis to its value; `included` says that the cell comes from an include;
+    `commits` take the place of releases.
     """
 
     name: str
@@ -57,12 +59,18 @@ class Cell:
     params: dict[str, Value] = field(factory=dict)
     choice: dict[str, Value] = field(factory=dict, eq=False)
     included: bool = field(default=False, eq=False)
+    commits: tuple[PinnedCommit, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """The name with the hash of each commit, as people read it; the name is the same every night."""
+        return label_of(self.name, self.choice)
 
     @property
     def arguments(self) -> tuple[str, ...]:
         """The arguments of `harness probe` that run this cell."""
         words = [self.repro]
-        for requirement in self.requirements:
+        for requirement in (*self.requirements, *(commit.requirement for commit in self.commits)):
             words += ["--with", requirement]
         for hold in self.hold:
             words += ["--hold", hold]
@@ -95,7 +103,8 @@ class Matrix:
     """Axes (name to values), requirements of every cell, excludes and includes.
 
     An exclude maps axes to values, or to ranges for packages; it drops the cells that match all of them. `left_out`
-    holds the releases that could not be tried when words were replaced with versions.
+    holds the releases that could not be tried when words were replaced with versions. `repositories` maps projects to
+    a clone or a URL; `commits` the values of axes that are commits, such as "main@1a2b3c4", by axis and value.
     """
 
     name: str
@@ -105,10 +114,12 @@ class Matrix:
     include: tuple[Inclusion, ...] = ()
     exclude: tuple[dict[str, tuple[Value, ...]], ...] = ()
     left_out: tuple[LeftOut, ...] = ()
+    repositories: dict[str, str] = field(factory=dict)
+    commits: dict[tuple[str, str], PinnedCommit] = field(factory=dict)
 
     @property
     def needs_index(self) -> bool:
-        """Whether an axis or an include uses a word or a range, which only the package index can expand."""
+        """Whether an axis or an include uses a word, a range or a commit, which has to be looked up."""
         return self._asks_for_releases() is not None
 
     @property
@@ -121,8 +132,8 @@ class Matrix:
         if (asking := self._asks_for_releases()) is not None:
             axis, value = asking
             raise BadMatrix(
-                f"{self.name}: {axis} = {value!r} must be looked up in the package index",
-                hint="harness matrix FILE --list asks the index and lists the cells",
+                f"{self.name}: {axis} = {value!r} must be looked up in the package index or a repository",
+                hint="harness matrix FILE --list looks it up and lists the cells",
             )
         cells = [*self._product(), *map(self._included, self.include)]
         if not cells:
@@ -134,7 +145,9 @@ class Matrix:
         of_axes = ((axis, value) for axis, values in self.axes.items() for value in values)
         of_includes = (pair for inclusion in self.include for pair in inclusion.choice.items())
         for axis, value in itertools.chain(of_axes, of_includes):
-            if axis.startswith(PACKAGES) and selection(axis.removeprefix(PACKAGES), str(value)) is not None:
+            if not axis.startswith(PACKAGES) or (axis, str(value)) in self.commits:
+                continue
+            if selection(axis.removeprefix(PACKAGES), str(value)) is not None:
                 return axis, value
         return None
 
@@ -167,20 +180,26 @@ class Matrix:
         self, choice: dict[str, Value], hold: tuple[str, ...], with_: tuple[str, ...], name: str | None = None
     ) -> Cell:
         packages = {axis.removeprefix(PACKAGES): str(v) for axis, v in choice.items() if axis.startswith(PACKAGES)}
+        commits = tuple(self.commits[axis, str(v)] for axis, v in choice.items() if (axis, str(v)) in self.commits)
         named = {normalized_name(project) for project in packages}
+        pinned = {commit.project for commit in commits}
         as_of = choice.get("as-of")
         python = choice.get("python")
         return Cell(
             name=name or "-".join(filter(None, (_part(axis, value) for axis, value in choice.items()))),
             repro=str(choice["repro"]),
             # An axis takes precedence over the requirements of all cells.
-            requirements=(*_without(with_, named), *(f"{project}=={v}" for project, v in packages.items())),
+            requirements=(
+                *_without(with_, named),
+                *(f"{project}=={v}" for project, v in packages.items() if project not in pinned),
+            ),
             hold=_without(hold, named),
             python=None if python is None else str(python),
             device=str(choice.get("device", "auto")),
             as_of=None if as_of in (None, "none") else str(as_of),
             params={axis.removeprefix(PARAMETERS): v for axis, v in choice.items() if axis.startswith(PARAMETERS)},
             choice=choice,
+            commits=commits,
         )
 
     def _check_unique(self, cells: list[Cell]) -> None:
@@ -194,10 +213,21 @@ class Matrix:
             names.add(cell.name)
 
 
+def label_of(name: str, choice: Mapping[str, Value]) -> str:
+    """A cell's name with the hash of each commit among its values; a name of the user's own has them behind it."""
+    label, values = name, []
+    for axis, value in choice.items():
+        if axis.startswith(PACKAGES) and (revision := revision_of(str(value))) != value:
+            prefix = f"{axis.removeprefix(PACKAGES)}-"
+            label = label.replace(f"{prefix}{revision}", f"{prefix}{value}", 1)
+            values.append(str(value))
+    return f"{name} ({', '.join(values)})" if values and label == name else label
+
+
 def _part(axis: str, value: Value) -> str:
     """A value's part of a cell's name. It depends on this cell alone, so a new value renames no other cell."""
     if axis.startswith(PACKAGES):
-        return f"{axis.removeprefix(PACKAGES)}-{value}"
+        return f"{axis.removeprefix(PACKAGES)}-{revision_of(str(value))}"
     if axis.startswith(PARAMETERS):
         return f"{axis.removeprefix(PARAMETERS)}={value if isinstance(value, str) else json.dumps(value)}"
     if axis == "as-of":
@@ -213,6 +243,8 @@ def matches(axis: str, pattern: Value, value: Value) -> bool:
     """Whether an exclude's value matches a value of an axis: it is equal, or a range that contains it."""
     if axis.startswith(PACKAGES):
         wanted = selection(axis.removeprefix(PACKAGES), str(pattern))
+        if (is_commit := revision_of(str(value)) != value) or (wanted is not None and wanted.word is Word.COMMIT):
+            return is_commit and wanted is not None and wanted.revision == revision_of(str(value))
         version = Version(str(value))
         return version == Version(str(pattern)) if wanted is None else wanted.within.contains(version, prereleases=True)
     return json.dumps(pattern) == json.dumps(value)  # since True == 1 in Python

@@ -14,7 +14,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from harness.errors import BadMatrix
 from harness.matrix.cells import PACKAGES, PARAMETERS, Inclusion, Matrix, Value
 from harness.matrix.words import Selection, Word, selection
-from harness.model import Device
+from harness.model import Device, normalized_name
 from harness.model.as_of import AsOf
 
 if TYPE_CHECKING:
@@ -45,11 +45,14 @@ class _Reader:
     where: str
 
     def matrix(self, document: dict[str, Any], name: str) -> Matrix:
-        self._know(document, ("axes", "hold", "with", "include", "exclude"), "")
+        self._know(document, ("axes", "hold", "with", "include", "exclude", "repositories"), "")
+        repositories = self._repositories(document.get("repositories", {}))
         include = [self._inclusion(entry, key) for entry, key in self._entries(document, "include")]
         axes = self._axes(document.get("axes", {}), "axes")
         if "repro" not in axes and not include:
             raise self._bad("axes.repro must name a repro")
+        tables = {f"include {number}": _tuples(inclusion) for number, inclusion in enumerate(include, start=1)}
+        self._know_commits({"axes": axes, **tables}, repositories)
         exclude = []
         for entry, key in self._entries(document, "exclude"):
             exclusion = self._axes(entry, key)
@@ -58,8 +61,8 @@ class _Reader:
             if unknown := [axis for axis in exclusion if axis not in axes]:
                 raise self._bad(f"{key} names {unknown[0]}, which is not an axis of this matrix")
             for axis, value, wanted in _selections(exclusion):
-                if wanted.word is not Word.EVERY:
-                    raise self._bad(f"{key}.{axis}: {value!r}: an exclude takes only versions and ranges")
+                if wanted.word not in (Word.EVERY, Word.COMMIT):
+                    raise self._bad(f"{key}.{axis}: {value!r}: an exclude takes only versions, ranges and commits")
             exclude.append(exclusion)
         return Matrix(
             name=name,
@@ -68,7 +71,25 @@ class _Reader:
             with_=self._requirements(document.get("with", []), "with"),
             include=tuple(include),
             exclude=tuple(exclude),
+            repositories=repositories,
         )
+
+    def _repositories(self, table: Any) -> dict[str, str]:
+        if not isinstance(table, dict):
+            raise self._bad("repositories must be a table")
+        for project, git in table.items():
+            if not isinstance(git, str) or not git.strip():
+                raise self._bad(f"repositories.{project}: {git!r} must be the folder of a clone or a URL, in quotes")
+        return {normalized_name(project): git for project, git in table.items()}
+
+    def _know_commits(self, axes: Mapping[str, Mapping[str, tuple[Value, ...]]], known: Mapping[str, str]) -> None:
+        """Raise `BadMatrix` for a commit of a project without a repository."""
+        for where, table in axes.items():
+            for axis, value, wanted in _selections(table):
+                project = axis.removeprefix(PACKAGES)
+                if wanted.word is Word.COMMIT and normalized_name(project) not in known:
+                    said = f"{where}.{axis}: {value!r} is a commit"
+                    raise self._bad(f"{said}; add repositories.{project} with its clone or URL")
 
     def _inclusion(self, entry: dict[str, Any], key: str) -> Inclusion:
         self._know(entry, (*_AXES, "name", "hold", "with"), f"{key}.")
@@ -76,8 +97,9 @@ class _Reader:
         if several := [axis for axis, values in axes.items() if len(values) > 1]:
             raise self._bad(f"{key}.{several[0]} must be a single value, because an include is one cell")
         for axis, value, wanted in _selections(axes):
-            if wanted.word is not Word.LATEST or wanted.count != 1:
-                raise self._bad(f"{key}.{axis}: {value!r} must be a version or latest, because an include is one cell")
+            if wanted.word not in (Word.LATEST, Word.COMMIT) or wanted.count != 1:
+                said = f"{key}.{axis}: {value!r} must be a version, latest or a commit"
+                raise self._bad(f"{said}, because an include is one cell")
         name = entry.get("name")
         if name is not None and (not isinstance(name, str) or not name.strip()):
             raise self._bad(f"{key}.name must be a non-empty string")
@@ -166,6 +188,10 @@ def _mistake(axis: str, value: str) -> str:
         except ValueError as error:
             return str(error)
     return ""
+
+
+def _tuples(inclusion: Inclusion) -> dict[str, tuple[Value, ...]]:
+    return {axis: (value,) for axis, value in inclusion.choice.items()}
 
 
 def _selections(axes: Mapping[str, tuple[Value, ...]]) -> Iterator[tuple[str, Value, Selection]]:

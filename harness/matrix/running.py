@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from attrs import field, frozen
 
+from harness.errors import UserMistake
 from harness.events import Progress, Reporter, SearchBegan
 from harness.model import (
     Combination,
     Judgement,
+    Mixture,
     Observation,
     Signature,
 )
@@ -18,6 +21,8 @@ from harness.model.words import counted
 from harness.planning.pins import era_of, pinned_prereleases
 from harness.planning.plan import merged_requirements
 from harness.probe import Judge, Probe
+from harness.request.commands import with_folders
+from harness.request.folders import read_folder
 from harness.request.repros import find_repro
 from harness.run.devices import choose_device
 from harness.scheduling.loop import Engine
@@ -25,11 +30,12 @@ from harness.search import Grid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from datetime import datetime
 
     from harness.environment import Index, Interpreter
     from harness.matrix import Cell
     from harness.model import Repro
+    from harness.model.commit import PinnedCommit
+    from harness.request.project import Project, Projects
     from harness.run.devices import Gpu
     from harness.scheduling.lanes import Lanes
     from harness.scheduling.loop import Prepares
@@ -55,17 +61,22 @@ class CellRun:
 class CellProbes:
     """Turns a cell into a probe, with the index, the interpreters by axis value (None: the harness's own) and the GPUs.
 
-    `as_of` is the default date for cells (None: today's index).
+    `as_of` is the default date for cells (None: today's index). `projects` build commits, by the same axis values.
     """
 
     index: Index
     interpreters: Mapping[str | None, Interpreter]
     gpus: tuple[Gpu, ...] = ()
     as_of: datetime | None = None
+    projects: Mapping[str | None, Projects] = field(factory=dict)
+    _built: dict[tuple[str | None, str, str], Project | str] = field(factory=dict, init=False, eq=False, repr=False)
 
     def probe(self, cell: Cell) -> Probe:
         """The probe of one cell. Raises `BadRepro`, `UserMistake`, `UnknownProject` and `NoNetwork`."""
         repro = find_repro(cell.repro).with_params(dict(cell.params))
+        built = [self.commit(cell, commit) for commit in cell.commits]
+        repro = with_folders(repro, [project for project in built if not isinstance(project, str)])
+        flaws = [why for why in built if isinstance(why, str)]
         device, _ = choose_device(cell.device, repro.device, self.gpus)
         requirements = merged_requirements(repro.dependencies, cell.requirements)
         return Probe(
@@ -78,13 +89,28 @@ class CellProbes:
                 device=device,
                 prereleases=pinned_prereleases(cell.requirements),
             ),
+            mixture=Mixture({}, cell.label, flaw="; ".join(flaws)) if flaws else None,
         )
+
+    def commit(self, cell: Cell, commit: PinnedCommit) -> Project | str:
+        """A commit as it is built, with what it says that it needs; or why it can't be used."""
+        key = (cell.python, commit.folder, commit.sha)
+        if key not in self._built:
+            try:
+                self._built[key] = read_folder(f"{commit.folder}@{commit.sha}", self.projects[cell.python])
+            except UserMistake as error:
+                self._built[key] = f"commit {commit.sha[:10]} of {commit.project}: {error.message}"
+        return self._built[key]
 
     def _date(self, cell: Cell) -> datetime | None:
         if cell.as_of is None:
             return self.as_of
         wanted = AsOf.read(cell.as_of)
-        return wanted.of(era_of(cell.requirements, self.index) if wanted.is_era else None)
+        if not wanted.is_era:
+            return wanted.of(None)
+        days = [datetime.fromisoformat(commit.date) for commit in cell.commits]
+        pinned = era_of(cell.requirements, self.index) if cell.requirements or not days else None
+        return wanted.of(max([*days, *([pinned] if pinned is not None else [])], default=None))
 
 
 @frozen
@@ -113,7 +139,7 @@ class CellRunner:
         self.reporter.report(SearchBegan(f"{counted(len(self.cells), 'cell')} to judge", progress=progress()))
 
         def label_of(position: int) -> str:
-            return self.cells[position].name
+            return self.cells[position].label
 
         def judged(position: int, observation: Observation, cached: bool) -> Judgement:
             repro = probes[position].repro

@@ -11,7 +11,9 @@ from harness.environment.interpreter import accepted_tags
 from harness.errors import UserMistake
 from harness.events import SILENT, Reporter
 from harness.matrix import Target, expanded
+from harness.matrix.commits import CommitLookup
 from harness.matrix.running import CellProbes
+from harness.request.project import Projects
 from harness.scheduling.lanes import LocalLanes
 from harness.scheduling.probers import Probers
 from harness.session import Session, joined, local_session
@@ -19,6 +21,7 @@ from harness.session import Session, joined, local_session
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import datetime
+    from pathlib import Path
 
     from harness.environment import Index, Interpreter
     from harness.matrix import Cell, Matrix
@@ -52,7 +55,8 @@ class Sessions:
     def probes(self) -> CellProbes:
         """Turns cells into probes."""
         interpreters = {python: session.interpreter for python, session in self.by_python.items()}
-        return CellProbes(self.first.index, interpreters, self.first.gpus, self.as_of)
+        projects = {python: projects_of(session) for python, session in self.by_python.items()}
+        return CellProbes(self.first.index, interpreters, self.first.gpus, self.as_of, projects)
 
     @property
     def probers(self) -> Probers:
@@ -69,7 +73,8 @@ class Sessions:
 
     def expanded(self, matrix: Matrix) -> Matrix:
         """The matrix with its words expanded to releases. Raises `BadMatrix`, `UnknownProject`, `NoNetwork`."""
-        return expanded_by_index(matrix, self.first.index, self.first.interpreter)
+        first = self.first
+        return expanded_by_index(matrix, first.index, first.interpreter, first.workspace.clones)
 
     def lanes(self, cells: Iterable[Cell]) -> contextlib.closing[LocalLanes]:
         """Lanes for these cells: as many as asked for, on a cluster at most its slots. Raises `NoWorkers`."""
@@ -85,11 +90,16 @@ class Sessions:
         return min(asked or room, room)
 
 
-def expanded_by_index(matrix: Matrix, index: Index, interpreter: Interpreter) -> Matrix:
+def projects_of(session: Session) -> Projects:
+    """What builds commits for a session's interpreter."""
+    return Projects(session.workspace, session.local.builder.uv, session.interpreter)
+
+
+def expanded_by_index(matrix: Matrix, index: Index, interpreter: Interpreter, clones: Path) -> Matrix:
     """Expand a matrix for the Pythons that it names, or for `interpreter` if it names none.
 
-    They need not be installed: the version decides which wheels fit.
-    Raises `BadMatrix`, `UnknownProject` and `NoNetwork`.
+    They need not be installed: the version decides which wheels fit. `clones` keeps repositories.
+    Raises `BadMatrix`, `BadRepository`, `UnknownProject` and `NoNetwork`.
     """
     named = [
         *matrix.axes.get("python", ()),
@@ -98,7 +108,7 @@ def expanded_by_index(matrix: Matrix, index: Index, interpreter: Interpreter) ->
     targets = [Target(str(python), frozenset(accepted_tags(str(python)))) for python in dict.fromkeys(named)]
     if "python" not in matrix.axes:
         targets.append(Target(interpreter.version, frozenset(interpreter.wheel_tags())))
-    return expanded(matrix, index.releases, targets)
+    return expanded(matrix, index.releases, targets, CommitLookup(matrix.repositories, clones).find)
 
 
 def pythons_of(matrix: Matrix) -> tuple[str | None, ...]:

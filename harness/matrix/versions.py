@@ -1,6 +1,7 @@
-"""Expands words and ranges on package axes to the versions that can be tried, and lists the others with a reason.
+"""Expands words and ranges on package axes to the versions that can be tried, and branches to their commits.
 
-It does not query the index itself: `expanded` takes a function that lists a project's releases.
+It asks no index and no repository itself: `expanded` takes a function that lists a project's releases, and one that
+looks up a commit. Releases that can't be tried are listed with a reason.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from packaging.tags import Tag
 
     from harness.model import Release
+    from harness.model.commit import PinnedCommit
 
 
 @frozen
@@ -32,16 +34,22 @@ class Target:
     tags: frozenset[Tag]
 
 
-def expanded(matrix: Matrix, releases_of: Callable[[str], Sequence[Release]], targets: Sequence[Target]) -> Matrix:
+def expanded(
+    matrix: Matrix,
+    releases_of: Callable[[str], Sequence[Release]],
+    targets: Sequence[Target],
+    commit_of: Callable[[str, str], PinnedCommit] | None = None,
+) -> Matrix:
     """The matrix with versions for every word and range; its `left_out` lists matching releases that can't be tried.
 
-    `releases_of` lists all releases of a project. A release needs to fit only one of the `targets`, whatever its cell.
-    An expanded axis is in version order without duplicates. An exclude that matches nothing on such an axis is
-    dropped. Raises `BadMatrix` if a value matches no release, except `prereleases` if the axis has another value.
+    `releases_of` lists all releases of a project; `commit_of` looks up a project's branch, tag or hash. A release needs
+    to fit only one of the `targets`, whatever its cell. An expanded axis is in version order without duplicates, with
+    commits last. An exclude that matches nothing on such an axis is dropped. Raises `BadMatrix` if a value matches no
+    release, except `prereleases` if the axis has another value.
     """
     if not matrix.needs_index:
         return matrix
-    at_work = _Expansion(matrix.name, releases_of, tuple(targets))
+    at_work = _Expansion(matrix.name, releases_of, tuple(targets), commit_of)
     axes = {axis: at_work.axis(axis, values) for axis, values in matrix.axes.items()}
     asked = {axis for axis, values in matrix.axes.items() if axes[axis] != values}
     return evolve(
@@ -54,6 +62,7 @@ def expanded(matrix: Matrix, releases_of: Callable[[str], Sequence[Release]], ta
             if all(_names_one_of(exclusion[axis], axes[axis], axis) for axis in exclusion.keys() & asked)
         ),
         left_out=tuple(at_work.left_out),
+        commits=dict(at_work.commits),
     )
 
 
@@ -62,7 +71,9 @@ class _Expansion:
     name: str
     releases_of: Callable[[str], Sequence[Release]]
     targets: tuple[Target, ...]
+    commit_of: Callable[[str, str], PinnedCommit] | None
     left_out: dict[LeftOut, None] = field(factory=dict, init=False)
+    commits: dict[tuple[str, str], PinnedCommit] = field(factory=dict, init=False)
 
     def axis(self, axis: str, values: tuple[Value, ...], where: str = "axes.") -> tuple[Value, ...]:
         if not axis.startswith(PACKAGES):
@@ -71,6 +82,10 @@ class _Expansion:
         asked = {str(value): selection(project, str(value)) for value in values}
         if not any(asked.values()):
             return values
+        commits = self._commits(axis, [w.revision for w in asked.values() if w is not None and w.word is Word.COMMIT])
+        asked = {value: wanted for value, wanted in asked.items() if wanted is None or wanted.word is not Word.COMMIT}
+        if not asked:
+            return commits
         # A version in the file keeps its spelling, so that the cell keeps its name.
         chosen = {Version(value): value for value, wanted in asked.items() if wanted is None}
         for value, wanted in asked.items():
@@ -84,12 +99,23 @@ class _Expansion:
                 )
             for version in found:
                 chosen.setdefault(version, str(version))
-        if not chosen:
+        if not chosen and not commits:
             raise BadMatrix(
                 f"{self.name}: {where}{axis}: {project} has no pre-releases now, and the axis has no other value; "
                 "add one, for example 'latest'"
             )
-        return tuple(chosen[version] for version in sorted(chosen))
+        return (*(chosen[version] for version in sorted(chosen)), *commits)
+
+    def _commits(self, axis: str, revisions: Iterable[str]) -> tuple[Value, ...]:
+        """The values of the commits that these revisions mean; of two that mean the same commit, the first."""
+        found: dict[str, PinnedCommit] = {}
+        for revision in revisions:
+            if self.commit_of is None:
+                raise BadMatrix(f"{self.name}: {axis} names a commit, and no repository can be asked here")
+            commit = self.commit_of(axis.removeprefix(PACKAGES), revision)
+            found.setdefault(commit.sha, commit)
+        self.commits.update({(axis, commit.value): commit for commit in found.values()})
+        return tuple(commit.value for commit in found.values())
 
     def inclusion(self, inclusion: Inclusion, number: int) -> Inclusion:
         choice = {axis: self.axis(axis, (value,), f"include {number}.")[0] for axis, value in inclusion.choice.items()}

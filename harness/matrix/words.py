@@ -1,4 +1,4 @@
-"""Parses a value of a package axis: a version, or a word and a range that select releases."""
+"""Parses a value of a package axis: a version, a word and a range that select releases, or a commit: `main`, `@REV`."""
 
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ class Word(enum.StrEnum):
     MONTHLY = "monthly"
     MINORS = "minors"
     EVERY = ""
+    COMMIT = "@"
 
 
 @frozen
 class Selection:
-    """A selection of releases: a word, a count (for `latest` only) and a range."""
+    """A selection of releases: a word, a count (for `latest` only) and a range; or a commit by its `revision`."""
 
     word: Word
     count: int = 1
     within: SpecifierSet = field(factory=SpecifierSet)
+    revision: str = ""
 
     @property
     def follows_the_index(self) -> bool:
@@ -46,6 +48,8 @@ def selection(project: str, value: str) -> Selection | None:
         except InvalidVersion:
             raise ValueError(_NEITHER) from None
         return None
+    if (revision := _revision(value.strip())) is not None:
+        return Selection(Word.COMMIT, revision=revision)
     word, rest = _word(value.strip())
     count, rest = _count(word, rest)
     named = re.match(r"[A-Za-z0-9][A-Za-z0-9._-]*", rest)
@@ -66,8 +70,19 @@ def selection(project: str, value: str) -> Selection | None:
 
 _NEITHER = (
     "must be a version like 4.53.0, a range like >=4.53,<5, or latest, latest 5, prereleases, monthly or minors, "
-    "optionally followed by a range"
+    "optionally followed by a range; or a commit: main, @BRANCH, @TAG or @HASH"
 )
+
+
+def _revision(text: str) -> str | None:
+    """The branch, tag or hash that a value names, None if it selects releases. Raises `ValueError`."""
+    if text == "main":
+        return text
+    if not text.startswith("@"):
+        return None
+    if not re.fullmatch(r"@[\w.][\w./+-]*", text):
+        raise ValueError(_NEITHER)
+    return text[1:]
 
 
 def _word(text: str) -> tuple[Word, str]:

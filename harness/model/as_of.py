@@ -11,7 +11,7 @@ ERA, NONE = "era", "none"
 
 @frozen
 class AsOf:
-    """`is_era` is the day of each release itself; else it is one `moment` (UTC), or none: the newest packages."""
+    """The day of each release itself (`is_era`), one `moment` (UTC), or neither: the newest packages."""
 
     moment: datetime | None = None
     is_era: bool = False
@@ -30,7 +30,7 @@ class AsOf:
             raise ValueError(f"takes era, none or a date like 2025-06-27, not {text!r}") from error
 
     def of(self, era: datetime | None) -> datetime | None:
-        """The moment that it means for something whose own day is `era`; None: whatever is newest."""
+        """The moment for something whose own day is `era`; None means the newest."""
         return era if self.is_era else self.moment
 
     def __str__(self) -> str:

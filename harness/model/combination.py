@@ -1,4 +1,4 @@
-"""A combination: what was asked for - interpreter, requirements, a date, a device."""
+"""A combination: the requested interpreter, requirements, date and device."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def _sorted_unique(values: tuple[str, ...]) -> tuple[str, ...]:
 
 @frozen
 class Combination:
-    """One point of the space that is searched.
+    """One point of the search space.
 
-    `requirements` are PEP 508 strings in the order in which a user asks: of several ways to meet them a resolver takes
-    the one with the newest release of the first. `holds` are requirements kept where the rest allows it; `near` is the
-    id of a lock whose versions are kept where possible (None: the newest); `as_of` caps every upload time (None:
-    today's index); `prereleases` and `from_source` name projects (`ANY_SOURCE`: whatever has no wheel); with
-    `only_named` nothing but what the requirements name is installed.
+    `requirements` are PEP 508 strings in the user's order: if several solutions exist, the resolver prefers the newest
+    release of the first. `holds` are requirements that are kept where possible; `near` is the id of a lock whose
+    versions are kept where possible (None: the newest); `as_of` limits upload times (None: today's index);
+    `prereleases` and `from_source` name projects (`ANY_SOURCE`: any without a wheel); with `only_named` nothing but the
+    named requirements is installed.
     """
 
     python: str
@@ -55,7 +55,7 @@ class Combination:
 
     @property
     def resolution_key(self) -> str:
-        """Identifies the question to the resolver: all but the device, which no resolver looks at."""
+        """Identifies the question to the resolver: everything but the device."""
         question = [
             self.python,
             self.requirements,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from attrs import frozen
@@ -60,3 +61,37 @@ class Commit:
 
     def __str__(self) -> str:
         return f"{self.short} ({self.subject})"
+
+
+@frozen
+class PinnedCommit:
+    """A commit that takes the place of a release of `project`, as a cell of a matrix asks for.
+
+    `revision` is what the user wrote ("main"), `sha` the full hash that it meant, `folder` the clone, `git` that clone
+    or its URL as the user wrote it, and `date` when the commit came into the repository (ISO 8601, UTC).
+    """
+
+    project: str
+    revision: str
+    sha: str
+    folder: str
+    git: str
+    date: str
+
+    @property
+    def value(self) -> str:
+        """The value of a matrix's axis: "main@1a2b3c4"."""
+        return f"{self.revision}@{self.sha[:7]}"
+
+    @property
+    def requirement(self) -> str:
+        """What `--with` takes."""
+        return f"{self.project} @ {self.folder}@{self.sha}"
+
+
+def revision_of(value: str) -> str:
+    """A value of an axis without the hash of its commit: "main@1a2b3c4" is "main"; any other value is unchanged."""
+    return _HASH.sub("", value)
+
+
+_HASH = re.compile(r"(?<=.)@[0-9a-f]{7}$")

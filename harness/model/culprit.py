@@ -46,10 +46,10 @@ class Proof:
 
 @frozen
 class Region:
-    """A changed run of lines: `before` in the older and `after` in the newer text (first and last line, 1-based).
+    """A changed range of lines: `before` in the older and `after` in the newer text (first and last line, 1-based).
 
-    A range whose last line is before its first is empty. `function` is the qualified name of what encloses it,
-    "" at module level; `diff` its unified diff.
+    A range is empty if its last line is before its first. `function` is the qualified name of the enclosing function or
+    class, "" at module level; `diff` is its unified diff.
     """
 
     file: str
@@ -61,14 +61,14 @@ class Region:
 
 @frozen
 class Finding:
-    """What one level found.
+    """The result of one level.
 
-    `packages` are the distributions that moved, `files` and `regions` what of them made the difference. `proofs`
-    are the counterfactuals: the culprit reverted on the newer side, and advanced alone on the older one. `candidates`
-    counts what could have been it, `runs` the probes of this level, `unresolved` the mixtures among them that could
+    `packages` are the distributions that changed, `files` and `regions` the parts of them that made the difference.
+    `proofs` are the counterfactuals: the culprit reverted on the newer side, and added alone on the older side.
+    `candidates` counts what could be the culprit, `runs` the probes of this level, `unresolved` the mixtures that could
     not be judged; `is_minimal` says that nothing smaller was enough; `needs` are the regions and `needed_files` the
-    files that had to be advanced along to bring the difference; `commits` made it, and `replay` is a log of the commits
-    that were run as `git bisect replay` takes it; `notes` tell what was weaker than wished.
+    files that had to be added too; `commits` made the change, and `replay` is a log of the commits that were run, for
+    `git bisect replay`; `notes` say what is weaker than it should be.
     """
 
     level: Level
@@ -88,7 +88,7 @@ class Finding:
 
     @property
     def is_proved(self) -> bool:
-        """Shown both ways, and nothing smaller was enough; else it is a suspect."""
+        """Shown both ways, and nothing smaller was enough. Otherwise it is a suspect."""
         return bool(self.proofs) and self.is_minimal and all(proof.holds for proof in self.proofs)
 
     @property
@@ -105,7 +105,7 @@ class Culprit:
 
     @property
     def finest(self) -> Finding:
-        """The finding that is closest to the lines."""
+        """The finest finding."""
         return self.findings[-1]
 
     @property
@@ -115,5 +115,5 @@ class Culprit:
 
     @property
     def runs(self) -> int:
-        """Probes of all levels."""
+        """The number of probes of all levels."""
         return sum(finding.runs for finding in self.findings)

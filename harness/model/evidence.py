@@ -1,4 +1,4 @@
-"""Evidence: what two releases of a package say on a failure. It is no proof, which only a run can give."""
+"""Evidence: what the code of two releases says about a failure. Only a run is proof."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from attrs import frozen
 
 @frozen
 class Evidence:
-    """One remark on a public name that a failure is about.
+    """One remark about a public name that a failure mentions.
 
     `kind` is "removed-name", "renamed-name", "moved-name", "changed-parameters", "removed-module" or "new-message";
-    `name` the name with its module; `text` a sentence for people, with the release's own advice where it gives one;
-    `file` and `line` where the name was in the older release, relative to site-packages, or, for a new message, where
-    it is in the newer one.
+    `name` includes its module; `text` is a sentence, with the release's own advice if it gives any; `file` and `line`
+    say where the name was in the older release, relative to site-packages, or, for a new message, where it is in the
+    newer one.
     """
 
     kind: str

@@ -20,10 +20,10 @@ _SMALLEST_STEP = 9
 class Pin:
     """One installed distribution: normalised name, version, the wheel's file name and its SHA-256.
 
-    `sha256` and `wheel` are empty for what was found in an environment that the harness did not build.
-    `size` is in bytes, None if the index does not say. `siblings` are the SHA-256 of the other files of this version
-    that the interpreter accepts too: of a few projects the installer's taste differs from the order of the tags.
-    `uploaded` is when the newest of these files came (ISO 8601), "" if the index does not say.
+    `sha256` and `wheel` are empty in an environment that the harness did not build. `size` is in bytes, None if the
+    index does not say. `siblings` are the SHA-256 of other files of this version that the interpreter accepts:
+    installers do not always choose by the order of tags. `uploaded` is when the newest of these files was uploaded (ISO
+    8601), "" if unknown.
     """
 
     name: str
@@ -50,9 +50,9 @@ class Change:
 
     @property
     def step(self) -> int:
-        """The first part of the version that differs: 0 for a major step, 1 for a minor one; 0 where one side lacks it.
+        """The first part of the version that differs: 0 for a major step, 1 for a minor one; 0 if one side lacks it.
 
-        A version that is not of PEP 440 counts as the smallest step.
+        A version outside of PEP 440 counts as the smallest step.
         """
         if self.before is None or self.after is None:
             return 0

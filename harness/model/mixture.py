@@ -12,7 +12,7 @@ from attrs import field, frozen
 class Mixture:
     """Files to put into a copy of an environment, by path relative to site-packages; None removes one.
 
-    `label` says in words what the mixture is; `flaw` why it can't run, where that is known without a run.
+    `label` describes the mixture; `flaw` says why it can't run, if that is known without a run.
     """
 
     files: Mapping[str, bytes | None] = field(repr=False)
@@ -21,7 +21,7 @@ class Mixture:
 
     @property
     def id(self) -> str:
-        """Content address of the files alone."""
+        """Content address of the files."""
         digest = hashlib.sha256()
         for path in sorted(self.files):
             content = self.files[path]

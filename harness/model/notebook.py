@@ -1,4 +1,4 @@
-"""Answers as a notebook shows them: one sentence and a table."""
+"""Shows answers in a notebook: one sentence and a table."""
 
 from __future__ import annotations
 

@@ -17,21 +17,21 @@ from harness.model.trace import Trace
 class Outcome(enum.StrEnum):
     """What happened to one probe."""
 
-    COMPLETED = "completed"
-    RAISED = "raised"
-    EXITED = "exited"  # ended by itself with a non-zero exit code and no exception
+    COMPLETED = "completed"  # ran to its end
+    RAISED = "raised"  # ended with an exception
+    EXITED = "exited"  # ended with a non-zero exit code and no exception
     DECLINED = "declined"  # exit code 125: the repro can't tell
     NO_REPORT = "no-report"  # a script that ended with exit code 0, or whose guard was killed, without reaching its end
-    CRASHED = "crashed"  # killed by a signal of its own making
-    TIMED_OUT = "timed-out"
-    OUT_OF_MEMORY = "out-of-memory"
-    TOO_MUCH_OUTPUT = "too-much-output"
-    UNRESOLVABLE = "unresolvable"
-    UNINSTALLABLE = "uninstallable"
+    CRASHED = "crashed"  # killed by a signal that nobody else sent, such as SIGSEGV
+    TIMED_OUT = "timed-out"  # stopped at its time limit
+    OUT_OF_MEMORY = "out-of-memory"  # reached its memory limit, or a device has no memory left
+    TOO_MUCH_OUTPUT = "too-much-output"  # printed more than 1 GiB
+    UNRESOLVABLE = "unresolvable"  # no set of releases meets the requirements
+    UNINSTALLABLE = "uninstallable"  # a package could not be installed
     NO_PROGRAM = "no-program"  # the environment lacks the program that a command starts
-    NO_DEVICE = "no-device"
+    NO_DEVICE = "no-device"  # no GPU, or none with enough free memory
     DEVICE_FAILED = "device-failed"  # driver mismatch, no kernel image, device lost or busy
-    EMULATION_GAP = "emulation-gap"
+    EMULATION_GAP = "emulation-gap"  # called something that the stand-in for CUDA does not have
     WRONG_ENVIRONMENT = "wrong-environment"  # the run saw other packages than its lock
 
     @property
@@ -41,7 +41,7 @@ class Outcome(enum.StrEnum):
 
     @property
     def may_show_bug(self) -> bool:
-        """Whether the repro got to the point where its bug can show, whatever was printed on the way."""
+        """Whether the repro got far enough for its bug to show, whatever it printed."""
         return self not in _SHOWS_NOTHING
 
 
@@ -65,14 +65,13 @@ _SHOWS_NOTHING = frozenset(
 class Observation:
     """One run of one repro in one environment.
 
-    Durations are in seconds, memory in bytes. `detail` is one sentence on what happened; `started` is an
-    ISO 8601 time in UTC; `loaded` maps each distribution to the files of it that were used; `machine`
-    holds what is known of the device (name, driver, memory, ...); `drift` tells in what the lock departs
-    from what was asked to be held; `log` is a path relative to the results folder; `mixture` says which files
-    of the environment are not those of its lock, if any; `trace` what was recorded of a run that was traced. `tests`
-    has the result of each test of a run of pytest or unittest, and is empty for a script. `mistake` says why a failure
-    is one of how a command was written, and not of what it was meant to try. `altered` names the files that the run
-    changed, added or removed, relative to its environment; that was thrown away.
+    Durations are in seconds, memory in bytes. `detail` is one sentence on what happened; `started` is an ISO 8601 time
+    in UTC; `loaded` maps each distribution to its files that were used; `machine` describes the device (name, driver,
+    memory, ...); `drift` says where the lock differs from the requested holds; `log` is a path relative to the results
+    folder; `mixture` says which files of the environment do not match its lock; `trace` is the record of a traced run.
+    `tests` has the result of each test of pytest or unittest, and is empty for a script. `mistake` says what is wrong
+    with the command, if that is why it failed. `altered` names the files that the run changed, added or removed,
+    relative to its environment, which was thrown away.
     """
 
     key: str

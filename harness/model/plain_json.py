@@ -1,4 +1,4 @@
-"""JSON as RFC 8259 has it: no NaN, no infinities, and text that every encoding can write."""
+"""JSON as in RFC 8259: no NaN, no infinities, and text that every encoding can write."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 
 def to_json(value: Any, *, indent: int | None = 1) -> str:
-    """A value as JSON; NaN and infinities are null, as no reader but Python's takes them."""
+    """A value as JSON. NaN and infinities become null, because only Python reads them."""
     return json.dumps(finite(value), indent=indent, allow_nan=False)
 
 
 def finite(value: Any) -> Any:
-    """The same value with null for each float that JSON does not have, and U+FFFD for half of a surrogate pair."""
+    """The same value with null for NaN and infinities, and U+FFFD for lone surrogates."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""An exception as the process that raised it saw it: type, message, frames and cause."""
+"""An exception as its process saw it: type, message, frames and cause."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from attrs import frozen
 
 @frozen
 class StackFrame:
-    """One frame of a traceback, outermost first in a sequence.
+    """One frame of a traceback; in a sequence the outermost comes first.
 
-    `file` is relative to site-packages for installed code (`package` then names its distribution or
-    top-level module), else the bare file name of the repro or an absolute path.
+    `file` is relative to site-packages for installed code, and `package` is its distribution or top-level module.
+    Otherwise `file` is the file name of the repro or an absolute path.
     """
 
     file: str

@@ -1,4 +1,4 @@
-"""A release: what the index says of one version of a project, and whether it can be tried."""
+"""A release: one version of a project in the index, and whether it can be tried."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def normalized_name(name: str) -> str:
-    """The name of a project as the index compares it (PEP 503)."""
+    """The normalised name of a project (PEP 503)."""
     return str(canonicalize_name(name))
 
 
 def version_order(release: str) -> tuple[int, Version | str]:
-    """A key that sorts releases by version (PEP 440), and what is no version after them."""
+    """A sort key by version (PEP 440); invalid versions come last."""
     try:
         return 0, Version(release)
     except InvalidVersion:

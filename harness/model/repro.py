@@ -25,18 +25,19 @@ from harness.model.size import parse_size
 _BLOCK = re.compile(r"(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| .*)$\s)+)^# ///$")
 
 _DEVICES = ("cpu", "cuda", "any")
+TOP_KEYS = ("device", "timeout", "memory", "gpu-memory", "subjects", "signature", "cases", "params", "reported")
 _DEFAULT_TIMEOUT_S = 600.0
 _LONGEST_TIMEOUT_S = 30 * 24 * 3600.0
-# The parts of a signature that are not text.
+# Parts of a signature that are not text.
 _SIGNATURE_TYPES = {"above": int | float, "below": int | float, "exit_code": int, "hang": bool, "crash": bool}
 
 
 @frozen
 class Bounds:
-    """What a repro says of one project that it is bisected over.
+    """The bounds of a repro for one project that it can be bisected over.
 
-    `good` and `bad` are versions; `as_of` is "era", "none" or a date; `hold` are requirements kept where
-    the releases allow them. None leaves a choice to the caller.
+    `good` and `bad` are versions; `as_of` is "era", "none" or a date; `hold` are requirements that are kept where
+    possible. None leaves the choice to the caller.
     """
 
     good: str | None = None
@@ -61,14 +62,13 @@ class Case:
 
 @frozen
 class Repro:
-    """A script to run (`source`), or a command (`argv`), and what is known of it.
+    """A script to run (`source`), or a command (`argv`), with its metadata.
 
-    `digest` identifies its content; `subjects` maps project names to bounds, the default first; `timeout`
-    is in seconds of wall clock, `memory` in bytes (None: the machine's limit); `gpu_memory` is how many bytes a
-    GPU must have free before a run starts there (None: a modest amount). `reported` says where the bug showed in
-    the report that the repro began from. `project` is a folder of which each run gets a fresh copy to work in, "" for
-    none, in which it begins at the folder `inside`; `search_path` are folders that Python finds modules in, those
-    without a leading slash below that copy.
+    `digest` identifies its content; `subjects` maps project names to bounds, the default first; `timeout` is in seconds
+    of wall time, `memory` in bytes (None: the machine's limit); `gpu_memory` is how many bytes must be free on a GPU
+    before a run starts (None: a modest amount). `reported` is the report that the repro comes from. `project` is a
+    folder of which each run gets a fresh copy ("": none), and it starts in the folder `inside` of it; `search_path` are
+    folders with modules, relative to that copy unless absolute.
     """
 
     name: str
@@ -93,7 +93,7 @@ class Repro:
     search_path: tuple[str, ...] = ()
 
     def with_params(self, params: dict[str, Any]) -> Repro:
-        """The repro with these parameters; a parameter `case` brings that case's bounds and signature.
+        """The repro with these parameters; the parameter `case` selects a case's bounds and signature.
 
         Raises `BadRepro` if there is no such case.
         """
@@ -112,7 +112,7 @@ class Repro:
 
 
 def parse_repro(source: str, *, name: str, path: str = "") -> Repro:
-    """Read a repro's metadata out of its text. Raises `BadRepro` with what to change."""
+    """Parse a repro's metadata. Raises `BadRepro` with what to change."""
     where = path or name
     source = source.removeprefix("\ufeff")  # some editors begin a file with a byte order mark
     blocks = [m for m in _BLOCK.finditer(source) if m.group("type") == "script"]
@@ -132,8 +132,7 @@ def parse_repro(source: str, *, name: str, path: str = "") -> Repro:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise BadRepro(f"{where}: its script metadata is not valid TOML: {why}") from error
     table = _table(_table(metadata, "tool", where), "harness", where)
-    known = {"device", "timeout", "memory", "gpu-memory", "subjects", "signature", "cases", "params", "reported"}
-    _check_keys(table, known, "[tool.harness]", where)
+    _check_keys(table, set(TOP_KEYS), "[tool.harness]", where)
     device = table.get("device", "cpu")
     if device not in _DEVICES:
         raise BadRepro(f"{where}: device = {device!r} must be one of {', '.join(_DEVICES)}")
@@ -158,7 +157,7 @@ def parse_repro(source: str, *, name: str, path: str = "") -> Repro:
 
 
 def command_repro(command: str, *, content_digest: str = "", timeout: float = _DEFAULT_TIMEOUT_S) -> Repro:
-    """A repro out of a command line; `content_digest` identifies the files that it names."""
+    """A repro for a command line; `content_digest` identifies the files that it names."""
     try:
         argv = tuple(shlex.split(command))
     except ValueError as error:

@@ -23,7 +23,7 @@ _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+\b")
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)*(?:[eE][-+]?\d+)?\b")
 _SEARCH_S = 5.0
 _SHOWN = 160
-_CAPTURED = 500  # characters of a message; who compares more compares values
+_CAPTURED = 500  # characters of a message; what follows is mostly values
 _EXCEPTION_LINE = re.compile(
     r"^(?:E\s+)?((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Warning))(?::\s*(.*))?$", re.M
 )
@@ -97,13 +97,13 @@ class Signature:
         return "; ".join(found)
 
     def number(self, observation: Observation) -> float | None:
-        """The metric that this compares with one bound, where the run wrote it; None also between two bounds."""
+        """The metric that is compared with a single bound, if the run wrote it; None with two bounds."""
         if self.metric is None or (self.above is not None and self.below is not None):
             return None
         return observation.metrics.get(self.metric)
 
     def describe_good(self, observation: Observation) -> str:
-        """What a run without the bug is called."""
+        """What to say of a run without the bug."""
         if self.metric is not None:
             return f"{self.metric} = {observation.metrics[self.metric]:g}"
         return "ran to its end"
@@ -185,7 +185,7 @@ class Signature:
 
 
 def capture_signature(observation: Observation, log: str = "") -> Signature | None:
-    """The signature of what was seen, None if nothing failed, or nothing that can be recognised again and tried."""
+    """A signature for this failure, None if there is no failure, or nothing in it can be recognised again."""
     captured = Signature(captured=True)
     raised = observation.exception
     if observation.mistake:
@@ -204,13 +204,13 @@ def capture_signature(observation: Observation, log: str = "") -> Signature | No
 
 
 def last_exception(log: str) -> RaisedException | None:
-    """What the last line of a log that reads like a Python exception tells of it, or None."""
+    """The exception in the last line of a log that looks like one, or None."""
     last = next(iter(reversed(list(_EXCEPTION_LINE.finditer(log)))), None)
     return RaisedException(last.group(1), last.group(2) or "") if last is not None else None
 
 
 def given_parts(signature: Signature | None) -> dict[str, Any] | None:
-    """The parts of a signature that say something."""
+    """The given parts of a signature."""
     if signature is None:
         return None
     return {name: value for name, value in asdict(signature).items() if value not in (None, False)}
@@ -218,7 +218,7 @@ def given_parts(signature: Signature | None) -> dict[str, Any] | None:
 
 def _found(pattern: str, log: str) -> str | None:
     """The first match in a log, or None. Raises `TooSlow`."""
-    # The standard library's engine can't be stopped, and some patterns take it longer than the age of the universe.
+    # The standard library's engine can't be stopped, and some patterns never end.
     import regex  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
     try:
@@ -241,7 +241,7 @@ def _last_exception_line(log: str) -> str | None:
         return None
     name, message = last.type, normalized_message(last.message[:_CAPTURED])
     pattern = re.escape(message).replace("<address>", r"0x[0-9a-fA-F]+").replace(r"\ ", r"\s+")
-    # Each placeholder ends where what it stands for ends: two that could share text would take for ever to fail.
+    # Placeholders must not overlap: two that can match the same text backtrack without end.
     pattern = pattern.replace("<path>", r"(?:[A-Za-z]:)?[\\/][\w.+@~\\/-]*")
     pattern = pattern.replace("<number>", r"[-+]?\d+(?:\.\d+)*(?:[eE][-+]?\d+)?")
     return rf"\b{re.escape(name)}\b" + (rf":\s*{pattern}" if pattern else "")

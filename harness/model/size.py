@@ -10,17 +10,17 @@ _SIZE = re.compile(rf"\s*([0-9]+(?:\.[0-9]+)?)\s*({'|'.join(_UNITS)})\s*")
 
 
 def parse_size(text: str) -> int | None:
-    """The bytes that a size such as "8 GiB" or "20GB" means, or None if it is not of this form."""
+    """Parse a size such as "8 GiB" or "20GB" into bytes, None if it is not one."""
     match = _SIZE.fullmatch(text)
     size = float(match.group(1)) * _UNITS[match.group(2)] if match else math.inf
     return int(size) if math.isfinite(size) else None
 
 
 def size_in_words(count: float) -> str:
-    """A number of bytes with its unit, two digits at least ("1.2 GiB", "740 MiB")."""
+    """Bytes with a unit and at least two digits ("1.2 GiB", "740 MiB")."""
     unit = "B"
     for larger in ("KiB", "MiB", "GiB", "TiB"):
-        if count < 1023.5:  # what would be rounded to 1024 reads better in the next unit
+        if count < 1023.5:  # 1023.9 KiB would be rounded to 1024 KiB
             break
         count /= 1024
         unit = larger

@@ -11,7 +11,7 @@ from harness.model.verdict import Verdict
 
 @frozen
 class Step:
-    """One release that was judged. `seconds` is the run's duration, 0 where nothing ran."""
+    """One judged release. `seconds` is the run's duration, 0 if nothing ran."""
 
     release: str
     verdict: Verdict

@@ -20,11 +20,11 @@ WHOLE_RUN = "<run>"
 class TestOutcome(enum.StrEnum):
     """How one test ended, in pytest's words."""
 
-    __test__ = False  # pytest would take a class of this name for tests
+    __test__ = False  # pytest would collect a class with this name
 
     PASSED = "passed"
     FAILED = "failed"
-    ERROR = "error"  # it did not get to its own code: a fixture, setUp or the import of its module failed
+    ERROR = "error"  # a fixture, setUp or the import of its module failed
     SKIPPED = "skipped"
     XFAILED = "xfailed"
     XPASSED = "xpassed"

@@ -1,7 +1,7 @@
-"""Text out of a probe, made safe to show: no terminal escapes, no control or bidi characters, no lone surrogates.
+"""Makes text from a probe safe to show: no terminal escapes, control or bidi characters, or lone surrogates.
 
-What a probe says reaches terminals, Markdown and HTML. Escapes could clear the screen or forge a link there, and bidi
-controls could show a text in another order than it has (CVE-2021-42574, "Trojan Source").
+The output of a probe reaches terminals, Markdown and HTML. Escapes could clear the screen or forge a link there, and
+bidi controls could reorder the text (CVE-2021-42574, "Trojan Source").
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _UNSAFE = re.compile(
 
 
 def plain(text: str) -> str:
-    """The text as a terminal would show it, with nothing in it that a terminal or browser would act on.
+    """The text as a terminal would show it, without anything that a terminal or browser would act on.
 
-    Escape sequences go; of a line redrawn in place its last state stays; what is left of control characters goes, too.
-    A lone surrogate becomes U+FFFD.
+    Escape sequences and other control characters are removed. Of a line redrawn in place, the last state stays. A lone
+    surrogate becomes U+FFFD.
     """
     text = _ESCAPES.sub("", text.replace("\r\n", "\n"))
     if "\r" in text:
@@ -43,7 +43,7 @@ _FOLDERS = re.compile(
 
 
 def without_folders(text: str) -> str:
-    """The text with each file of an environment named as inside it, wherever the environment lies."""
+    """The text with files of an environment relative to it, wherever the environment is."""
     return _FOLDERS.sub("", text)
 
 

@@ -1,4 +1,4 @@
-"""A trace: what a run did in some installed files. Evidence of where two runs part, never a proof."""
+"""A trace: what a run did in some installed files. Evidence of where two runs diverge, never a proof."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from attrs import field, frozen
 
 @frozen
 class Returned:
-    """One call that came back: what went in and out, in words that are equal where the values are; "" if not known."""
+    """One call that returned: its arguments and result as text, equal for equal values; "" if unknown."""
 
     file: str
     function: str
@@ -17,9 +17,9 @@ class Returned:
 
 @frozen
 class Trace:
-    """`called` maps installed files to functions and the rank of their last call, `lines` files to the lines that ran.
+    """Maps installed files: `called` to functions and the rank of their last call, `lines` to the lines that ran.
 
-    `returned` has some calls of each function, in the order in which they came back.
+    `returned` has some calls of each function, in the order in which they returned.
     """
 
     called: dict[str, dict[str, int]] = field(factory=dict)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Verdict(enum.StrEnum):
-    """What one observation means for the question that was asked."""
+    """What one observation means for the question."""
 
     GOOD = "good"
     BAD = "bad"
@@ -23,25 +23,25 @@ class Verdict(enum.StrEnum):
 
     @property
     def word(self) -> str:
-        """The verdict in a sentence."""
+        """The word for it in a sentence."""
         return "skipped" if self is Verdict.SKIP else self.value
 
 
 def in_words(verdict: str) -> str:
-    """A recorded verdict as a reader sees it; what is no verdict stays as it is."""
+    """A stored verdict as a reader sees it; other text is unchanged."""
     return Verdict.SKIP.word if verdict == Verdict.SKIP.value else verdict
 
 
 @frozen
 class Judgement:
-    """A verdict and the sentence that gives its reason."""
+    """A verdict and its reason in one sentence."""
 
     verdict: Verdict
     reason: str
 
 
 def judge(observation: Observation, signature: Signature, log: str = "") -> Judgement:
-    """Judge what was observed by how the bug is recognised; `log` is what the run printed."""
+    """Judge an observation by the signature; `log` is the output of the run."""
     if not observation.outcome.may_show_bug:
         return Judgement(Verdict.SKIP, observation.detail or observation.outcome.value)
     try:

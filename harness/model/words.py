@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def listed(items: Iterable[str], most: int = 3) -> str:
-    """Up to `most` items by name ("a, b and c"); of more the first ones, and how many more ("a, b and 7 more")."""
+    """Up to `most` items by name ("a, b and c"); of more the first ones and a count ("a, b and 7 more")."""
     names = list(items)
     if len(names) > most:
         names = [*names[: most - 1], f"{len(names) - most + 1} more"]

@@ -53,6 +53,10 @@ class NightArchive:
         """The nights that began before a time."""
         return tuple(night for night in self.all() if night.began < start)
 
+    def commits_of(self, matrix: str, start: datetime) -> dict[str, str]:
+        """What branches, tags and hashes meant in a night that has begun already; nothing for a new one."""
+        return next((night.commits for night in self.all() if night.matrix == matrix and night.began == start), {})
+
     def start_of(self, matrix: str, now: datetime) -> datetime:
         """When the current night began: a night that was stopped less than a day ago is resumed."""
         mine = [night for night in self.all() if night.matrix == matrix]

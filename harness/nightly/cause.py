@@ -10,7 +10,7 @@ from packaging.requirements import Requirement
 
 from harness.bisect.answer import Answer, Status
 from harness.bisect.wording import sentence_with_culprit
-from harness.culprit.counterfactual import Ground
+from harness.culprit.counterfactual import Trials
 from harness.culprit.descent import find_culprit
 from harness.culprit.sides import Side, Sides
 from harness.environment import Uninstallable
@@ -74,27 +74,28 @@ class Finder:
         Raises `OutOfTimeError`, `Interrupted`, `NoNetwork` and `NoSpace`; finished runs are kept.
         """
         begun = time.monotonic()
-        plan = self._plan(turned)
+        plan = self.plan(turned)
         older, newer = turned.older.lock, turned.newer.lock
         if older is None or newer is None:
             raise ValueError("both runs of a judged cell have a lock")
         sides = _sides(turned, older, newer)
         if isinstance(gone := self.prober.builder.build(older), Uninstallable):
-            return plan, _unsearched(
+            return plan, unsearched(
                 plan, turned, f"{_WAS[turned.is_fix]} environment can't be built any more ({gone.words})"
             )
         judge = Judge(turned.signature, self.prober.store)
-        ground = Ground(plan, self.prober, self.lanes, self.index, judge, self.reporter)
-        culprit = find_culprit(ground, sides, depth)
+        trials = Trials(plan, self.prober, self.lanes, self.index, judge, self.reporter)
+        culprit = find_culprit(trials, sides, depth)
         if culprit is None or not culprit.findings[0].is_shown_one_way:
             why = "no smaller part of the change was proved to make the difference"
-            return plan, evolve(_unsearched(plan, turned, why), culprit_probes=ground.tally.ran_now)
-        searched = ground.tally.searched
+            return plan, evolve(unsearched(plan, turned, why), culprit_probes=trials.tally.ran_now)
+        searched = trials.tally.searched
         answer = self._answer(turned, culprit, plan, judge, searched)
-        answer = evolve(answer, culprit_probes=ground.tally.ran_now, wall_s=time.monotonic() - begun)
+        answer = evolve(answer, culprit_probes=trials.tally.ran_now, wall_s=time.monotonic() - begun)
         return self._plan_of_report(plan, answer, culprit, searched), answer
 
-    def _plan(self, turned: Turned) -> Plan:
+    def plan(self, turned: Turned) -> Plan:
+        """The question that a changed cell puts, as a user would have asked it."""
         probe = turned.probe
         combination = probe.combination
         subject = normalized_name(turned.subject)
@@ -173,7 +174,7 @@ def release_sentence(packages: tuple[Change, ...], *, is_fix: bool) -> str:
     return f"{change.name} {change.after} {verb} it: {change.before} is {was}, {change.after} is {now}."
 
 
-def _unsearched(plan: Plan, turned: Turned, why: str) -> Answer:
+def unsearched(plan: Plan, turned: Turned, why: str) -> Answer:
     """An answer from the two runs alone: it names the package if only one changed."""
     changes = turned.changes
     alone = changes[0] if len(changes) == 1 else None

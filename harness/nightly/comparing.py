@@ -10,6 +10,7 @@ from attrs import frozen
 from packaging.version import InvalidVersion, Version
 
 from harness.matrix.cells import PACKAGES
+from harness.model.commit import revision_of
 from harness.nightly.record import CellRecord, Standing
 
 if TYPE_CHECKING:
@@ -127,8 +128,12 @@ def _turn(seen: Seen, baseline: CellRecord | None) -> Turn:
 
 
 def differing_axis(one: Mapping[str, Value], other: Mapping[str, Value]) -> str | None:
-    """The one package axis in which two cells differ, else None."""
+    """The one package axis in which two cells differ, else None. A branch is the same axis value on every commit."""
     if one.keys() != other.keys():
         return None
-    axes = [axis for axis in one if json.dumps(one[axis]) != json.dumps(other[axis])]
+    axes = [axis for axis in one if _meant(axis, one[axis]) != _meant(axis, other[axis])]
     return axes[0] if len(axes) == 1 and axes[0].startswith(PACKAGES) else None
+
+
+def _meant(axis: str, value: Value) -> str:
+    return revision_of(str(value)) if axis.startswith(PACKAGES) else json.dumps(value)

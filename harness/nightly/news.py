@@ -40,7 +40,7 @@ def news_of(night: Night, past: Past) -> dict[str, tuple[str, ...]]:
         "fixed": [
             *(line for known in night.breaks if (line := _fixed(known, night.start))),
             *(
-                f"{name} is good now; it was broken before the first night"
+                f"{cell.label} is good now; it was broken before the first night"
                 for name, cell in cells.items()
                 if cell.standing is Standing.GOOD and _stood(past, name) is Standing.BEFORE
             ),
@@ -49,7 +49,7 @@ def news_of(night: Night, past: Past) -> dict[str, tuple[str, ...]]:
         "could not be judged": [
             _line(cell) for cell in _with(night, Standing.UNJUDGED) if not _was_unjudged(past, cell)
         ],
-        "left for tomorrow": [cell.name for cell in _with(night, Standing.LEFT)],
+        "left for tomorrow": [cell.label for cell in _with(night, Standing.LEFT)],
     }
     return {heading: tuple(lines) for heading, lines in found.items() if lines}
 
@@ -90,6 +90,7 @@ def as_json(night: Night, past: Past, breaks: Mapping[str, Break]) -> dict[str, 
             {
                 "name": cell.name,
                 "choice": cell.choice,
+                "commits": cell.commits,
                 "standing": cell.standing.value,
                 "reason": cell.reason,
                 "observation": cell.observation,
@@ -111,6 +112,7 @@ def _break_json(known: Break) -> dict[str, Any]:
         "title": known.title,
         "sentence": known.sentence,
         "culprit": [str(change) for change in known.culprit],
+        "commits": [commit.as_json() for commit in known.commits],
         "cells": list(known.cells),
         "fixes": [{"cell": fix.cell, "by": fix.by, "night": fix.night} for fix in known.fixes],
         "first_seen": known.first_seen,
@@ -150,7 +152,7 @@ def _with(night: Night, standing: Standing) -> list[CellRecord]:
 
 
 def _line(cell: CellRecord) -> str:
-    return f"{cell.name}: {cell.reason}"
+    return f"{cell.label}: {cell.reason}"
 
 
 def _stood(past: Past, name: str) -> Standing | None:

@@ -9,11 +9,13 @@ from attrs import define, field, frozen
 from harness.events import Event, Judged, Reporter
 from harness.matrix.running import CellProbes, CellRunner
 from harness.model import Device, Judgement, Observation, Outcome, Signature, Verdict
+from harness.nightly.commit_cause import CellCommits
 from harness.nightly.comparing import Compared, Seen, Shown, Turn, compare, differing_axis, is_superseded
 from harness.nightly.patterns import pattern_of
 from harness.nightly.queue import in_order
 from harness.nightly.record import CellRecord, Night, Standing
-from harness.nightly.triage import Suspicion, Triage
+from harness.nightly.suspicion import Suspicion
+from harness.nightly.triage import Triage
 from harness.probe import Judge
 
 if TYPE_CHECKING:
@@ -93,8 +95,8 @@ class Nightly:
             return any(budget.share(device) >= limit for device in devices)
 
         means = self.triage
-        by_name = {cell.name: cell for cell in batch}
-        reporter = _Absorbing(means.reporter, self, by_name, probes)
+        by_label = {cell.label: cell for cell in batch}
+        reporter = _Absorbing(means.reporter, self, by_label, probes)
         CellRunner(batch, self.bench, means.probers, means.lanes, reporter, means.store).run(until=enough)
 
     def absorb(self, cell: Cell, probe: Probe, judgement: Judgement, observation: Observation, *, cached: bool) -> None:
@@ -118,7 +120,9 @@ class Nightly:
         baseline = compared.baseline
         if baseline is None or (signature is None and compared.turn is not Turn.FIXED):
             return
-        suspicion = Suspicion(record, probe, observation, signature, baseline, _subject(cell, probe, baseline))
+        commits = CellCommits(cell, self.bench) if cell.commits else None
+        subject = _subject(cell, probe, baseline)
+        suspicion = Suspicion(record, probe, observation, signature, baseline, subject, commits)
         match compared.turn:
             case Turn.TURNED:
                 self._queue.append(suspicion)
@@ -164,7 +168,7 @@ class Nightly:
 
 @frozen
 class _Absorbing:
-    """A reporter that passes the verdicts on cells to the night."""
+    """A reporter that passes the verdicts on cells to the night; `cells` are by label, `probes` by name."""
 
     inner: Reporter
     nightly: Nightly
@@ -173,7 +177,8 @@ class _Absorbing:
 
     def report(self, event: Event) -> None:
         if isinstance(event, Judged):
-            cell, probe = self.cells[event.label], self.probes[event.label]
+            cell = self.cells[event.label]
+            probe = self.probes[cell.name]
             self.nightly.absorb(cell, probe, event.judgement, event.observation, cached=event.cached)
         self.inner.report(event)
 
@@ -213,6 +218,12 @@ def _record(cell: Cell, seen: Seen, compared: Compared, judgement: Judgement, ob
         good = seen.observation
     elif not good and baseline is not None:
         good = baseline.good
+    commits = {commit.project: commit.sha for commit in cell.commits}
+    good_commits: dict[str, str] = {}
+    if seen.shown is Shown.GOOD:
+        good_commits = commits
+    elif baseline is not None:
+        good_commits = baseline.commits if baseline.standing is Standing.GOOD else baseline.good_commits
     return CellRecord(
         name=cell.name,
         choice=dict(cell.choice),
@@ -224,6 +235,8 @@ def _record(cell: Cell, seen: Seen, compared: Compared, judgement: Judgement, ob
         broken_by=baseline.broken_by if baseline is not None and compared.turn is Turn.STILL else "",
         seconds=round(observation.duration_s + observation.setup_s, 1) if observation.outcome.ran else 0.0,
         on_gpu=observation.device is Device.CUDA,
+        commits=commits,
+        good_commits=good_commits,
     )
 
 

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 
 from harness.bisect.answer import Status
-from harness.bisect.ask_upgrade import UpgradeQuestion, Worlds, ask_upgrade
+from harness.bisect.ask_upgrade import UpgradeQuestion, ask_upgrade
 from harness.errors import NoSpace
 from harness.events import SearchBegan
 from harness.model import Outcome
 from harness.nightly.last_green import FILE, failing_tests, keep_last_green, read_last_green
 from harness.nightly.project_night import NightStatus, ProjectNight
 from harness.planning.plan import merged_requirements
-from harness.planning.world import Asked
+from harness.planning.world import WorldRequest
+from harness.planning.worlds import Worlds
 from harness.request.ends import Ends, parse_end
 
 if TYPE_CHECKING:
@@ -85,9 +86,10 @@ class ProjectWatch:
         session.reporter.report(SearchBegan(f"{self.command} with the newest packages", (*question.told, why)))
         requirements = merged_requirements(question.repro.dependencies, question.requirements)
         settings, python = session.settings, session.interpreter.version
-        asked = Asked(question.repro, python, requirements, settings.hold, device, settings.from_source)
-        worlds = Worlds(asked, session.prober, session.index, session.interpreter)
-        return session.prober.execute(session.prober.prepare(worlds.of(question.ends.bad).itself()))
+        request = WorldRequest(question.repro, python, requirements, settings.hold, device, settings.from_source)
+        newest = question.ends.bad
+        worlds = Worlds(request, session.prober, session.index, session.interpreter, question.subject, newest)
+        return session.prober.execute(session.prober.prepare(worlds.of(newest).itself()))
 
     def _bisect(self, green: LastGreen | None) -> UpgradeAnswer:
         good = parse_end(str(self.state / FILE), "--state", now=datetime.now(UTC)) if green is not None else None

@@ -8,7 +8,9 @@ from datetime import datetime
 from attrs import field, frozen
 
 from harness.matrix import Value
+from harness.matrix.cells import label_of
 from harness.model import Change
+from harness.model.commit import Commit
 
 
 class Standing(enum.StrEnum):
@@ -34,7 +36,8 @@ class CellRecord:
 
     `name` and `choice` identify it; `observation` is the key of tonight's run and `good` the key of the last good run;
     `pattern` describes the failure for comparison; `broken_by` is the id of the break; `seconds` is how long its run
-    took including set-up, `on_gpu` whether that was on a real GPU.
+    took including set-up, `on_gpu` whether that was on a real GPU. `commits` maps each project of which the cell takes
+    a commit to the full hash of tonight, `good_commits` to that of the last good run.
     """
 
     name: str
@@ -47,6 +50,13 @@ class CellRecord:
     broken_by: str = ""
     seconds: float = 0.0
     on_gpu: bool = False
+    commits: dict[str, str] = field(factory=dict)
+    good_commits: dict[str, str] = field(factory=dict)
+
+    @property
+    def label(self) -> str:
+        """The name with the hash of each commit, as people read it."""
+        return label_of(self.name, self.choice)
 
 
 @frozen
@@ -60,7 +70,7 @@ class Fix:
 
 @frozen
 class Break:
-    """One failure with one culprit, in all the cells that it reached.
+    """One failure with one culprit, in all the cells that it reached; `commits` where the culprit is a commit.
 
     `id` is also the id of its report, made from `pattern` and `culprit`; `cells` are "matrix: cell". `first_seen`,
     `last_seen` (when it last reached a cell) and `closed` (empty while a cell is broken) are the starts of nights
@@ -78,6 +88,7 @@ class Break:
     culprit: tuple[Change, ...] = ()
     fixes: tuple[Fix, ...] = ()
     closed: str = ""
+    commits: tuple[Commit, ...] = ()
 
     @property
     def is_open(self) -> bool:
@@ -90,7 +101,8 @@ class Night:
     """One night of one matrix. `start` is ISO 8601 in UTC; durations are in seconds; `ran` counts runs.
 
     `breaks` are the new and changed ones as they were at its end; `left` are the cells that the next night runs first;
-    `ended` is false while it runs, or if it was stopped.
+    `ended` is false while it runs, or if it was stopped. `commits` has the full hash of what each "project revision"
+    meant that night.
     """
 
     matrix: str
@@ -102,6 +114,7 @@ class Night:
     ran: int = 0
     wall_s: float = 0.0
     gpu_s: float = 0.0
+    commits: dict[str, str] = field(factory=dict)
 
     @property
     def began(self) -> datetime:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 
 from harness.events import Note
 from harness.model import Judgement, Outcome, Verdict
 from harness.model.culprit import Level
+from harness.model.words import listed
 from harness.nightly.budget import BudgetedReporter, OutOfTimeError
 from harness.nightly.cause import Finder, Turned
+from harness.nightly.commit_cause import CommitFinder, Found
 from harness.nightly.news import facts_of_break, releases_of
 from harness.nightly.patterns import break_id, came_between
 from harness.nightly.record import Break, CellRecord, Fix, Standing
@@ -21,13 +23,12 @@ from harness.report.answer.phrases import title_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from harness.bisect.answer import Answer
     from harness.environment import Index, Interpreter
     from harness.events import Reporter
     from harness.model import Change, Lock, Observation, Signature
     from harness.nightly.budget import Budget
     from harness.nightly.record import Past
-    from harness.planning.plan import Plan
+    from harness.nightly.suspicion import Suspicion
     from harness.probe import Probe
     from harness.report import KeptAnswer
     from harness.scheduling.lanes import Lanes
@@ -47,18 +48,6 @@ class Reports(Protocol):
     def write(self, kept: KeptAnswer) -> None:
         """Keep an answer and write its report, replacing one with the same id."""
         ...
-
-
-@frozen
-class Suspicion:
-    """A cell whose verdict differs from its baseline's; `signature` is None if it is good now."""
-
-    record: CellRecord
-    probe: Probe
-    observation: Observation
-    signature: Signature | None
-    baseline: CellRecord
-    subject: str
 
 
 @define
@@ -109,19 +98,20 @@ class Triage:
         second = self._judge(signature, again)
         if second.verdict is not Verdict.BAD:
             return evolve(record, standing=Standing.FLAKY, reason=f"{record.reason}; run again: {second.reason}")
-        if known := self._known(record.pattern, older.lock, newer.lock):
+        if known := self._known(suspicion, older.lock, newer.lock):
             return self.join(known, record)
         if self._is_spent(suspicion.probe):
             return record
         self.reporter.report(Note(f"{record.name}: running its last good environment again"))
-        baseline_run = self._again(suspicion.probe, older.lock)
+        baseline_run = self._again(suspicion.earlier_probe, older.lock)
         first = self._judge(signature, baseline_run)
         is_gone = baseline_run.outcome is Outcome.UNINSTALLABLE  # the stored runs are still evidence
-        if (first.verdict is not Verdict.GOOD and not is_gone) or older.lock.id == newer.lock.id:
+        is_same = older.lock.id == newer.lock.id and not suspicion.has_new_commits
+        if (first.verdict is not Verdict.GOOD and not is_gone) or is_same:
             why = f"its last good environment is {first.verdict.value} now ({first.reason}), so no package is the cause"
             return evolve(record, standing=Standing.UNJUDGED, reason=f"{record.reason}; {why}")
         found = self._find(suspicion, older, signature, again=(baseline_run, again))
-        return self._new(suspicion, *found) if found is not None else record
+        return self._new(suspicion, found) if found is not None else record
 
     def join(self, known: Break, record: CellRecord) -> CellRecord:
         """Add a cell to a known break, and reopen the break if it was closed."""
@@ -156,6 +146,8 @@ class Triage:
         if older is None or older.lock is None or newer.lock is None or signature is None:
             return "not known: the record of its last bad run is missing"
         changes = older.lock.diff(newer.lock)
+        if suspicion.has_new_commits:
+            return self._fixed_by_commit(suspicion, older, signature)
         if not changes:
             return "no package: the same packages were bad before"
         for packages in self._fixes_found.get(known.id, ()):
@@ -166,20 +158,32 @@ class Triage:
         found = self._find(suspicion, older, signature)
         if found is None:
             return f"one of {len(changes)} packages that changed; the search stopped: the time budget ran out"
-        _, answer = found
+        answer = found.answer
         if answer.culprit is None and len(answer.lock_changes) != 1:
             return f"one of: {releases_of(answer.lock_changes)}"
         packages = answer.culprit.packages if answer.culprit is not None else answer.lock_changes
         self._fixes_found.setdefault(known.id, []).append(packages)
         return releases_of(packages)
 
-    def _new(self, suspicion: Suspicion, plan: Plan, answer: Answer) -> CellRecord:
-        record = suspicion.record
+    def _fixed_by_commit(self, suspicion: Suspicion, older: Observation, signature: Signature) -> str:
+        """The commit or the releases that fixed a cell of which a commit moved."""
+        if self._is_spent(suspicion.probe) or (found := self._find(suspicion, older, signature)) is None:
+            return "not bisected: the time budget ran out"
+        culprit = found.answer.culprit
+        if culprit is None:
+            return f"not known: {found.answer.sentence}"
+        named = [f"{found.answer.subject} commit {commit.described}" for commit in culprit.finest.commits]
+        return listed(named) if named else releases_of(culprit.packages)
+
+    def _new(self, suspicion: Suspicion, found: Found) -> CellRecord:
+        record, answer = suspicion.record, found.answer
         culprit = answer.culprit.packages if answer.culprit is not None else ()
         id_ = break_id(record.pattern, culprit or answer.lock_changes)
         if (known := self.known().get(id_)) is not None:
             return self.join(known, record)
-        kept = kept_answer(plan, answer, self.start, self.pass_env)
+        # Where the copy of a commit lies on this machine is private.
+        plan = evolve(found.plan, repro=evolve(found.plan.repro, project="", inside="", search_path=()))
+        kept = kept_answer(plan, answer, self.start, self.pass_env, found.commits)
         new = Break(
             id=id_,
             pattern=record.pattern,
@@ -190,6 +194,7 @@ class Triage:
             first_seen=self.start,
             last_seen=self.start,
             culprit=culprit or (answer.lock_changes if len(answer.lock_changes) == 1 else ()),
+            commits=answer.culprit.finest.commits if answer.culprit is not None else (),
         )
         self._change(new, evolve(kept, id=id_))
         self.reporter.report(Note(answer.sentence))
@@ -204,7 +209,7 @@ class Triage:
 
     def _find(
         self, suspicion: Suspicion, older: Observation, signature: Signature, *, again: tuple[Observation, ...] = ()
-    ) -> tuple[Plan, Answer] | None:
+    ) -> Found | None:
         """The cause, as deep as asked, or the package that fixed it; None if the time budget ran out first."""
         is_fix = suspicion.signature is None
         probe = suspicion.probe
@@ -221,7 +226,10 @@ class Triage:
         newer = evolve(suspicion.observation, requirements=probe.combination.requirements, as_of=as_of)
         try:
             turned = Turned(suspicion.subject, probe, older, newer, signature, is_fix=is_fix, again=again)
-            return finder.find(turned, Level.PACKAGE if is_fix else self.depth)
+            depth = Level.PACKAGE if is_fix else self.depth
+            if suspicion.commits is not None and suspicion.has_new_commits:
+                return CommitFinder(finder, suspicion.commits, suspicion.before, turned).find(depth)
+            return Found(*finder.find(turned, depth))
         except OutOfTimeError:
             return None
 
@@ -239,10 +247,14 @@ class Triage:
             self.budget.used(observation)
         return observation
 
-    def _known(self, pattern: str, older: Lock, newer: Lock) -> Break | None:
-        """A break with the same pattern whose culprit changed between two locks, else an open one without a culprit."""
-        same = [known for known in self.known().values() if known.pattern == pattern]
-        came = [known for known in same if came_between(known.culprit, older, newer)]
+    def _known(self, suspicion: Suspicion, older: Lock, newer: Lock) -> Break | None:
+        """A break with the same pattern whose culprit changed between two runs, else an open one without a culprit."""
+        same = [known for known in self.known().values() if known.pattern == suspicion.record.pattern]
+        came = [
+            known
+            for known in same
+            if (suspicion.has_come_with(known) if known.commits else came_between(known.culprit, older, newer))
+        ]
         return next(iter([*came, *(known for known in same if known.is_open and not known.culprit)]), None)
 
     def _older(self, suspicion: Suspicion) -> Observation | None:

@@ -1,1 +1,1 @@
-"""From a question to what can be tried: releases, ends, other packages."""
+"""Turns a question into a plan: releases to try, ends, other packages."""

@@ -1,4 +1,4 @@
-"""The anchor: the lock that other packages are kept close to while the releases of a plan are tried."""
+"""The anchor: the lock whose other packages are kept while the releases of a plan are tried."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 @frozen
 class Anchor:
-    """`lock` is None where each release gets the packages of its own day; `position` is the lock's own release."""
+    """`lock` is None if each release gets the packages of its own day; `position` is the lock's own release."""
 
     lock: Lock | None = None
     position: int | None = None
 
     def near(self, position: int) -> Lock | None:
-        """The lock near which one release is tried; None for the release that it was made for."""
+        """The lock near which a release is resolved; None for the release that the lock was made for."""
         return None if position == self.position else self.lock
 
 
 def find_anchor(plan: Plan, prober: Probing) -> Anchor:
-    """The plan's own anchor, else the lock of its bad end or of the first release from there that can be resolved.
+    """The plan's anchor, else the lock of its bad end or of the first release from there that can be resolved.
 
-    Raises `UnknownRelease` where none can be.
+    Raises `UnknownRelease` if none can be resolved.
     """
     if plan.as_of != "none" or plan.anchor is not None:
         return Anchor(plan.anchor)

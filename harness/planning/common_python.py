@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from harness.environment import Index
     from harness.environment.uv import Uv
+    from harness.model import Release
 
 _KNOWN = tuple(f"3.{minor}" for minor in range(8, 15))
 _NAMED = re.compile(r"Wheels are required for `([A-Za-z0-9._-]+)`")
@@ -26,9 +27,17 @@ def python_hint(words: str, moment: datetime, index: Index, uv: Uv) -> str:
     """
     projects = sorted(set(_NAMED.findall(words)))
     moments = (moment, datetime.now(UTC))
-    fitting = [
-        python for python in _KNOWN if projects and all(_has_wheels(name, python, moments, index) for name in projects)
-    ]
+    fitting = [python for python in _KNOWN if all(_has_wheels(name, python, moments, index) for name in projects)]
+    return _told(fitting if projects else [], uv)
+
+
+def python_hint_for_release(project: str, version: str, index: Index, uv: Uv) -> str:
+    """The same for one release of a project and its newest one. Raises `NoNetwork`, `UnknownProject`."""
+    old, newest = index.release(project, version), index.releases(project)[-1:]
+    return _told([python for python in _KNOWN if old and all(_fits(one, python) for one in (old, *newest))], uv)
+
+
+def _told(fitting: list[str], uv: Uv) -> str:
     if not fitting:
         return ""
     here = [python for python in fitting if _is_here(python, uv)]
@@ -36,13 +45,16 @@ def python_hint(words: str, moment: datetime, index: Index, uv: Uv) -> str:
     return f"{told}; this machine has {' and '.join(here)} (--python {here[-1]})" if here else f"{told}, none is here"
 
 
+def _fits(release: Release, python: str) -> bool:
+    return release.left_out_because(python=f"{python}.0", tags=frozenset(accepted_tags(python))) is None
+
+
 def _has_wheels(project: str, python: str, moments: Collection[datetime], index: Index) -> bool:
-    tags = frozenset(accepted_tags(python))
     try:
         fitting = [
             release.uploaded
             for release in index.releases(project)
-            if release.uploaded is not None and release.left_out_because(python=f"{python}.0", tags=tags) is None
+            if release.uploaded is not None and _fits(release, python)
         ]
     except UnknownProject:
         return False

@@ -1,4 +1,4 @@
-"""What requirements that pin releases with == say beyond themselves: a day, and which pre-releases are meant."""
+"""What requirements with == imply: a day, and which pre-releases are wanted."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 def one_date(text: str | None, pinned: Sequence[str], index: Index) -> datetime | None:
-    """The date that `--as-of` gives for one probe; era is that of what is `pinned` with ==. Raises `UserMistake`."""
+    """The date that `--as-of` means for one probe; for era it is the day of what is `pinned`. Raises `UserMistake`."""
     wanted = as_of(text)
     return wanted.of(era_of(pinned, index) if wanted.is_era else None)
 
 
 def era_of(requirements: Sequence[str], index: Index) -> datetime | None:
-    """The day of the newest release that requirements pin with ==, None where the index gives none of them a time.
+    """The day of the newest release that is pinned with ==, None if the index has no time for any of them.
 
-    Raises `UserMistake` where nothing is pinned, `UnknownProject` and `NoNetwork`.
+    Raises `UserMistake` if nothing is pinned, `UnknownProject` and `NoNetwork`.
     """
     pinned = [(parsed.name, version) for parsed in map(Requirement, requirements) if (version := _pinned(parsed))]
     if not pinned:
@@ -46,7 +46,7 @@ def _pinned(requirement: Requirement) -> str | None:
 
 
 def pinned_prereleases(requirements: Sequence[str]) -> tuple[str, ...]:
-    """Projects of which a pre-release is pinned."""
+    """Projects that are pinned to a pre-release."""
     pinned = [
         (normalized_name(parsed.name), parsed_version(_pinned(parsed))) for parsed in map(Requirement, requirements)
     ]

@@ -39,11 +39,11 @@ class LeftOut:
 
 @frozen
 class Plan:
-    """Everything that is fixed before the first probe.
+    """Everything that is known before the first probe.
 
-    `releases` are those that can be tried, in version order; `good` and `bad` are positions in it or None where
-    the search has to find that end; `choices` are sentences on what was chosen, with the flag that changes it;
-    `anchor` is a lock near which every release is tried, instead of the bad end's.
+    `releases` are those that can be tried, in version order; `good` and `bad` are positions in it, or None if the
+    search has to find that end; `choices` are sentences on what was chosen, with the option that changes it; `anchor`
+    is a lock near which every release is resolved, instead of the bad end's.
     """
 
     question: Question
@@ -66,7 +66,7 @@ class Plan:
         return normalized_name(self.question.subject)
 
     def combination(self, position: int, near: Lock | None) -> Combination:
-        """What is asked for when one release is tried."""
+        """The combination that tries one release."""
         release = self.releases[position]
         return Combination(
             python=self.interpreter.version,
@@ -76,8 +76,18 @@ class Plan:
             near=near.id if near is not None else None,
             device=self.device,
             prereleases=(self.subject,) if release.version.is_prerelease else (),
-            from_source=self.question.from_source,
+            from_source=self.from_source_for(release),
         )
+
+    def from_source_for(self, *releases: Release) -> tuple[str, ...]:
+        """What may be built for some releases of the subject: not the subject itself, if each of them has a wheel."""
+        allowed = self.question.from_source
+        tags = frozenset(self.interpreter.wheel_tags()) if allowed else frozenset()
+        python = self.interpreter.version
+        need = [one.left_out_because(python=python, tags=tags, prereleases=True) is not None for one in releases]
+        if any(need) or not need:
+            return allowed
+        return tuple(name for name in allowed if normalized_name(name) != self.subject)
 
     def probe(self, position: int, near: Lock | None, attempt: int = 0) -> Probe:
         """The probe of one release."""
@@ -111,10 +121,9 @@ def fill_plan(
     device: Device,
     near: str = "the bad end",
 ) -> Plan:
-    """A plan between two ends that are known to be there; None is open, and goes as far as the releases do.
+    """A plan between two ends that are known to exist; None is open, and extends to the last release.
 
-    `choices` tell how the ends were chosen; `near` says in words what other packages are kept close to. Raises as
-    `make_plan`.
+    `choices` say how the ends were chosen; `near` says which other packages are kept. Raises as `make_plan`.
     """
     subject = normalized_name(question.subject)
     repro = question.repro
@@ -146,7 +155,10 @@ def fill_plan(
 
 
 def check_ends(index: Index, subject: str, ends: Iterable[str | None]) -> None:
-    """Raises `UnknownRelease` for an end that the index does not have, `UserMistake` for what is not a version."""
+    """The version of an end.
+
+    Raises `UnknownRelease` if the index does not have it, `UserMistake` if it is not a version.
+    """
     for end in ends:
         if end is not None and index.release(subject, str(version_of(end))) is None:
             hint = _near_releases(end, index.releases(subject))
@@ -170,7 +182,7 @@ def releases_between(index: Index, plan: Plan, project: str, older: str, newer: 
 
 
 def _ends(question: Question, bounds: Bounds, choices: list[str]) -> tuple[str | None, str | None]:
-    """The two ends: what the user gave, else the repro's bounds where they fit to it."""
+    """The two ends: given by the user, else the repro's bounds if they fit."""
     good, bad = question.good, question.bad
     if question.find_fix:
         if bad is None:
@@ -227,7 +239,7 @@ def _usable(
     usable, left_out = [], []
     for release in inside:
         reason = why_left_out(release, question, interpreter, tags)
-        # Who names a pre-release or a yanked one as an end wants it tried.
+        # A user who names a pre-release or a yanked release as an end wants it tried.
         named = release.version in ends and reason is not None and reason.startswith(("pre-release", "yanked"))
         if reason is None or named:
             usable.append(release)
@@ -245,16 +257,16 @@ def _usable(
 
 
 def _requirements(question: Question, repro: Repro, subject: str) -> tuple[str, ...]:
-    """The repro's dependencies, less the subject itself and those that `--with` replaces."""
+    """The repro's dependencies without the subject and those that `--with` replaces."""
     return merged_requirements(repro.dependencies, question.with_, {subject})
 
 
 def merged_requirements(
     own: tuple[str, ...], given: tuple[str, ...], left_out: Collection[str] = frozenset()
 ) -> tuple[str, ...]:
-    """A repro's `own` requirements less those `left_out`, what is given in place of those for the same project.
+    """A repro's `own` requirements without those `left_out`, with given ones in place of those for the same project.
 
-    What is given besides comes last. Raises `UserMistake` where what is given is not a requirement.
+    Other given requirements come last. Raises `UserMistake` for an invalid requirement.
     """
     said: dict[str, list[str]] = {}
     for requirement in given:

@@ -1,4 +1,4 @@
-"""One probe on its own: what the settings ask for, or an observation run again."""
+"""A single probe: with the settings of a session, or an observation that runs again."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ from harness.planning.pins import one_date, pinned_prereleases
 from harness.planning.plan import merged_requirements
 from harness.probe import Judge, Prepared, Probe, next_attempt
 from harness.request.chosen_repro import chosen_repro
+from harness.request.commands import with_folders
+from harness.request.project import Project
 from harness.request.repros import find_repro
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from harness.model import Repro
     from harness.session import Session
 
@@ -25,7 +29,7 @@ _GIT_SKIPS = 125  # git bisect run: "the current source code cannot be tested"
 
 @frozen
 class Probed:
-    """One run and the verdict on it; `judgement` is None where the repro has no signature."""
+    """One run and its verdict; `judgement` is None if the repro has no signature."""
 
     observation: Observation
     judgement: Judgement | None
@@ -39,7 +43,7 @@ class Probed:
 
     @property
     def exit_code_for_git(self) -> int:
-        """What `git bisect run` takes: 0 good, 1 bad, 125 for what can't be judged."""
+        """The exit code for `git bisect run`: 0 good, 1 bad, 125 if it can't be judged."""
         if self.judgement is not None:
             return {Verdict.GOOD: 0, Verdict.BAD: 1, Verdict.SKIP: _GIT_SKIPS}[self.judgement.verdict]
         if self.observation.outcome is Outcome.COMPLETED:
@@ -48,16 +52,16 @@ class Probed:
 
     @property
     def exit_code(self) -> int:
-        """0 good, 1 bad, 3 skipped; without a signature 0 for a run to its end, else 1."""
+        """The exit code: 0 good, 1 bad, 3 skipped; without a signature 0 for a run to its end, else 1."""
         if self.judgement is not None:
             return {Verdict.GOOD: 0, Verdict.BAD: 1, Verdict.SKIP: 3}[self.judgement.verdict]
         return 0 if self.observation.outcome is Outcome.COMPLETED else 1
 
 
 def prepared_probe(session: Session, repro: Repro, *, fresh: bool = False) -> Prepared:
-    """A repro with what the session's settings ask for; with `fresh` a run that the store has not seen.
+    """Prepare a probe with the session's settings; with `fresh` it runs even if the store has an answer.
 
-    With `python` as a path it runs in that environment as it is. Raises `UserMistake`, `UnknownProject`, `NoNetwork`.
+    If `python` is a path, it runs in that environment as it is. Raises `UserMistake`, `UnknownProject`, `NoNetwork`.
     """
     settings = session.settings
     device, _ = session.device_for(repro)
@@ -85,14 +89,19 @@ def prepared_probe(session: Session, repro: Repro, *, fresh: bool = False) -> Pr
 
 
 def executed(session: Session, prepared: Prepared) -> Probed:
-    """Run what was prepared, and judge it. Raises `NoSpace`."""
+    """Run a prepared probe, and judge it. Raises `NoSpace`."""
     observation = session.local.execute(prepared)
     signature = prepared.probe.repro.signature
     return Probed(observation, Judge(signature, session.store)(observation) if signature is not None else None)
 
 
-def prepared_again(session: Session, key: str, named: str | None, run: str | None) -> Prepared:
-    """The probe of an observation whose key begins so, once more: same lock, same repro. Raises `UserMistake`."""
+def prepared_again(
+    session: Session, key: str, named: str | None, run: str | None, folders: Sequence[Project] = ()
+) -> Prepared:
+    """The probe that repeats an observation, given the start of its key. Raises `UserMistake`.
+
+    Folders that replaced releases come from the cache, unless they are given again.
+    """
     known = [o for o in session.store.observations() if o.key.startswith(key)]
     lock = known[0].lock if len(known) == 1 else None
     if lock is None:
@@ -105,9 +114,18 @@ def prepared_again(session: Session, key: str, named: str | None, run: str | Non
         )
         raise UserMistake(f"{why} with {key!r} in {session.store.root}", hint="harness results lists them")
     observation = known[0]
-    # A command, or a repro that lies elsewhere, has to be named again: a record only has its digest.
+    # Commands, and repros in other folders, must be named again: a record only has their digest.
     found = chosen_repro(named, run, None, ()) if named or run else find_repro(observation.repro)
     repro = found.with_params(observation.params)
+    known_folders = folders or _folders_of(session, repro, observation)
+    if known_folders is None:
+        raise UserMistake(
+            f"a folder that {key} ran with is no longer in the cache",
+            hint='give it again: --with "NAME @ FOLDER", for a commit --with "NAME @ CLONE@COMMIT"',
+        )
+    repro = with_folders(repro, known_folders)
+    if repro.digest != observation.repro_digest and folders:
+        raise UserMistake(f"{key} ran with other folders", hint="leave out --with, or give the folders as they were")
     if repro.digest != observation.repro_digest:
         raise UserMistake(
             f"{observation.repro} has changed since {key} was observed",
@@ -126,3 +144,21 @@ def prepared_again(session: Session, key: str, named: str | None, run: str | Non
         + 1,
     )
     return session.local.prepare_lock(asked, lock)
+
+
+def _folders_of(session: Session, repro: Repro, observation: Observation) -> tuple[Project, ...] | None:
+    """The copies of the folders that an observation ran with, none for no folders; None if one is gone from the cache.
+
+    Its digest is that of the repro, followed by the beginning of the digest of each folder.
+    """
+    before, _, digests = observation.repro_digest.partition("-")
+    if before != repro.digest or not digests:
+        return ()
+    found = []
+    for digest in digests.split("-"):
+        home = next(session.workspace.projects.glob(f"{digest}*"), None)
+        if home is None or not (home / "tree").is_dir():
+            return None
+        built = home / f"built-{session.interpreter.cache_tag}"
+        found.append(Project(home, home.name, home / "tree", built if built.is_dir() else None))
+    return tuple(found)

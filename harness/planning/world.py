@@ -12,9 +12,9 @@ from packaging.version import InvalidVersion, Version
 from harness.environment.pylock import is_source
 from harness.errors import UserMistake
 from harness.model import Combination, Device, Lock, Release, Repro, normalized_name
-from harness.model.combination import ANY_SOURCE
 from harness.model.text import one_line
-from harness.planning.common_python import python_hint
+from harness.planning.common_python import python_hint, python_hint_for_release
+from harness.planning.first_wheels import lacks_wheels, resolve_with_wheels
 from harness.probe import Probe
 from harness.request.ends import End, EndKind
 
@@ -27,12 +27,11 @@ if TYPE_CHECKING:
     from harness.scheduling.probers import Probing
 
 Versions = Mapping[str, str | None]
-_NO_WHEEL = "no usable wheels"
 _WORDS = 400
 
 
 @frozen
-class Asked:
+class WorldRequest:
     """What every world of a question is asked for: requirements, holds, a device, and what may be built from source."""
 
     repro: Repro
@@ -61,11 +60,11 @@ class World:
 
     `near` is the lock whose versions are then kept where possible: None for a day, which gives its own newest ones.
     `told` are sentences on what could not be had as it was named. `sources` are versions that may be built from source,
-    by project; `ANY_SOURCE` among them stands for all that have no wheel.
+    by project.
     """
 
     end: End
-    asked: Asked
+    request: WorldRequest
     lock: Lock
     requirements: tuple[str, ...]
     as_of: datetime | None = None
@@ -76,7 +75,9 @@ class World:
 
     def itself(self, repro: Repro | None = None) -> Probe:
         """The probe of this world as it is."""
-        return Probe(repro or self.asked.repro, self.asked.combination(self.requirements, self.as_of), lock=self.lock)
+        return Probe(
+            repro or self.request.repro, self.request.combination(self.requirements, self.as_of), lock=self.lock
+        )
 
     def with_versions(self, versions: Versions, repro: Repro) -> Probe:
         """The probe of this world with some packages at other versions; None stands for a package that is not there.
@@ -88,13 +89,14 @@ class World:
         beside = pinned.keys() - set(map(_name, named))
         requirements = [_pin(text, pinned) if _name(text) in pinned else text for text in named]
         requirements += [f"{name}=={pinned[name]}" for name in pinned if name in beside]
-        combination = self.asked.combination(requirements, self.as_of, self.near)
+        combination = self.request.combination(requirements, self.as_of, self.near)
         prereleases = {name for name, version in pinned.items() if _is_prerelease(version)}
-        sources = [name for name, version in self.sources.items() if name == ANY_SOURCE or pinned.get(name) == version]
+        # What an end had to build from source may be built where it is not pinned to another version.
+        sources = [name for name, version in self.sources.items() if pinned.get(name, version) == version]
         combination = evolve(
             combination,
             prereleases=tuple({*self.prereleases, *prereleases}),
-            from_source=(*self.asked.from_source, *sources),
+            from_source=(*self.request.from_source, *sources),
         )
         return Probe(repro, combination, self.near)
 
@@ -116,32 +118,38 @@ class World:
         return evolve(probe, combination=evolve(probe.combination, requirements=requirements))
 
 
-def day_world(end: End, asked: Asked, prober: Probing, index: Index) -> World:
+def day_world(end: End, request: WorldRequest, prober: Probing, index: Index) -> World:
     """What the resolver gave on a day. Raises `UserMistake` where it gave nothing."""
-    combination = asked.combination(asked.requirements, end.moment)
-    resolution = prober.resolve(Probe(asked.repro, combination))
-    if resolution.lock is None and _NO_WHEEL in resolution.words:
-        combination = evolve(combination, from_source=(*combination.from_source, ANY_SOURCE))
-        from_source = prober.resolve(Probe(asked.repro, combination))
-        if from_source.lock is not None:
-            built = [pin for pin in from_source.lock.pins if is_source(pin.wheel)]
-            names = ", ".join(f"{pin.name} {pin.version}" for pin in built)
-            told = f"{end.text}: no wheel for Python {asked.python}, built from source: {names}"
-            sources: Versions = {ANY_SOURCE: None, **{pin.name: pin.version for pin in built}}
-            return World(end, asked, from_source.lock, asked.requirements, end.moment, told=(told,), sources=sources)
+    found = resolve_with_wheels(request.combination(request.requirements, end.moment), request.repro, prober, index)
+    resolution = found.resolution
+    if resolution.lock is not None and (found.later or found.sources):
+        lock = resolution.lock
+        built = {pin.name: pin.version for pin in lock.pins if is_source(pin.wheel)}
+        newer = [f"{name} {release.version}" for name, release in found.later.items() if lock.version_of(name)]
+        told = [
+            f"{end.text}: no wheel for Python {request.python} yet, {what}: {', '.join(names)}"
+            for what, names in (
+                ("built from source", [f"{name} {version}" for name, version in built.items()]),
+                ("so the first release with one", newer),
+            )
+            if names
+        ]
+        holds = (*request.holds, *(f"{name}=={release.version}" for name, release in found.later.items()))
+        kept = evolve(request, holds=holds)
+        return World(end, kept, lock, request.requirements, end.moment, told=tuple(told), sources=built)
     if resolution.lock is None:
-        _refuse_early_day(end, asked, index)
+        _refuse_early_day(end, request, index)
         words, moment = resolution.words, end.moment
         hint = "choose a later day, change a requirement with --with, or allow a source release with --build PROJECT"
-        if _NO_WHEEL in words and moment is not None:
+        if lacks_wheels(words) and moment is not None:
             hint = python_hint(words, moment, index, prober.builder.uv) or hint
         raise UserMistake(f"nothing can be installed as of {end.text}: {one_line(words, _WORDS)}", hint=hint)
-    return World(end, asked, resolution.lock, asked.requirements, end.moment)
+    return World(end, request, resolution.lock, request.requirements, end.moment)
 
 
-def _refuse_early_day(end: End, asked: Asked, index: Index) -> None:
+def _refuse_early_day(end: End, request: WorldRequest, index: Index) -> None:
     """Raise `UserMistake` where a project that is asked for did not exist yet."""
-    for text in asked.requirements:
+    for text in request.requirements:
         dates = [release.uploaded for release in index.releases(Requirement(text).name) if release.uploaded is not None]
         if dates and end.moment is not None and min(dates) > end.moment:
             raise UserMistake(
@@ -150,7 +158,9 @@ def _refuse_early_day(end: End, asked: Asked, index: Index) -> None:
             )
 
 
-def pinned_world(end: End, pins: Pins, asked: Asked, prober: Probing, index: Index, interpreter: Interpreter) -> World:
+def pinned_world(
+    end: End, pins: Pins, request: WorldRequest, prober: Probing, index: Index, interpreter: Interpreter
+) -> World:
     """What a file or an environment lists, as far as an index still has it.
 
     Raises `UserMistake` where nothing of that can be installed.
@@ -158,49 +168,55 @@ def pinned_world(end: End, pins: Pins, asked: Asked, prober: Probing, index: Ind
     told = list(pins.told)
     requirements = pins.requirements
     if not pins.is_exact:
-        return _loose_world(end, pins, asked, prober)
+        return _loose_world(end, pins, request, prober)
     named = {_name(text) for text in requirements}
-    exact = evolve(asked.combination(requirements, None), only_named=True, holds=())
-    resolution = prober.resolve(Probe(asked.repro, exact))
+    exact = evolve(request.combination(requirements, None), only_named=True, holds=())
+    resolution = prober.resolve(Probe(request.repro, exact))
     if resolution.lock is None:
-        requirements, more = _that_can_be_had(requirements, index, interpreter, asked.from_source)
+        requirements, more = _that_can_be_had(requirements, index, interpreter, request.from_source)
         told += more
-        exact = evolve(asked.combination(requirements, None), only_named=True, holds=())
-        resolution = prober.resolve(Probe(asked.repro, exact))
+        exact = evolve(request.combination(requirements, None), only_named=True, holds=())
+        resolution = prober.resolve(Probe(request.repro, exact))
     lock = resolution.lock
     if lock is None:
         raise UserMistake(f"{end.text} can't be installed again: {resolution.words}")
-    missing = [text for text in asked.requirements if _name(text) not in named]
+    missing = [text for text in request.requirements if _name(text) not in named]
     if missing:
-        lock = _with_missing(lock, missing, asked, prober)
+        lock = _with_missing(lock, missing, request, prober)
         told.append(f"{end.text} has no {', '.join(map(_name, missing))}: installed as well")
-    return World(end, asked, lock, tuple(pin.name for pin in lock.pins), None, lock, tuple(told), _prereleases(lock))
+    return World(end, request, lock, tuple(pin.name for pin in lock.pins), None, lock, tuple(told), _prereleases(lock))
 
 
-def release_world(end: End, other: World, subject: str, prober: Probing) -> World:
+def release_world(end: End, other: World, subject: str, prober: Probing, index: Index) -> World:
     """Another end's world with the subject at a release. Raises `UserMistake` where that can't be installed."""
-    probe = other.with_versions({subject: end.text}, other.asked.repro)
-    lock = prober.resolve(probe).lock
-    if lock is None:
-        raise UserMistake(f"{subject} {end.text} can't be installed {end_words(other.end)}")
-    return evolve(other, end=end, lock=lock, near=lock, told=())
+    probe = other.with_versions({subject: end.text}, other.request.repro)
+    resolution = prober.resolve(probe)
+    if resolution.lock is None:
+        hint = "name another release, or let other packages be older with --as-of DAY"
+        if lacks_wheels(resolution.words):
+            hint = python_hint_for_release(subject, end.text, index, prober.builder.uv) or hint
+        raise UserMistake(
+            f"{subject} {end.text} can't be installed {end_words(other.end)}: {one_line(resolution.words, _WORDS)}",
+            hint=hint,
+        )
+    return evolve(other, end=end, lock=resolution.lock, near=resolution.lock, told=())
 
 
-def _loose_world(end: End, pins: Pins, asked: Asked, prober: Probing) -> World:
+def _loose_world(end: End, pins: Pins, request: WorldRequest, prober: Probing) -> World:
     """A requirements file that leaves versions open means what the resolver gives for it today."""
     named = {_name(text) for text in pins.requirements}
-    requirements = (*pins.requirements, *(text for text in asked.requirements if _name(text) not in named))
-    resolution = prober.resolve(Probe(asked.repro, asked.combination(requirements, None)))
+    requirements = (*pins.requirements, *(text for text in request.requirements if _name(text) not in named))
+    resolution = prober.resolve(Probe(request.repro, request.combination(requirements, None)))
     if resolution.lock is None:
         raise UserMistake(f"{end.text} can't be installed: {resolution.words}")
     lock = resolution.lock
-    return World(end, asked, lock, requirements, None, lock, pins.told, _prereleases(lock))
+    return World(end, request, lock, requirements, None, lock, pins.told, _prereleases(lock))
 
 
-def _with_missing(lock: Lock, missing: Sequence[str], asked: Asked, prober: Probing) -> Lock:
+def _with_missing(lock: Lock, missing: Sequence[str], request: WorldRequest, prober: Probing) -> Lock:
     """The lock with what else is asked for beside it, as new as the rest of it allows."""
-    beside = asked.combination(missing, None, lock)
-    resolution = prober.resolve(Probe(asked.repro, beside, lock))
+    beside = request.combination(missing, None, lock)
+    resolution = prober.resolve(Probe(request.repro, beside, lock))
     if resolution.lock is None:
         raise UserMistake(f"{', '.join(missing)} can't be installed as well: {resolution.words}")
     there = {pin.name for pin in lock.pins}

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 @frozen
 class Probe:
-    """One thing to try: a repro under a combination, near a lock; `attempt` counts repetitions from 0.
+    """One thing to try: a repro with a combination, near a lock; `attempt` counts repetitions from 0.
 
-    `mixture` exchanges files of the environment; `trace` names installed files of which it records what runs; `lock`
-    is given where it is known already, and nothing is resolved then.
+    `mixture` exchanges files of the environment; `trace` names installed files whose execution is recorded; with
+    `lock`, nothing is resolved.
     """
 
     repro: Repro
@@ -42,5 +42,5 @@ class Prepared:
 
 
 def next_attempt(probe: Probe) -> Probe:
-    """The same probe once more."""
+    """The next repetition of the probe."""
     return evolve(probe, attempt=probe.attempt + 1)

@@ -1,4 +1,4 @@
-"""What a run reports as installed, compared with the lock that it is to be judged for."""
+"""Compares the packages that a run reports with the lock of its environment."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _TOLD = 3
 def differing(lock: Lock, ran: Ran, mixture: Mixture | None) -> str:
     """How the distributions that a run saw differ from the lock, "" if they don't.
 
-    A run without a report is not compared. What a mixture exchanges of a distribution's own metadata does not count,
-    nor what the run saw besides: a repro may add to its path.
+    A run without a report is not compared. Metadata that a mixture exchanges does not count, and neither do additional
+    distributions: a repro may extend its path.
     """
     seen = {normalized_name(name): version for name, version in ran.installed}
     if not ran.python or (not seen and "problems" in ran.machine):

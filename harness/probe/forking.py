@@ -1,9 +1,9 @@
-"""Forks probes of mixtures from one process that has imported the modules that no candidate changes.
+"""Forks probes of mixtures from one process that imported the modules which no candidate changes.
 
-The environment of a zygote is a copy in which the packages with exchanged files are files of its own. Before each fork
-the candidate's files are put in their places, so that the fork finds them where any process would. Forks only search:
-they are kept apart in the store from what fresh processes showed, a proof is never a fork, and where a fork and a fresh
-process disagree, no more is forked.
+The environment of the zygote is a copy in which packages with exchanged files have their own files. Before each fork,
+the candidate's files are put in place, so that the fork finds them where any process would. Forks only search: the
+store keeps them apart from fresh processes, a proof is never a fork, and if a fork and a fresh process disagree,
+forking stops.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field
 
-from harness.environment import Environment, occupied
+from harness.environment import Environment, watched_environment
 from harness.environment.build import site_packages
 from harness.environment.mixing import exchange, flaw_of
 from harness.model import Device, Mixture, Observation, Outcome
@@ -27,10 +27,10 @@ from harness.probe.observing import observation_of
 from harness.probe.preload import preloadable
 from harness.run.devices.registry import hidden, passed_variables
 from harness.run.forking import Zygote, ZygoteFailed
-from harness.run.isolation import Needs
 from harness.run.launch import repro_variables
 from harness.run.runner import INSIDE, Job, run_repro, search_path
-from harness.run.sandbox import process_environment, sandbox
+from harness.run.sandbox import FileAccess
+from harness.run.scratch_folder import process_environment, scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from harness.probe.prober import Prober
     from harness.store import Store, StoredResolution
 
-# A fork can't decide these: the import may fail because of what was, or was not, imported before.
+# A fork can't decide these: the import may fail because of what was or was not imported before.
 _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError"})
 _FORKED = "+fork"
 
@@ -52,9 +52,9 @@ class CannotFork(Exception):
 
 @define
 class ForkingProber:
-    """A prober that forks the probes of mixtures in one environment, and leaves all others to the prober below it.
+    """A prober that forks the probes of mixtures in one environment, and passes all others to the prober below it.
 
-    `originals` are the files of the candidates as the environment has them; `forked` counts the forks.
+    `originals` are the candidates' files as the environment has them; `forked` counts the forks.
     """
 
     inner: Prober
@@ -87,7 +87,7 @@ class ForkingProber:
         return self.inner.known(probe)
 
     def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
-        """What answers a probe, or that it is to be forked; what can't be forked is prepared for a fresh process."""
+        """An answer, or a probe to fork. What can't be forked is prepared for a fresh process."""
         lock = probe.lock
         if lock is None or not self._can_fork(probe, lock):
             return self.inner.prepare(probe, cancel=cancel)
@@ -101,7 +101,7 @@ class ForkingProber:
         return Prepared(probe, key)
 
     def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
-        """Fork what is to be forked; where the fork can't settle it, run it in a fresh process."""
+        """Fork the probe. If the fork can't settle it, run it in a fresh process."""
         probe = prepared.probe
         if prepared.observation is not None or not prepared.key.endswith(_FORKED) or probe.lock is None:
             return self.inner.execute(prepared, cancel=cancel)
@@ -113,7 +113,7 @@ class ForkingProber:
         return self.inner.execute(self.inner.prepare(probe, cancel=cancel), cancel=cancel)
 
     def stop(self, why: str) -> None:
-        """Fork nothing more; `why` is told."""
+        """Stop forking; reports `why`."""
         self.stopped = self.stopped or why
 
     def _can_fork(self, probe: Probe, lock: Lock) -> bool:
@@ -155,7 +155,7 @@ class ForkingProber:
         return observation
 
     def _place(self, files: Mapping[str, bytes | None]) -> None:
-        """Put a candidate's files in their places, and those of the one before it back."""
+        """Put a candidate's files in place, and restore those of the previous one."""
         wanted = {path: self.originals[path] for path in self._placed} | dict(files)
         for path, content in wanted.items():
             if path not in self._placed or self._placed[path] != content:
@@ -168,10 +168,10 @@ class ForkingProber:
 
 @contextlib.contextmanager
 def forking(prober: Prober, probe: Probe, candidates: Iterable[str]) -> Iterator[ForkingProber]:
-    """Fork the mixtures of a probe's environment whose exchanged files are among `candidates`, while it lasts.
+    """Fork the mixtures of an environment whose exchanged files are among `candidates`, while the context lasts.
 
-    `probe` is that of the environment itself, with its lock; `candidates` are paths below its site-packages. Raises
-    `CannotFork`.
+    `probe` is the probe of the environment itself, with its lock; `candidates` are paths below its site-packages.
+    Raises `CannotFork`.
     """
     lock = probe.lock
     if lock is None or probe.repro.argv or probe.combination.device is Device.CUDA:
@@ -186,7 +186,7 @@ def forking(prober: Prober, probe: Probe, candidates: Iterable[str]) -> Iterator
     modules = preloadable(*graph, {str(base / path) for path in paths})
     with contextlib.ExitStack() as stack:
         place = stack.enter_context(
-            occupied(prober.builder, built, mixture=Mixture(files=originals, label="to fork from"))
+            watched_environment(prober.builder, built, mixture=Mixture(files=originals, label="to fork from"))
         )
         packages = site_packages(place.environment.folder or built.folder)
         scratch = place.scratch / "forks"
@@ -201,7 +201,7 @@ def forking(prober: Prober, probe: Probe, candidates: Iterable[str]) -> Iterator
             pass_env=prober.pass_env,
             capability=prober.capability,
             invoked_from=prober.invoked_from,
-            isolation=prober.isolation,
+            sandbox=prober.sandbox,
             readable=(prober.workspace.root,),
         )
         zygote = stack.enter_context(_zygote(job, modules))
@@ -211,8 +211,8 @@ def forking(prober: Prober, probe: Probe, candidates: Iterable[str]) -> Iterator
 
 @contextlib.contextmanager
 def _zygote(job: Job, modules: tuple[str, ...]) -> Iterator[Zygote]:
-    """The process to fork from, in a sandbox as a run's. Raises `CannotFork`."""
-    with sandbox(job.scratch_root) as folder:
+    """Start the process to fork from, in the same sandbox as a run. Raises `CannotFork`."""
+    with scratch_folder(job.scratch_root) as folder:
         env = process_environment(
             folder,
             ours=os.environ,
@@ -225,7 +225,7 @@ def _zygote(job: Job, modules: tuple[str, ...]) -> Iterator[Zygote]:
                 **(hidden() if job.device is Device.CPU else {}),
             },
         )
-        needs = Needs(
+        access = FileAccess(
             scratch=job.scratch_root,
             work=folder.work,
             python=job.python,
@@ -240,7 +240,7 @@ def _zygote(job: Job, modules: tuple[str, ...]) -> Iterator[Zygote]:
                 env=env,
                 scratch_root=job.scratch_root,
                 emulation=emulation if job.device is Device.EMULATED else None,
-                sandbox=job.isolation.around(needs) if job.isolation is not None else (),
+                sandbox=job.sandbox.around(access) if job.sandbox is not None else (),
                 timeout=job.repro.timeout,
             )
         except ZygoteFailed as error:
@@ -252,7 +252,7 @@ def _zygote(job: Job, modules: tuple[str, ...]) -> Iterator[Zygote]:
 
 
 def _is_unsettled(observation: Observation) -> bool:
-    """Whether a fork's failure may come of what was, or was not, imported before it."""
+    """Whether a fork may have failed because of what was or was not imported before it."""
     raised = observation.exception
     return (raised is not None and raised.name in _IMPORT_ERRORS) or observation.outcome not in (
         Outcome.COMPLETED,

@@ -33,10 +33,10 @@ class Judge:
         return Judgement(Verdict.SKIP, observation.detail or observation.outcome.value)
 
     def captured(self, observation: Observation) -> Signature | None:
-        """A signature taken from a failure itself, None if nothing of it can be recognised again."""
+        """A signature captured from a failure, None if nothing in it can be recognised again."""
         log = self.store.log(observation) if observation.outcome is Outcome.EXITED else ""
         return capture_signature(observation, log)
 
     def or_captured(self, observation: Observation) -> Judge:
-        """This judge; where it has no signature yet, one with that of the observation, if it failed."""
+        """This judge; if it has no signature yet, one with the signature of the observation, if that failed."""
         return self if self.signature is not None else evolve(self, signature=self.captured(observation))

@@ -1,4 +1,4 @@
-"""From a probe to its records: their keys in the store, and observations of runs and of what could not run."""
+"""The records of probes: their keys in the store, and observations of runs and of probes that could not run."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def probe_key(probe: Probe, lock: Lock, *, gpus: tuple[Gpu, ...], capability: str, rights: str = "") -> str:
-    """The address of what a probe shows where these GPUs are, or where the stand-in pretends this capability.
+    """The key of a probe's observation with these GPUs, or with this emulated capability.
 
-    `rights` says what a run was allowed beyond the default ("network", "unsandboxed"): who allows more wants to see it
-    run again.
+    `rights` says what a run was allowed beyond the default ("network", "unsandboxed"); a run with more rights is
+    another observation.
     """
     device = probe.combination.device
     machine = gpus[0].name if device is Device.CUDA and gpus else ""
@@ -32,14 +32,14 @@ def probe_key(probe: Probe, lock: Lock, *, gpus: tuple[Gpu, ...], capability: st
 
 
 def _traced(files: frozenset[str] | None) -> str:
-    """What sets a run that recorded these files apart, "" for one that recorded nothing."""
+    """Distinguishes a traced run, "" for a run without a trace."""
     if files is None:
         return ""
     return f"+trace{hashlib.sha256(json.dumps(sorted(files)).encode()).hexdigest()[:12]}"
 
 
 def unresolvable_key(probe: Probe) -> str:
-    """The address of the answer that no lock meets what a probe asks for."""
+    """The key of the answer that no lock meets the requirements."""
     return f"{probe.combination.resolution_key}-{probe.repro.digest[:6]}"
 
 
@@ -88,7 +88,7 @@ def observation_of(
 def observation_without_run(
     probe: Probe, key: str, outcome: Outcome, words: str, lock: Lock | None, *, setup_s: float
 ) -> Observation:
-    """The record of a probe that did not come to run, with the reason in `words`; `setup_s` is in seconds."""
+    """The observation of a probe that did not run, with the reason in `words`; `setup_s` is in seconds."""
     return Observation(
         key=key,
         outcome=outcome,
@@ -108,7 +108,7 @@ def observation_without_run(
 
 
 def question_of(combination: Combination) -> dict[str, Any]:
-    """A question to the resolver in words, for who reads the store."""
+    """A question to the resolver as text, for readers of the store."""
     return {
         "python": combination.python,
         "requirements": combination.requirements,

@@ -1,7 +1,7 @@
-"""Selects the modules that a process may import before it knows which files a candidate changes. Pure.
+"""Selects modules that a process may import before it knows which files a candidate changes. Pure.
 
-A module is left out where a candidate may change its file, where it imported such a module while it was loaded, and
-where its package is such a module. All others come to the same, whichever candidate is tried.
+A module is left out if a candidate may change its file, if it imported such a module while loading, or if its package
+is such a module. All others are the same for every candidate.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ def preloadable(
 ) -> tuple[str, ...]:
     """The modules that may be imported ahead, in the order of `modules`.
 
-    `modules` maps each module of a run to its file, in the order of loading; `imports` each module to those that it
-    imported while it was loaded; `candidates` are files.
+    `modules` maps each module of a run to its file, in loading order; `imports` maps each module to those that it
+    imported while loading; `candidates` are files.
     """
     importers: dict[str, set[str]] = {}
     for name, imported in imports.items():

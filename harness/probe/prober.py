@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from datetime import UTC, datetime
@@ -20,14 +19,14 @@ from harness.environment import (
     find_interpreter,
     flaw_of,
     foreign_lock,
-    occupied,
 )
 from harness.environment.interpreter import meets
 from harness.errors import MissingProgram
 from harness.events import SILENT, Reporter
-from harness.model import Device, Lock, Observation, Outcome
+from harness.model import Lock, Observation, Outcome
 from harness.probe.asked import Prepared, Probe
 from harness.probe.differing import differing
+from harness.probe.executing import leased_gpu, run_once, was_refused_a_write
 from harness.probe.observing import (
     observation_of,
     observation_without_run,
@@ -36,20 +35,16 @@ from harness.probe.observing import (
     unresolvable_key,
 )
 from harness.run.child_report import read_imports
-from harness.run.devices import kind_of, unavailable
+from harness.run.devices import unavailable
 from harness.run.inside.emulation.device_profiles import DEFAULT_CAPABILITY
-from harness.run.lease import DEFAULT_NEED, DEFAULT_WAIT_S, GpuPool, NoGpu
+from harness.run.lease import DEFAULT_WAIT_S, NoGpu
 from harness.run.programs import program_of
-from harness.run.runner import Job, run_repro
 from harness.store import StoredResolution, is_kept
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from harness.environment import Altered, Builder, Resolver, Workspace
+    from harness.environment import Builder, Resolver, Workspace
     from harness.run.devices import Gpu
-    from harness.run.isolation import Isolation
-    from harness.run.result import Ran
+    from harness.run.sandbox import Sandbox
     from harness.store import Store
 
 
@@ -57,9 +52,9 @@ if TYPE_CHECKING:
 class Prober:
     """Joins resolver, builder, runner and store.
 
-    `gpus` are those that runs on CUDA may be given, all of one kind; `gpu_wait` is how many seconds a run waits for
-    memory on one; `invoked_from` is where relative paths of a command start; `reporter` gets what a user should know
-    while it goes on; runs happen in the sandbox of `isolation`, and `rights` says what the user allows them beyond it.
+    `gpus` are the GPUs for runs on CUDA, all of one kind; `gpu_wait` is how many seconds a run waits for memory on one;
+    relative paths of a command start at `invoked_from`; `reporter` gets notes for the user; runs happen in `sandbox`,
+    and `rights` says what the user allows them beyond it.
     """
 
     store: Store
@@ -72,12 +67,12 @@ class Prober:
     invoked_from: Path = field(factory=Path.cwd)
     gpu_wait: float = DEFAULT_WAIT_S
     reporter: Reporter = SILENT
-    isolation: Isolation | None = None
+    sandbox: Sandbox | None = None
     rights: str = ""
     _programs: set[str] = field(factory=set, init=False, eq=False, repr=False)
 
     def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
-        """The lock of a probe, from the store if this was asked before."""
+        """The lock of a probe, from the store if it is known."""
         combination = probe.combination
         kept = self.store.get_resolution(combination.resolution_key)
         if kept is not None:
@@ -91,14 +86,14 @@ class Prober:
         return resolution
 
     def known(self, probe: Probe) -> Observation | None:
-        """What was observed of a probe before, by the store alone; None if that is not there."""
+        """An earlier observation of a probe from the store, or None."""
         kept = self.store.get_resolution(probe.combination.resolution_key)
         if kept is None:
             return None
         return self._kept(probe, self.key(probe, kept.lock) if kept.lock else unresolvable_key(probe))
 
     def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
-        """Lock and environment of a probe, or the observation that answers it without a run."""
+        """Prepare a probe: its lock and environment, or an observation that answers it without a run."""
         begun = time.monotonic()
         if (why := _wrong_python(probe)) is not None:
             refused = self._unrun(probe, unresolvable_key(probe), Outcome.UNRESOLVABLE, why, None, begun, keep=False)
@@ -113,7 +108,7 @@ class Prober:
         prepared = self.prepare_lock(probe, resolution.lock, drift=resolution.drift, begun=begun, cancel=cancel)
         if prepared.observation is None or is_kept(prepared.observation) or probe.mixture is not None:
             return prepared
-        # The page that the lock is from may have been another's: its hashes are not those of the files, say.
+        # The index page may have been wrong when the lock was made, for example with other hashes.
         self.store.forget_resolution(probe.combination.resolution_key)
         again = self.resolve(probe, cancel=cancel)
         if again.lock is None or again.lock == resolution.lock:
@@ -130,14 +125,14 @@ class Prober:
         begun: float | None = None,
         cancel: threading.Event | None = None,
     ) -> Prepared:
-        """A probe whose lock is known already."""
+        """Prepare a probe with a known lock."""
         begun = time.monotonic() if begun is None else begun
         prepared = self.look_up(probe, lock, drift=drift, begun=begun)
         if prepared.observation is not None:
             return prepared
         key = prepared.key
         if probe.mixture is not None and (flaw := flaw_of(probe.mixture, lock.python)):
-            # What is said of a mixture is ours, not the installer's: it is cheap to say again.
+            # This message is ours, not the installer's, and cheap to produce again.
             flawed = self._unrun(probe, key, Outcome.UNINSTALLABLE, flaw, lock, begun, keep=False)
             return Prepared(probe, key, observation=flawed)
         built = self.builder.build(lock, look=False, cancel=cancel)
@@ -147,7 +142,7 @@ class Prober:
         return evolve(prepared, environment=built, setup_s=time.monotonic() - begun)
 
     def look_up(self, probe: Probe, lock: Lock, *, drift: tuple[str, ...] = (), begun: float) -> Prepared:
-        """A probe whose lock is known, with its answer if that takes no environment; nothing is built."""
+        """A probe with a known lock, and its answer if that needs no environment. Builds nothing."""
         key = self.key(probe, lock)
         if (kept := self._kept(probe, key)) is not None:
             return Prepared(probe, key, observation=kept, cached=True)
@@ -157,58 +152,48 @@ class Prober:
         return Prepared(probe, key, drift=drift)
 
     def prepare_in(self, python: str, probe: Probe) -> Prepared:
-        """A probe in an environment that already exists, as it is."""
+        """A probe in an existing environment, as it is."""
         interpreter = find_interpreter(python, self.builder.uv, needs=probe.repro.requires_python)
         lock = foreign_lock(interpreter)
         return Prepared(probe, self.key(probe, lock), environment=Environment(interpreter.path, lock))
 
     def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
-        """Run a prepared probe and keep what was observed, on a GPU of its own where it runs on CUDA.
+        """Run a prepared probe, on a GPU if it needs one, and store the observation.
 
-        Where none was to be had in time, that is what is observed, and it is not kept: the next asking tries again.
-        Raises `Cancelled` when `cancel` is set.
+        If no GPU was free in time, that is the observation, and it is not stored: asking again tries again. Raises
+        `Cancelled` when `cancel` is set.
         """
         if prepared.observation is not None:
             return prepared.observation
         if prepared.environment is None:
             raise ValueError("nothing to run")
         begun = time.monotonic()
-        with self._device(prepared.probe, cancel) as device:
+        with leased_gpu(self, prepared.probe, cancel) as device:
             if isinstance(device, NoGpu):
                 lock, failed = prepared.environment.lock, Outcome.DEVICE_FAILED
                 return self._unrun(prepared.probe, prepared.key, failed, device.words, lock, begun, keep=False)
             return self._run(prepared, prepared.environment, device, cancel)
 
-    @contextlib.contextmanager
-    def _device(self, probe: Probe, cancel: threading.Event | None) -> Iterator[Gpu | NoGpu | None]:
-        """A GPU for one run, or None if the run needs none, or none is known of."""
-        if probe.combination.device is not Device.CUDA or not self.gpus:
-            yield None
-            return
-        pool = GpuPool(self.gpus, self.workspace.locks, self.gpu_wait, self.reporter)
-        with pool.lease(probe.repro.gpu_memory or DEFAULT_NEED, cancel) as device:
-            yield device
-
     def _run(
         self, prepared: Prepared, environment: Environment, gpu: Gpu | None, cancel: threading.Event | None
     ) -> Observation:
-        """Run, and run again where what was run in was not surely the environment of the lock."""
+        """Run, and run again if the environment may not have matched its lock."""
         probe, lock, begun = prepared.probe, environment.lock, time.monotonic()
         apart, retried = False, False
         while True:
             started = datetime.now(UTC)
             try:
-                ran, altered = self._run_once(prepared, environment, gpu, cancel, apart=apart)
+                ran, altered = run_once(self, prepared, environment, gpu, cancel, apart=apart)
             except MissingProgram as missing:
-                # One that other environments of this search had: a release without it can't be judged.
+                # Other environments of this search had the program, so a release without it can't be judged.
                 if missing.program not in self._programs:
                     raise
                 words, failed = missing.message, Outcome.NO_PROGRAM
                 return self._unrun(probe, prepared.key, failed, words, lock, begun, keep=False)
             except CannotBuild as gone:
                 return self._unrun(probe, prepared.key, Outcome.UNINSTALLABLE, str(gone), lock, begun, keep=False)
-            # Where the sandbox kept it from writing into its environment, it gets one that is its own.
-            if not apart and ((altered.files and not altered.is_sure) or _was_refused_a_write(ran, environment)):
+            # If the sandbox kept it from writing to its environment, it gets an unshared one.
+            if not apart and ((altered.files and not altered.is_sure) or was_refused_a_write(ran, environment)):
                 apart = True
                 continue
             differs = differing(lock, ran, probe.mixture) if environment.folder is not None else ""
@@ -231,40 +216,8 @@ class Prober:
         )
         return self.store.put(evolve(observation, altered=altered.files))
 
-    def _run_once(
-        self,
-        prepared: Prepared,
-        environment: Environment,
-        gpu: Gpu | None,
-        cancel: threading.Event | None,
-        *,
-        apart: bool,
-    ) -> tuple[Ran, Altered]:
-        """One run, and what it altered. Raises `CannotBuild` if the environment is not there any more."""
-        probe = prepared.probe
-        with occupied(self.builder, environment, mixture=probe.mixture, apart=apart, cancel=cancel) as place:
-            job = Job(
-                python=place.environment.python,
-                repro=probe.repro,
-                device=probe.combination.device,
-                log_path=self.store.log_path(prepared.key),
-                scratch_root=place.scratch,
-                pycache_prefix=place.pycache,
-                pass_env=self.pass_env,
-                extra_env=kind_of(gpu).show(gpu) if gpu is not None else {},
-                capability=self.capability,
-                invoked_from=self.invoked_from,
-                trace=probe.trace,
-                imports=self._imports_file(probe, place.environment.lock) if probe.trace is not None else None,
-                isolation=self.isolation,
-                readable=(self.workspace.root,),
-                writable=(place.scratch,) if apart else (),
-            )
-            ran = run_repro(job, cancel=cancel)
-            return ran, place.altered()
-
     def _kept(self, probe: Probe, key: str) -> Observation | None:
-        """What the store has, unless its log is needed to judge it and can't be read any more: then it is run again."""
+        """The stored observation, unless its log is needed for the verdict and unreadable: then it runs again."""
         kept = self.store.get(key)
         if kept is None or not kept.outcome.ran or not kept.log:
             return kept
@@ -277,21 +230,21 @@ class Prober:
     def imports(
         self, probe: Probe, lock: Lock, *, cancel: threading.Event | None = None
     ) -> tuple[dict[str, str], dict[str, list[str]]] | None:
-        """The modules that a probe loads with their files, and which imported which; traced where that is not kept."""
+        """The modules that a probe loads with their files, and what each imported; traced unless stored."""
         traced = evolve(probe, trace=frozenset())
-        file = self._imports_file(probe, lock)
+        file = self.imports_file(probe, lock)
         if not file.is_file():
             built = self.builder.build(lock, look=False, cancel=cancel)
             if isinstance(built, Environment):
                 self._run(Prepared(traced, self.key(traced, lock), environment=built), built, None, cancel)
         return read_imports(file)
 
-    def _imports_file(self, probe: Probe, lock: Lock) -> Path:
-        """Where the imports of a probe are kept, whichever of its files were traced."""
+    def imports_file(self, probe: Probe, lock: Lock) -> Path:
+        """The file with the imports of a probe, whichever of its files were traced."""
         return self.workspace.imports / f"{self.key(evolve(probe, trace=None), lock)}.json"
 
     def key(self, probe: Probe, lock: Lock) -> str:
-        """The address in the store of what a probe with this lock comes to here."""
+        """The key of a probe's observation with this lock here."""
         return probe_key(probe, lock, gpus=self.gpus, capability=self.capability, rights=self.rights)
 
     def _unrun(
@@ -314,10 +267,3 @@ def _wrong_python(probe: Probe) -> str | None:
     """Why the repro can't run with the interpreter of its combination, None if it can."""
     needs, python = probe.repro.requires_python, probe.combination.python
     return None if meets(needs, python) else f"the repro requires Python {needs}, this is {python}"
-
-
-def _was_refused_a_write(ran: Ran, environment: Environment) -> bool:
-    """Whether a run failed because it could not write into its environment, which the sandbox shows read-only."""
-    if environment.folder is None or ran.outcome is Outcome.COMPLETED or "Read-only file system" not in ran.tail:
-        return False
-    return any("site-packages" in line for line in ran.tail.splitlines() if "Read-only file system" in line)

@@ -1,4 +1,4 @@
-"""From an answer to a report that others can read, check and repeat: Markdown, HTML, JSON."""
+"""Turns an answer into a report that others can read, check and repeat: Markdown, HTML, JSON."""
 
 from harness.redact import Private, passed_secrets, redact, redacted
 from harness.report.answer.archive import Archive, KeptAnswer, KeptRelease, kept_answer

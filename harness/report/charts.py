@@ -1,4 +1,4 @@
-"""Numbers over releases as charts: inline SVG that takes its colours from the page and asks for nothing else."""
+"""Charts of numbers over releases: inline SVG with the page's colours and no external resources."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
 _WIDTH, _HEIGHT = 520, 250
-_LABELS = 18  # more do not fit beside each other
+_LABELS = 18  # more do not fit
 _RADIUS = {"bad": 5}
 _TITLES = {"duration_s": "run, seconds", "peak_memory_mib": "peak memory, MiB"}
-# Scripts, a style sheet of fixed colours, and what a script would show as tooltips: the page has its own, or none.
+# Remove scripts, fixed colours and tooltips that need a script.
 _DROPPED = {"script", "style", "desc", "title"}
 
 
 @frozen
 class ChartPoint:
-    """One number: `metric` chooses the chart, `series` the line in it, `label` the place on its x axis.
+    """One number: `metric` selects the chart, `series` the line, `label` the place on the x axis.
 
-    `verdict` is good, bad or skip; `href` is where a click on the point leads, "" for nowhere.
+    `verdict` is good, bad or skip; `href` is the link of the point, "" for none.
     """
 
     metric: str
@@ -37,10 +37,10 @@ class ChartPoint:
 
 @frozen
 class Chart:
-    """One metric: a `<svg>` element to stand in a page that has the rules of `charts.css`; "" if nothing can be drawn.
+    """One metric: a `<svg>` element for a page that has the rules of `charts.css`; "" if nothing can be drawn.
 
-    `series` are the names of its lines, in the order of their colours; `missing` names the points that can't be drawn,
-    such as a loss that is not a number.
+    `series` are the names of its lines, in the order of their colours; `missing` names points that can't be drawn, such
+    as a loss that is not a number.
     """
 
     title: str
@@ -52,7 +52,7 @@ class Chart:
 def metric_charts(points: Iterable[ChartPoint]) -> tuple[Chart, ...]:
     """A chart for each metric, all with the same x axis, so that a label without a number shows as a gap.
 
-    Metrics, lines and labels keep the order of the points; of two points for the same place the later one counts.
+    Metrics, lines and labels keep the order of the points; if two points have the same place, the later one counts.
     """
     points = tuple(points)
     labels = list(dict.fromkeys(point.label for point in points))
@@ -101,7 +101,7 @@ def _chart(metric: str, points: list[ChartPoint], labels: list[str]) -> Chart:
 def _line_chart(**settings: Any) -> Any:
     import pygal  # type: ignore[import-untyped]  # here, since only who draws should wait for it
 
-    # It leaves a finder of plugins behind that Python 3.11 warns of at every later import.
+    # It installs a plugin finder that makes Python 3.11 warn at every later import.
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, pygal.PluginImportFixer)]
     return pygal.Line(**settings)
 
@@ -119,7 +119,7 @@ def _place(point: ChartPoint) -> str:
 
 
 def _for_a_page(root: Element, title: str) -> Element:
-    """Without what a page must not get twice, or from elsewhere; with a tooltip that needs no script on each point."""
+    """The SVG without duplicate or external parts, with a tooltip on each point that needs no script."""
     root.attrib.pop("id", None)
     root.set("role", "img")
     root.set("aria-label", f"{title}, by release")

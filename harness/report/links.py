@@ -1,4 +1,4 @@
-"""Addresses that a package's own metadata gives, so that no link in a report is guessed."""
+"""Links from a package's own metadata, so that no link in a report is guessed."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def repositories_in(environment: Path, names: Iterable[str]) -> dict[str, str]:
-    """The repository of each distribution (normalised names), where its installed METADATA names one.
+    """The repository of each distribution (normalised names), if its installed METADATA names one.
 
-    `environment` is a folder of an environment; what is not there gives nothing.
+    `environment` is the folder of an environment; missing distributions are left out.
     """
     wanted = set(names)
     if not environment.is_dir():
@@ -30,7 +30,7 @@ def repositories_in(environment: Path, names: Iterable[str]) -> dict[str, str]:
 
 
 def compare_link(change: Change, repositories: Mapping[str, str]) -> str:
-    """The page that compares the two tags of a change, "" where the repository is not known."""
+    """The page that compares the two tags of a change, "" if the repository is unknown."""
     repository = repositories.get(change.name, "")
     if not repository.startswith("https://github.com/") or change.before is None or change.after is None:
         return ""

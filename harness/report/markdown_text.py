@@ -1,4 +1,4 @@
-"""Plain text made safe inside Markdown as GitHub reads it: paragraphs, table cells, code spans and fences."""
+"""Makes plain text safe in GitHub's Markdown: paragraphs, table cells, code spans and fences."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ _MENTION = re.compile(r"([@#])(?=\w)")
 
 
 def paragraph(text: str) -> str:
-    """One line of text in which nothing is markup, and nobody is mentioned."""
+    """One line of text without markup or mentions."""
     line = " ".join(text.split())
     line = html.escape(line, quote=False)
     line = _SPECIAL.sub(r"\\\1", line)
-    # A mention in a pasted message would call a stranger, a number would link an unrelated issue.
+    # A mention would notify a stranger, a number would link an unrelated issue.
     return _MENTION.sub(r"\1<!-- -->", line)
 
 
 def span(text: str) -> str:
-    """A code span on one line, delimited by more backticks than the text has; also fit for a table cell."""
+    """A code span on one line, delimited by more backticks than the text has; safe in a table cell."""
     line = " ".join(text.split())
     if not line:
         return ""

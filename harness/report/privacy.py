@@ -1,4 +1,4 @@
-"""What is private where a command runs, for all that it writes for others."""
+"""What is private on this machine, for everything that is written for others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def private_of(store: Store, *, pass_env: Iterable[str] = (), spared: Iterable[str] = ()) -> Private:
-    """User, host, folders, secrets and indexes of this machine; `spared` words are what the text is about."""
+    """User, host, folders, secrets and indexes of this machine; `spared` words are never hidden."""
     root = Workspace.default().root
     settings = read_pip_settings()
     addresses = (settings.index_url, *settings.extra_index_urls, *settings.find_links)
@@ -31,8 +31,8 @@ def private_of(store: Store, *, pass_env: Iterable[str] = (), spared: Iterable[s
 
 
 def unknown_here(pass_env: Sequence[str]) -> tuple[str, ...]:
-    """Variables that runs were given and that are not set now.
+    """Variables that were passed to runs and are not set now.
 
-    What such a run printed can hold a secret that nobody can tell from here any more.
+    The output of such a run may contain a secret that is unknown now.
     """
     return tuple(name for name in pass_env if name not in os.environ)

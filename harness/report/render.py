@@ -1,4 +1,4 @@
-"""The three formats of a report; each is the content written down by a template, or as JSON."""
+"""The three formats of a report: Markdown and HTML from templates, and JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.report.templating import filled
 if TYPE_CHECKING:
     from harness.report.answer.content import ReportContent
 
-# GitHub takes 65,536 characters in an issue; the rest is for what a person adds.
+# GitHub's limit is 65,536 characters; the rest is for what a person adds.
 _ISSUE_LIMIT = 60_000
 
 
@@ -37,12 +37,12 @@ def render_markdown(content: ReportContent) -> str:
 
 
 def render_issue(content: ReportContent) -> str:
-    """Markdown that fits into one issue; what is too long for it is left out, but for answer, proofs and repro."""
+    """Markdown that fits into one issue: leaves out details, but never the answer, its proofs or the repro."""
     return shortened(content, _markdown)
 
 
 def render_html(content: ReportContent) -> str:
-    """One HTML file without outside resources."""
+    """One HTML file without external resources."""
     return filled("report.html.j2", r=content)
 
 

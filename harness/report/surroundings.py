@@ -1,4 +1,4 @@
-"""What is private on this machine: its user and host, its folders, its secrets and its indexes' addresses."""
+"""What is private on this machine: user, host, folders, secrets and index addresses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _INDEX_NAME = re.compile(r"^(?:UV|PIP)_(?:.*INDEX.*|FIND_LINKS)$")
-# Accounts and hosts that everybody has: their names tell nothing, and texts are full of the same words.
+# Common names of accounts and hosts: they reveal nothing, and appear in ordinary text.
 _COMMON = frozenset(
     {"root", "user", "users", "admin", "ubuntu", "debian", "fedora", "runner", "docker", "nobody", "home", "test"}
     | {"tests", "localhost", "localdomain", "local", "python", "build", "git", "app", "main", "host", "server"}
@@ -33,11 +33,11 @@ def private_here(
     pass_env: Iterable[str] = (),
     spared: Iterable[str] = (),
 ) -> Private:
-    """What is private in this process's surroundings.
+    """What is private for this process.
 
-    `folders` maps further folders to the words that replace them; `addresses` are those of configured indexes;
-    `pass_env` names variables whose values the repro saw; `spared` are words that are never taken for the name of a
-    user or a host, since the report is about them.
+    `folders` maps further folders to their placeholders; `addresses` are those of configured indexes; `pass_env` names
+    variables whose values the repro saw; `spared` are words that never count as the name of a user or host, because the
+    report is about them.
     """
     found: dict[str, str] = {}
     home = Path(environ.get("HOME") or Path.home())

@@ -1,4 +1,4 @@
-"""Templates: HTML escapes all that it is given, Markdown has filters of its own for that."""
+"""Templates: HTML escapes every value; Markdown uses its own filters."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from harness.report import markdown_text
 
 
 def filled(name: str, **values: Any) -> str:
-    """The text of a template (`NAME.html.j2` or `NAME.md.j2`) with these values."""
+    """Render a template (`NAME.html.j2` or `NAME.md.j2`) with these values."""
     return (_HTML if ".html." in name else _MARKDOWN).get_template(name).render(**values)
 
 
 def _diff_lines(diff: str) -> list[tuple[str, str]]:
-    """Each line of a unified diff with the name of its kind."""
+    """Each line of a unified diff with its kind."""
     kinds = {"+": "added", "-": "removed", "@": "place"}
     return [(kinds.get(line[:1], "same"), line) for line in diff.split("\n")]
 

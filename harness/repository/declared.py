@@ -1,4 +1,4 @@
-"""What a commit says its project needs: in pyproject.toml, setup.cfg or setup.py, none of them run. Pure."""
+"""Reads a commit's requirements from pyproject.toml, setup.cfg or setup.py without running them. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FILES = ("pyproject.toml", "setup.cfg", "setup.py")
 
 
 def declared_requirements(texts: Mapping[str, str]) -> tuple[str, ...] | None:
-    """The requirements in the texts of these files (by name), None where none of them says it in so many words."""
+    """The requirements in these files (name to text), None if none of them declares any as plain text."""
     for read, name in ((_of_pyproject, FILES[0]), (_of_setup_cfg, FILES[1]), (_of_setup_py, FILES[2])):
         found = read(texts[name]) if name in texts else None
         if found is not None:
@@ -48,7 +48,7 @@ def _of_setup_cfg(text: str) -> tuple[str, ...] | None:
 
 
 def _of_setup_py(text: str) -> tuple[str, ...] | None:
-    """The value of `install_requires` where it is a literal, or a name that is given a literal once."""
+    """The value of `install_requires` if it is a literal, or a name that is assigned a literal exactly once."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):

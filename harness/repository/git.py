@@ -40,7 +40,7 @@ _TIMEOUT_S = 300.0
 
 @frozen
 class Entry:
-    """One file of a commit: the hash of its content, and whether it is a link or a submodule."""
+    """One file of a commit: the hash of its content, and whether it is a regular file, not a link or a submodule."""
 
     blob: str
     is_regular: bool = True
@@ -63,7 +63,7 @@ class Repository:
         return repository
 
     def call(self, *arguments: str, given: bytes | None = None) -> bytes:
-        """What git prints for a command that only reads."""
+        """The output of a git command that only reads."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | _ENVIRONMENT
         try:
             ended = subprocess.run(
@@ -101,6 +101,28 @@ class Repository:
             missing = self._what_is_missing("") or "name a branch, tag or commit; run git fetch for new ones"
             raise BadRepository(f"{self.folder} has no commit {revision!r}", hint=missing) from error
         return self.describe(found[-1])
+
+    def has(self, sha: str) -> bool:
+        """Whether there is a commit with this hash."""
+        try:
+            self.commit(sha)
+        except BadRepository:
+            return False
+        return True
+
+    def newest(self, revision: str, until: datetime) -> Commit:
+        """The newest commit of a branch at some moment, along first parents; for a tag or a hash, its own commit.
+
+        Raises `BadRepository` if the branch has no commit that old.
+        """
+        commit = self.commit(revision)
+        named = self.lines("rev-parse", "--symbolic-full-name", "--verify", "--quiet", "--end-of-options", revision)
+        if not named or named[-1].startswith("refs/tags/"):
+            return commit
+        found = self.lines("rev-list", "-1", "--first-parent", f"--until={until.isoformat()}", commit.sha)
+        if not found:
+            raise BadRepository(f"{self.folder} has no commit of {revision} up to {until.date()}")
+        return self.describe(found[0])
 
     def describe(self, sha: str) -> Commit:
         """Who made a commit, when, and what its message says."""
@@ -152,7 +174,7 @@ class Repository:
         return found
 
     def is_ancestor(self, older: str, newer: str) -> bool:
-        """Whether one commit is in the history of another."""
+        """Whether one commit is in the history of another. Raises `BadRepository` if they have none in common."""
         return self.merge_base(older, newer) == older
 
     def merge_base(self, one: str, other: str) -> str:
@@ -168,7 +190,7 @@ class Repository:
         return tuple(self.lines("rev-list", "--first-parent", "--reverse", newer, f"^{older}"))
 
     def dates(self, shas: Iterable[str]) -> dict[str, datetime]:
-        """When each of these commits came into the repository (the committer's date)."""
+        """When each of these commits entered the repository (the committer's date)."""
         wanted = tuple(dict.fromkeys(shas))
         if not wanted:
             return {}

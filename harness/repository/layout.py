@@ -16,17 +16,16 @@ _SOURCE = (".py", ".pyi")
 
 
 def blob_id(content: bytes) -> str:
-    """The name that git gives to a file's content (SHA-1 over a header and the content; no security hangs on it)."""
+    """Git's hash of a file's content: SHA-1 over a header and the content; security does not depend on it."""
     return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
 @frozen
 class Layout:
-    """How a wheel's paths map to a repository's: by top-level package or module, the folder before it.
+    """Maps a wheel's paths to those of its repository: each top-level package or module has a folder there.
 
-    `suffixes` are the kinds of files that the wheel carries besides Python, `left_out` the folders of packages that
-    the wheel leaves out (tests, mostly); `changed` the files that the wheel has otherwise than the tag, `generated`
-    those that the tag lacks.
+    `suffixes` are the kinds of files in the wheel besides Python. `left_out` are folders that the wheel leaves out,
+    such as tests. `changed` files differ between the wheel and the tag; `generated` files are only in the wheel.
     """
 
     prefixes: Mapping[str, str]
@@ -37,7 +36,7 @@ class Layout:
 
     @property
     def found(self) -> bool:
-        """Whether any package of the wheel was found in the repository."""
+        """Whether the repository has any package of the wheel."""
         return bool(self.prefixes)
 
     def files(self, tree: Mapping[str, str]) -> dict[str, str]:
@@ -53,9 +52,9 @@ class Layout:
         return chosen
 
     def changes(self, release: Mapping[str, str], tree: Mapping[str, str]) -> dict[str, str | None]:
-        """What to put into an environment with the release's files to have a commit's: path -> blob, None to remove.
+        """The files that turn the release's files into those of a commit: path -> blob, None removes a file.
 
-        What the tag lacks or has otherwise (a version file) stays as the wheel has it.
+        Files that differ from the tag, such as a version file, stay as they are in the wheel.
         """
         there = self.files(tree)
         kept = {*self.generated, *self.changed}

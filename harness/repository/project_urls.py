@@ -1,4 +1,4 @@
-"""The repository that a package's own metadata names, so that no address is guessed. Pure."""
+"""Reads a package's repository from its metadata; no address is guessed. Pure."""
 
 from __future__ import annotations
 
@@ -27,6 +27,12 @@ def repository_url(metadata: str) -> str | None:
         if match := _REPOSITORY.match(told.get(label, "")):
             return f"https://{match[1]}/{match[2]}/{match[3]}"
     return None
+
+
+def known_address(url: str) -> str:
+    """The web page of a repository by the URL that it is cloned from, "" if that is not of a known host."""
+    match = _REPOSITORY.match(url.removeprefix("git+"))
+    return f"https://{match[1]}/{match[2]}/{match[3]}" if match else ""
 
 
 def pull_request_url(repository: str, number: int | None) -> str:

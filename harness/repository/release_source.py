@@ -1,4 +1,4 @@
-"""The commit that a release was built from: its tag, checked against the files of its wheel."""
+"""Finds the commit that a release was built from: its tag, compared with the files of its wheel."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ReleaseSource:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Where the wheel and its tag differ; these files stay as the wheel has them."""
+        """How the wheel and its tag differ; these files stay as they are in the wheel."""
         told = []
         if self.layout.changed:
             told.append(f"{self.version}: {_few(self.layout.changed)} in the wheel differ from tag {self.tag}")
@@ -37,7 +37,7 @@ class ReleaseSource:
 
 
 def find_source(repository: Repository, project: str, version: str, wheel: Mapping[str, str]) -> ReleaseSource:
-    """The tag of a release whose files are most like its wheel's; `wheel` maps installed paths to git's hashes.
+    """The tag of a release that matches its wheel best; `wheel` maps installed paths to git's hashes.
 
     Raises `BadRepository` if no tag names the release, or none has the package's files.
     """

@@ -1,4 +1,4 @@
-"""The commits that were run, as a log that `git bisect replay` takes. Pure."""
+"""Writes the commits that were run as a log for `git bisect replay`. Pure."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Which commits made some changed lines, told by history alone: blame for added lines, pickaxe for removed ones.
+"""Finds the commits that changed some lines from history alone: blame for added lines, pickaxe for removed ones.
 
-It is evidence: it says which commit to run first, never which one is the culprit.
+This is evidence. It decides which commit runs first, never which one is the culprit.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def commits_behind(repository: Repository, older: str, newer: str, changes: Iter
 
 
 def _blamed(repository: Repository, older: str, newer: str, path: str, lines: tuple[int, int]) -> Counter[str]:
-    """How many of these lines each commit brought (git blame)."""
+    """How many of these lines come from each commit (git blame)."""
     first, last = lines
     try:
         answer = repository.lines(
@@ -79,7 +79,7 @@ def _touching(repository: Repository, older: str, newer: str, path: str, line: s
 
 
 def _telling(removed: tuple[str, ...]) -> list[str]:
-    """The longest of the removed lines: they occur least often elsewhere."""
+    """The longest removed lines, because they occur least often elsewhere."""
     stripped = dict.fromkeys(line.strip() for line in removed)
     long = [line for line in stripped if len(line) >= _SHORTEST]
     return sorted(long, key=len, reverse=True)[:_LINES_SEARCHED]

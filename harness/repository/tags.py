@@ -1,4 +1,4 @@
-"""Which tag a release was made from: `v1.2.3`, `1.2.3`, `name-1.2.3`, `release/1.2.3`, `rel_1_2_3`. Pure."""
+"""Matches tags to releases: `v1.2.3`, `1.2.3`, `name-1.2.3`, `release/1.2.3`, `rel_1_2_3`. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NUMBER = re.compile(r"\d+(?:[._]\d+)*.*$")
 
 
 def tagged_version(tag: str, project: str) -> Version | None:
-    """The version that a tag of this project names, None if it names none or is another project's."""
+    """The version that a tag of this project names, None for no version or another project."""
     match = _NUMBER.search(tag)
     # The first digits may be part of the project's name ("py3dns-4.0"): each later start is tried too.
     while match is not None:
@@ -39,7 +39,7 @@ def tags_of(version: str, tags: Iterable[str], project: str) -> tuple[str, ...]:
 
 
 def _is_label(label: str, project: str) -> bool:
-    """Whether what stands before a version says no more than that a version of the project follows."""
+    """Whether the text before a version is only a label, such as `v`, `release/` or the project's name."""
     words = [word for word in re.split(r"[^a-z0-9]+", label.lower()) if word]
     own = set(normalized_name(project).split("-")) | {normalized_name(project).replace("-", "")}
     return all(

@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
 @frozen
 class ChosenProject:
-    """What the options say of the project."""
+    """What the options say of the project. `day` (ISO 8601) is when it worked, to build what git knows no day of."""
 
     folder: Path | None = None
     extras: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     unpin: bool = False
+    day: str = ""
 
 
 @frozen
@@ -63,5 +64,6 @@ def chosen_command(
         groups=project.groups,
         unpin=project.unpin,
         content_digest=digest_of(run),
+        day=project.day,
     )
     return ChosenCommand(command.repro.with_params(parameters(settings.params)), beside.requirements, command.told)

@@ -12,6 +12,7 @@ from harness.environment.index import check_project_name
 from harness.errors import UserMistake
 from harness.model.repro import Repro, command_repro
 from harness.request.repros import find_repro, repro_for_subject
+from harness.run.commands import recognised
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,6 +38,14 @@ def chosen_repro(repro: str | None, run: str | None, subject: str | None, params
 def required_python(repro: str | None, run: str | None, subject: str | None) -> str | None:
     """What the repro that the options name says of its interpreter; nothing for a command."""
     return None if run or not (repro or subject) else chosen_repro(repro, None, subject, ()).requires_python
+
+
+def runs_tests(run: str) -> bool:
+    """Whether a command runs a test tool whose results can be read."""
+    try:
+        return recognised(shlex.split(run)) is not None
+    except ValueError:
+        return False
 
 
 def parameters(params: Sequence[str]) -> dict[str, Any]:

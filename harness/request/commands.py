@@ -76,6 +76,7 @@ def read_command(  # noqa: PLR0913 - the options of a command line that say wher
     groups: Iterable[str] = (),
     unpin: bool = False,
     content_digest: str = "",
+    day: str = "",
 ) -> Command:
     """A command in a copy of the project `folder`, or of the nearest one above `start`; in an empty folder without one.
 
@@ -86,7 +87,7 @@ def read_command(  # noqa: PLR0913 - the options of a command line that say wher
         repro = command_repro(run, content_digest=content_digest)
         return Command(with_folders(_with_tool(repro, _names(beside.asked)), beside.folders), beside.told)
     # What is given beside it takes the place of a file of pins, which would hide what upgrades change.
-    project = projects.read(root, extras, groups, fall_back=not _others_than_tools(beside.asked))
+    project = projects.read(root, extras, groups, find=not _others_than_tools(beside.asked), day=day)
     own = tuple(map(unpinned, project.requirements)) if unpin else project.requirements
     inside = start.relative_to(root).as_posix() if folder is None else "."
     repro = evolve(

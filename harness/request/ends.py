@@ -80,6 +80,13 @@ def day_end(moment: datetime) -> End:
     return End(EndKind.DAY, moment.date().isoformat(), moment=moment)
 
 
+def newest_end(as_of: str | None) -> End:
+    """The day whose packages are the newest ones that count: `--as-of` where that is a day, else today."""
+    now = datetime.now(UTC)
+    moment = _moment(as_of, now) if as_of else None
+    return End(EndKind.DAY, as_of, moment=moment) if as_of and moment else parse_end(_TODAY, "--as-of", now=now)
+
+
 @frozen
 class Ends:
     """The two ends as they were typed; `good` is None where it is to be found."""
@@ -98,8 +105,12 @@ class Ends:
         return any(end is not None and end.kind is not EndKind.RELEASE for end in (self.good, self.bad))
 
 
-def read_ends(good: str | None, bad: str | None, subject: str | None, *, commits: bool = False) -> Ends | None:
-    """The ends of a question between worlds, None where it is one between releases; `commits`: there is a repository.
+def read_ends(
+    good: str | None, bad: str | None, subject: str | None, *, commits: bool = False, tests: bool = False
+) -> Ends | None:
+    """The ends of a question between worlds, None where it is one between releases.
+
+    `commits`: there is a repository. `tests`: a test suite runs, and two releases of the subject are two worlds for it.
 
     Raises `UserMistake`.
     """
@@ -107,7 +118,7 @@ def read_ends(good: str | None, bad: str | None, subject: str | None, *, commits
     given = [
         parse_end(text, option, now=now, commits=commits) for text, option in ((good, "--good"), (bad, "--bad")) if text
     ]
-    if subject is not None and all(end.kind is EndKind.RELEASE for end in given):
+    if subject is not None and not tests and all(end.kind is EndKind.RELEASE for end in given):
         return None
     if subject is None and (release := next((end for end in given if end.kind is EndKind.RELEASE), None)):
         raise UserMistake(

@@ -24,14 +24,17 @@ def folder_of(text: str) -> str | None:
 
 
 def read_folder(text: str, projects: Projects) -> Project:
-    """The project in a folder as it is, or as in a commit of its repository. Raises `UserMistake`, `BadRepository`."""
+    """The project in a folder as it is, or as in a commit of its repository, with what it needs to be used.
+
+    Raises `UserMistake` and `BadRepository`.
+    """
     path = Path(text).expanduser()
     folder, at, revision = text.rpartition("@")
     if path.is_dir() or not at or not folder:
         if not path.is_dir():
             raise UserMistake(f"--with {text}: there is no such folder")
-        return projects.read(path)
+        return projects.read(path, for_tests=False)
     repository = Repository.open(Path(folder))
     commit = repository.commit(revision)
     files = archive_of(repository, commit, projects.workspace.clones / "commits")
-    return projects.read(files, as_of=commit.date)
+    return projects.read(files, for_tests=False, as_of=commit.date)

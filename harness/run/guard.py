@@ -1,6 +1,6 @@
 """Keeps one process tree under limits and kills all of it at the end, even if the harness is killed with -9.
 
-Run as `python -I -S guard.py`, standard library only. It reads its order, one JSON line, from stdin and keeps
+Run as `python -I -S guard.py`, standard library only. It reads its request, one JSON line, from stdin and keeps
 watching stdin: end of file means that the harness is gone, a byte means cancel. It answers with one JSON line.
 The output of the tree comes through a pipe and goes, up to a limit, to the log.
 """
@@ -48,18 +48,18 @@ _F_SETPIPE_SZ = 1031  # fcntl(2); in the fcntl module from Python 3.10 on
 
 
 class Guard:
-    """Carries out one order: start, watch, end."""
+    """Carries out one request: start, watch, end."""
 
-    def __init__(self, order: dict[str, Any]) -> None:
-        self._order = order
+    def __init__(self, request: dict[str, Any]) -> None:
+        self._request = request
         self._tree = Tree()
-        self._log = BoundedLog(order["output"], order["log_keep"])
+        self._log = BoundedLog(request["output"], request["log_keep"])
         self._peak = 0
         self._main = 0
         self._status: int | None = None
         self._ended = 0.0
         self._cancelled = False
-        self._stage: Stage | None = Stage() if order.get("sandbox") else None
+        self._stage: Stage | None = Stage() if request.get("sandbox") else None
         self._libc = ctypes.CDLL(None, use_errno=True) if _LINUX else None
 
     def run(self) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class Guard:
         problem = self._start()
         if problem:
             return {"problem": problem}
-        reason = self._watch(begun + self._order["wall_s"], self._order["memory"])
+        reason = self._watch(begun + self._request["wall_s"], self._request["memory"])
         if reason == "timeout":
             self._ask_for_tracebacks()
         left = self._end_all()
@@ -118,15 +118,15 @@ class Guard:
 
     def _start(self) -> int:
         """Start the command; returns the errno if it can't be started, else 0."""
-        order = self._order
-        argv = order["argv"]
+        request = self._request
+        argv = request["argv"]
         if self._stage is not None:
-            argv = [*order["sandbox"], str(self._stage.tell_end), *argv]
+            argv = [*request["sandbox"], str(self._stage.tell_end), *argv]
         told, self._tell = os.pipe()
         self._main = os.fork()
         if self._main == 0:
             try:
-                self._become(argv, order)
+                self._become(argv, request)
             except OSError as error:
                 os.write(self._tell, str(error.errno or 1).encode())
             finally:
@@ -139,7 +139,7 @@ class Guard:
             os.waitpid(self._main, 0)
         return int(problem or 0)
 
-    def _become(self, argv: list[str], order: dict[str, Any]) -> None:
+    def _become(self, argv: list[str], request: dict[str, Any]) -> None:
         os.setsid()
         if self._libc is not None:
             self._libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
@@ -154,8 +154,8 @@ class Guard:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(self._print_end, 1)
         os.dup2(self._print_end, 2)
-        os.chdir(order["cwd"])
-        self._execute(argv, order["env"])
+        os.chdir(request["cwd"])
+        self._execute(argv, request["env"])
 
     def _execute(self, argv: list[str], env: dict[str, str]) -> None:
         """Become the command. On success, exec closes the pipe that reports a failure to start."""
@@ -182,7 +182,7 @@ class Guard:
                 return "cancelled" if os.read(0, 1) else "orphaned"
             if self._cancelled:
                 return "lost"  # by a signal; the harness itself sends none
-            if self._log.size > self._order["output_limit"]:
+            if self._log.size > self._request["output_limit"]:
                 return "output"
             now = time.monotonic()
             if now >= sample_at:
@@ -271,7 +271,7 @@ def _remove(folder: str) -> None:
 
 
 def main(kind: type[Guard] = Guard) -> None:
-    """Read the order, carry it out with a guard of this class, and print the result."""
+    """Read the request, carry it out with a guard of this class, and print the result."""
     line = b""
     while b"\n" not in line:
         piece = os.read(0, 1 << 16)
@@ -279,11 +279,11 @@ def main(kind: type[Guard] = Guard) -> None:
             return
         line += piece
     line, _, cancels = line.partition(b"\n")
-    order = json.loads(line)
+    request = json.loads(line)
     # Both may arrive at once if the harness cancels before this process reads.
-    result = {"reason": "cancelled"} if cancels else kind(order).run()
-    if result.get("reason") == "orphaned" and order["remove_if_orphaned"]:
-        _remove(order["remove_if_orphaned"])
+    result = {"reason": "cancelled"} if cancels else kind(request).run()
+    if result.get("reason") == "orphaned" and request["remove_if_orphaned"]:
+        _remove(request["remove_if_orphaned"])
     with contextlib.suppress(OSError):  # the reader may be gone
         os.write(1, json.dumps(result).encode() + b"\n")
 

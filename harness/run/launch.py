@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from harness.run.sandbox import Sandbox
+    from harness.run.scratch_folder import ScratchFolder
 
 METRICS_LIMIT = 8 * 1024 * 1024
 LOG_KEPT = 16 * 1024 * 1024
@@ -25,7 +25,7 @@ _SHARE_OF_MEMORY = 0.9
 
 
 def script_command(
-    place: Sandbox,
+    scratch: ScratchFolder,
     *,
     python: Path,
     inside: Path,
@@ -39,18 +39,18 @@ def script_command(
     `inside` is the folder of the child driver; `capability` is the compute capability to emulate, None without the
     stand-in for CUDA.
     """
-    script = place.script / name
+    script = scratch.script / name
     script.write_text(source, encoding="utf-8")
     emulation = {"package": str(inside / "emulation"), "capability": capability}
     job = {
         "script": str(script),
-        "report": str(place.report),
+        "report": str(scratch.report),
         "emulation": emulation if capability is not None else None,
         "trace": sorted(trace) if trace is not None else None,
-        "imports": str(place.imports) if trace is not None else None,
+        "imports": str(scratch.imports) if trace is not None else None,
     }
-    place.job.write_text(json.dumps(job), encoding="utf-8")
-    return [str(python), str(inside / "child.py"), str(place.job)]
+    scratch.job.write_text(json.dumps(job), encoding="utf-8")
+    return [str(python), str(inside / "child.py"), str(scratch.job)]
 
 
 def repro_variables(params: Mapping[str, Any], device: str) -> dict[str, str]:
@@ -60,7 +60,7 @@ def repro_variables(params: Mapping[str, Any], device: str) -> dict[str, str]:
     return {**told, "CUDA_VISIBLE_DEVICES": ""} if device == "cpu" else told
 
 
-def guard_order(  # noqa: PLR0913 - each is a key of the order
+def guard_request(  # noqa: PLR0913 - each is a key of the request
     argv: Sequence[str],
     *,
     env: Mapping[str, str],
@@ -72,8 +72,8 @@ def guard_order(  # noqa: PLR0913 - each is a key of the order
     output_limit: int = OUTPUT_LIMIT,
     sandbox: Sequence[str] = (),
 ) -> bytes:
-    """The order for the guard (guard.py): what to start, and its limits of time, memory and output."""
-    order = {
+    """The request for the guard (guard.py): what to start, and its limits of time, memory and output."""
+    request = {
         "argv": list(argv),
         "env": dict(env),
         "cwd": str(cwd),
@@ -85,7 +85,7 @@ def guard_order(  # noqa: PLR0913 - each is a key of the order
         "sandbox": list(sandbox),
         "remove_if_orphaned": str(remove_if_orphaned) if remove_if_orphaned else "",
     }
-    return json.dumps(order).encode() + b"\n"
+    return json.dumps(request).encode() + b"\n"
 
 
 def memory_limit(asked: int | None) -> int:

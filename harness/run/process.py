@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 from attrs import frozen
 
 from harness.errors import HarnessFault
-from harness.run.launch import OUTPUT_LIMIT, guard_order, memory_limit
+from harness.run.launch import OUTPUT_LIMIT, guard_request, memory_limit
 from harness.run.strays import end_strays
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class GuardProcess(Protocol):
 
     @property
     def stdin(self) -> IO[bytes] | None:
-        """Where it reads its order."""
+        """Where it reads its request."""
         ...
 
     @property
@@ -123,7 +123,7 @@ class GuardProcess(Protocol):
 class Start:
     """How to start a guard and its command.
 
-    `sandbox` is the command that creates a sandbox and starts the rest in it (see `isolation`); `forked` returns a
+    `sandbox` is the command that creates a sandbox and starts the rest in it (see sandbox.py); `forked` returns a
     guard that is a fork instead of a new process.
     """
 
@@ -150,7 +150,7 @@ def run_guarded(
     guard itself fails.
     """
     command = [str(argument) for argument in argv]
-    order = guard_order(
+    request = guard_request(
         command,
         env=env,
         cwd=cwd,
@@ -164,7 +164,7 @@ def run_guarded(
     begun = time.monotonic()
     guard = (start.forked or _new_guard)()
     try:
-        said = _converse(guard, order, cancel, time.monotonic() + limits.wall_s + _SILENT_S)
+        said = _converse(guard, request, cancel, time.monotonic() + limits.wall_s + _SILENT_S)
     finally:
         _dismiss(guard)
     if not said and guard.returncode < 0:
@@ -187,10 +187,10 @@ def _new_guard() -> GuardProcess:
     )
 
 
-def _converse(guard: GuardProcess, order: bytes, cancel: threading.Event | None, deadline: float) -> bytes:
+def _converse(guard: GuardProcess, request: bytes, cancel: threading.Event | None, deadline: float) -> bytes:
     stdin, stdout = _stream(guard.stdin), _stream(guard.stdout)
     with contextlib.suppress(BrokenPipeError):  # its last answer follows on stdout
-        unsent = memoryview(order)
+        unsent = memoryview(request)
         while unsent:
             unsent = unsent[stdin.write(unsent) :]
     said = b""

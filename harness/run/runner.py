@@ -18,14 +18,14 @@ from harness.run.classify import not_started
 from harness.run.collecting import collection_of
 from harness.run.devices.registry import hidden, passed_variables
 from harness.run.inside.emulation.device_profiles import DEFAULT_CAPABILITY
-from harness.run.isolation import Isolation, Needs
 from harness.run.launch import keep_log, repro_variables, script_command
 from harness.run.mistakes import mistake_in
 from harness.run.process import Limits, NoSandbox, Start, run_guarded
 from harness.run.programs import missing_program, program_of, write_stubs
 from harness.run.result import LeftBehind, Ran, result_of
-from harness.run.sandbox import Sandbox, process_environment, remove_tree, sandbox, user_path
+from harness.run.sandbox import FileAccess, Sandbox
 from harness.run.sandbox_view import editable_projects
+from harness.run.scratch_folder import ScratchFolder, process_environment, remove_tree, scratch_folder, user_path
 
 if TYPE_CHECKING:
     import threading
@@ -54,8 +54,8 @@ class Job:
     the repro's own; `log_path` gets the whole log, compressed by gzip; `scratch_root` is a folder for what
     the run writes; `pass_env` names variables of the harness's environment that are let through;
     `capability` is the compute capability to emulate; `invoked_from` is the folder that the paths of a
-    command are relative to; `trace` names installed files of which it records what runs, at some cost in speed; in the
-    sandbox of `isolation` (None: in none) it can also read what is `readable` and write what is `writable`; with
+    command are relative to; `trace` names installed files of which it records what runs, at some cost in speed; in
+    `sandbox` (None: without one) it can also read what is `readable` and write what is `writable`; with
     `zygote` the run is forked from that process, in its sandbox; `imports` gets what imported what.
     """
 
@@ -72,7 +72,7 @@ class Job:
     capability: str = DEFAULT_CAPABILITY
     invoked_from: Path = field(factory=Path.cwd)
     trace: frozenset[str] | None = None
-    isolation: Isolation | None = None
+    sandbox: Sandbox | None = None
     readable: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()
     zygote: Zygote | None = None
@@ -94,26 +94,26 @@ def run_repro(job: Job, *, cancel: threading.Event | None = None) -> Ran:
     `NoSpace` if the disk is full, `HarnessFault` on an internal error.
     """
     try:
-        with sandbox(job.scratch_root) as place:
-            return _run_in(place, job, cancel)
+        with scratch_folder(job.scratch_root) as scratch:
+            return _run_in(scratch, job, cancel)
     except OSError as error:
         if is_out_of_space(error):
             raise NoSpace(f"no space left for a run below {job.scratch_root}: {error}") from error
         raise
 
 
-def _run_in(place: Sandbox, job: Job, cancel: threading.Event | None) -> Ran:
+def _run_in(scratch: ScratchFolder, job: Job, cancel: threading.Event | None) -> Ran:
     if job.repro.project:
-        shutil.copytree(job.repro.project, place.work, symlinks=True, dirs_exist_ok=True)
-    # Kept open, so that nothing is lost if the script removes the sandbox.
-    with place.log.open("x+b") as log:
-        ran = _run_with(log, place, job, cancel)
+        shutil.copytree(job.repro.project, scratch.work, symlinks=True, dirs_exist_ok=True)
+    # Kept open, so that nothing is lost if the script removes its folder.
+    with scratch.log.open("x+b") as log:
+        ran = _run_with(log, scratch, job, cancel)
         keep_log(log, job.log_path)
         if job.imports is not None:
-            _keep_imports(place.imports, job.imports)
+            _keep_imports(scratch.imports, job.imports)
     if job.pycache_prefix is not None:
         # Bytecode of modules in the working folder, which no later run shares.
-        remove_tree(Path(f"{job.pycache_prefix}{place.root}"))
+        remove_tree(Path(f"{job.pycache_prefix}{scratch.root}"))
     return ran
 
 
@@ -125,44 +125,30 @@ def _keep_imports(written: Path, target: Path) -> None:
         write_whole(target, json.dumps({"modules": modules, "imports": imports}))
 
 
-def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event | None) -> Ran:
-    root = place.work / job.repro.inside if job.repro.project else job.invoked_from.absolute()
-    beside = [place.work / folder for folder in job.repro.search_path]
+def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job, cancel: threading.Event | None) -> Ran:
+    """Run a job, and classify how it ended."""
+    root = scratch.work / job.repro.inside if job.repro.project else job.invoked_from.absolute()
+    beside = [scratch.work / folder for folder in job.repro.search_path]
     if why := missing_program(job.repro.argv, job.python, user_path(os.environ), root, beside):
         raise MissingProgram(why, program_of(job.repro.argv))
-    write_stubs(place.stubs, job.python, user_path(os.environ))
-    tests = collection_of(job.repro.argv, place.report.parent)
+    write_stubs(scratch.stubs, job.python, user_path(os.environ))
+    tests = collection_of(job.repro.argv, scratch.report.parent)
     if tests is not None:
         job = evolve(job, repro=evolve(job.repro, argv=tests.command.argv))
-    env = process_environment(
-        place,
-        ours=os.environ,
-        python=job.python,
-        pass_env=(*job.pass_env, *passed_variables()),
-        pycache_prefix=job.pycache_prefix,
-        stubs=True,
-        extra={
-            **repro_variables(job.repro.params, job.device.value),
-            "HARNESS_ROOT": str(root),
-            **search_path(place, job.repro),
-            **(hidden() if job.device is Device.CPU else {}),
-            **job.extra_env,
-        },
-    )
-    env["PATH"] = os.pathsep.join([*_programs(job.repro), env["PATH"]])
-    argv = _command(job) if job.repro.argv else _script(place, job)
+    env = _environment(scratch, job, root)
+    argv = _command(job) if job.repro.argv else _script(scratch, job)
     if tests is not None:
         argv = tests.start(argv, env)
     try:
         ended = run_guarded(
             argv,
             env=env,
-            cwd=place.work / job.repro.inside,
+            cwd=scratch.work / job.repro.inside,
             limits=job.limits,
-            output=place.log,
+            output=scratch.log,
             cancel=cancel,
-            remove_if_orphaned=place.root,
-            start=_start(place, job, argv, env),
+            remove_if_orphaned=scratch.root,
+            start=_start(scratch, job, argv, env),
         )
     except NoSandbox as words:
         raise UserMistake(f"the sandbox of a run failed: {words}", hint="--sandbox off runs without it") from None
@@ -172,24 +158,45 @@ def _run_with(log: BinaryIO, place: Sandbox, job: Job, cancel: threading.Event |
         outcome, detail, code = not_started(job.repro.argv[0], error.strerror or "unknown reason")
         log.write(f"{detail}\n".encode())
         return Ran(outcome, detail, code, duration_s=0.0, peak_memory=None, tail=f"{detail}\n", mistake=detail)
-    left = LeftBehind(ended, _tail_of(log), place.report, place.metrics, is_command=bool(job.repro.argv))
+    left = LeftBehind(ended, _tail_of(log), scratch.report, scratch.metrics, is_command=bool(job.repro.argv))
     ran = result_of(left, device=job.device, limits=job.limits)
     if tests is not None:
         ran = tests.added_to(ran)
     if mistake := mistake_in(ran, job.repro.argv, root):
         ran = evolve(ran, mistake=mistake, detail=f"{ran.detail}; {mistake}")
-    ran.machine["sandbox"] = job.isolation.label if job.isolation is not None else "none"
+    ran.machine["sandbox"] = job.sandbox.label if job.sandbox is not None else "none"
     return ran
 
 
-def _start(place: Sandbox, job: Job, argv: list[str], env: Mapping[str, str]) -> Start:
+def _environment(scratch: ScratchFolder, job: Job, root: Path) -> dict[str, str]:
+    """The environment variables of a run; `root` is the folder that its relative paths start from."""
+    env = process_environment(
+        scratch,
+        ours=os.environ,
+        python=job.python,
+        pass_env=(*job.pass_env, *passed_variables()),
+        pycache_prefix=job.pycache_prefix,
+        stubs=True,
+        extra={
+            **repro_variables(job.repro.params, job.device.value),
+            "HARNESS_ROOT": str(root),
+            **search_path(scratch, job.repro),
+            **(hidden() if job.device is Device.CPU else {}),
+            **job.extra_env,
+        },
+    )
+    env["PATH"] = os.pathsep.join([*_programs(job.repro), env["PATH"]])
+    return env
+
+
+def _start(scratch: ScratchFolder, job: Job, argv: list[str], env: Mapping[str, str]) -> Start:
     """Start in a new sandbox, or as a fork, which shares the sandbox of its zygote."""
     if job.zygote is not None:
         return Start(forked=job.zygote.guard)
-    return Start(job.isolation.command(_needs(place, job, argv, env)) if job.isolation is not None else ())
+    return Start(job.sandbox.command(_file_access(scratch, job, argv, env)) if job.sandbox is not None else ())
 
 
-def _needs(place: Sandbox, job: Job, argv: list[str], env: Mapping[str, str]) -> Needs:
+def _file_access(scratch: ScratchFolder, job: Job, argv: list[str], env: Mapping[str, str]) -> FileAccess:
     """What a run must see of the file system beyond the system folders."""
     files = [env[name] for name in _PATHS_IN if env.get(name, "").startswith("/")]
     files += [folder for folder in env.get("LD_LIBRARY_PATH", "").split(os.pathsep) if folder.startswith("/")]
@@ -198,9 +205,9 @@ def _needs(place: Sandbox, job: Job, argv: list[str], env: Mapping[str, str]) ->
     files += [found for word in argv if (found := _path_in(word)).startswith("/")]
     packages = job.python.parent.parent.glob("lib*/python*/site-packages")
     writable = (job.pycache_prefix,) if job.pycache_prefix is not None else ()
-    return Needs(
-        scratch=place.root,
-        work=place.work / job.repro.inside,
+    return FileAccess(
+        scratch=scratch.root,
+        work=scratch.work / job.repro.inside,
         python=job.python,
         readable=(*job.readable, job.invoked_from.absolute(), *editable_projects(packages), *map(Path, files)),
         writable=(*job.writable, *writable),
@@ -212,9 +219,9 @@ def _path_in(word: str) -> str:
     return (word.partition("=")[2] if word.startswith("-") else word).partition("::")[0]
 
 
-def _script(place: Sandbox, job: Job) -> list[str]:
+def _script(scratch: ScratchFolder, job: Job) -> list[str]:
     return script_command(
-        place,
+        scratch,
         python=job.python,
         inside=INSIDE,
         name=script_name(job.repro),
@@ -229,11 +236,11 @@ def script_name(repro: Repro) -> str:
     return Path(repro.path).name or f"{repro.name}.py"
 
 
-def search_path(place: Sandbox, repro: Repro) -> dict[str, str]:
+def search_path(scratch: ScratchFolder, repro: Repro) -> dict[str, str]:
     """The environment variable that lets a repro import from the folders of its project."""
     if not repro.search_path:
         return {}
-    return {"PYTHONPATH": os.pathsep.join(str(place.work / folder) for folder in repro.search_path)}
+    return {"PYTHONPATH": os.pathsep.join(str(scratch.work / folder) for folder in repro.search_path)}
 
 
 def _programs(repro: Repro) -> list[str]:

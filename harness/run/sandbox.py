@@ -1,205 +1,155 @@
-"""A run's sandbox folder: fresh folders for everything a process writes, and an environment without secrets.
+"""Runs untrusted code in a bubblewrap sandbox: what it can see and write, and whether this machine supports it.
 
-Standard library only, because a node without the harness uses this file too.
+The file system is read-only, without home folders, /tmp and /run; only the run's own folders are writable. There is no
+network, no access to other processes, and no device except harmless ones and GPUs.
+See docs/guides/sandbox.md.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
-import re
+import enum
 import shutil
-import tempfile
-from dataclasses import dataclass
+import subprocess
+import sys
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+
+from attrs import frozen
+
+from harness.errors import UserMistake
+from harness.events import Warned
+from harness.run.sandbox_view import View, hidden_folders
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping
 
-_PASSED = re.compile(
-    r"""LANG | LANGUAGE | LC_[A-Z]+ | TZ | USER | LOGNAME
-    | SSL_CERT_(FILE|DIR) | REQUESTS_CA_BUNDLE | CURL_CA_BUNDLE
-    | (DY)?LD_LIBRARY_PATH | CUDA_(VISIBLE_DEVICES|DEVICE_ORDER|HOME|PATH) | NVIDIA_[A-Z_]+
-    | (OMP|MKL|OPENBLAS|NUMEXPR)_NUM_THREADS
-    """,
-    re.VERBOSE,
-)
-_PROXIES = re.compile(r"(https?|all|ftp)_proxy", re.IGNORECASE)
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH")
-_CACHES = {
-    "CUDA_CACHE_PATH": "cuda",
-    "HF_HOME": "huggingface",
-    "MPLCONFIGDIR": "matplotlib",
-    "NUMBA_CACHE_DIR": "numba",
-    "TORCHINDUCTOR_CACHE_DIR": "inductor",
-    "TORCH_EXTENSIONS_DIR": "torch-extensions",
-    "TORCH_HOME": "torch",
-    "TRITON_CACHE_DIR": "triton",
-    "XDG_CACHE_HOME": "xdg-cache",
-    "XDG_CONFIG_HOME": "xdg-config",
-    "XDG_DATA_HOME": "xdg-data",
-    "XDG_STATE_HOME": "xdg-state",
-    "XDG_RUNTIME_DIR": "xdg-runtime",
-}
-_SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
+    from harness.events import Reporter
+
+_STAGE = Path(__file__).with_name("inside") / "stage.py"
+_PROGRAM = "bwrap"
+_TRIAL_S = 20.0
+# Below /run: NixOS drivers, NVIDIA's persistence daemon, and name resolution.
+_KEPT = ("/run/opengl-driver", "/run/current-system", "/run/nvidia-persistenced", "/run/systemd/resolve")
 
 
-@dataclass(frozen=True)
+class SandboxMode(enum.StrEnum):
+    """When runs are sandboxed: if it works, always, or never."""
+
+    AUTO = "auto"
+    REQUIRE = "require"
+    OFF = "off"
+
+    @classmethod
+    def of(cls, machine: Mapping[str, str], asked: str | None = None) -> SandboxMode:
+        """What a command asked for, else what HARNESS_SANDBOX says about this machine, else auto.
+
+        Raises `UserMistake` if the variable holds anything else.
+        """
+        named = asked or machine.get("HARNESS_SANDBOX") or cls.AUTO.value
+        try:
+            return cls(named)
+        except ValueError:
+            raise UserMistake(f"HARNESS_SANDBOX is {named!r}", hint="it is auto, require or off") from None
+
+
+@frozen
+class FileAccess:
+    """What one run must read (`readable`) and may write (`writable`); `work` is its working directory."""
+
+    scratch: Path
+    work: Path
+    python: Path
+    readable: tuple[Path, ...] = ()
+    writable: tuple[Path, ...] = ()
+
+
+@frozen
 class Sandbox:
-    """The folders of one run; `root` contains the others and is removed at the end."""
+    """A working bubblewrap: its path and version, whether runs get the network, whether it is required."""
 
-    root: Path
-
-    @property
-    def work(self) -> Path:
-        """The working directory, empty at the start."""
-        return self.root / "work"
+    program: str
+    version: str
+    network: bool = False
+    is_required: bool = False
 
     @property
-    def script(self) -> Path:
-        """The folder of the script, separate from the working directory."""
-        return self.root / "script"
+    def label(self) -> str:
+        """Its name in an observation."""
+        return f"{self.version}, with network" if self.network else f"{self.version}, no network"
 
-    @property
-    def home(self) -> Path:
-        """The home folder."""
-        return self.root / "home"
+    def command(self, access: FileAccess) -> list[str]:
+        """The command line to which guard.py appends a file descriptor and the command to run."""
+        return [*self.around(access), sys.executable, "-I", "-S", str(_STAGE)]
 
-    @property
-    def temporary(self) -> Path:
-        """The folder for temporary files."""
-        return self.root / "tmp"
+    def around(self, access: FileAccess) -> list[str]:
+        """The command line to which a plain command is appended, known only by its exit code."""
+        hidden = hidden_folders()
+        view = View(hidden)
+        for path in (*access.readable, _STAGE.parent, *(Path(kept) for kept in _KEPT)):
+            view.show(path)
+        for python in (access.python, Path(sys.executable)):
+            view.show_python(python)
+        for path in (access.scratch, *access.writable):
+            view.show(path, write=True)
+        return [
+            *self.namespaces(),
+            *view.mounts(access.scratch),
+            "--chdir",
+            str(access.work),
+            "--",
+        ]
 
-    @property
-    def metrics(self) -> Path:
-        """The metrics file of the repro."""
-        return self.root / "metrics.json"
-
-    @property
-    def report(self) -> Path:
-        """The report file of the child driver, in a folder that scripts don't look into."""
-        return self.root / "harness" / "report.json"
-
-    @property
-    def imports(self) -> Path:
-        """The import graph that the child driver of a traced run writes."""
-        return self.root / "harness" / "imports.json"
-
-    @property
-    def job(self) -> Path:
-        """The file that tells the child driver what to do."""
-        return self.root / "harness" / "job.json"
-
-    @property
-    def log(self) -> Path:
-        """The file for stdout and stderr."""
-        return self.root / "harness" / "log"
-
-    @property
-    def stubs(self) -> Path:
-        """The folder of stubs that replace the user's Python tools on the PATH."""
-        return self.root / "not-in-the-environment"
-
-    def variables(self) -> dict[str, str]:
-        """The environment variables that point a process to these folders."""
-        places = {name: str(self.root / "cache" / folder) for name, folder in _CACHES.items()}
-        return {
-            **places,
-            "HOME": str(self.home),
-            "TMPDIR": str(self.temporary),
-            "HARNESS_METRICS": str(self.metrics),
-        }
+    def namespaces(self) -> list[str]:
+        """The options before the mounts."""
+        network = [] if self.network else ["--unshare-net"]
+        return [
+            self.program,
+            "--die-with-parent",
+            *("--unshare-user-try", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
+            *network,
+            *("--cap-drop", "ALL"),
+        ]
 
 
-@contextlib.contextmanager
-def sandbox(scratch_root: Path) -> Iterator[Sandbox]:
-    """A fresh sandbox below `scratch_root`, removed at the end."""
-    scratch_root.mkdir(parents=True, exist_ok=True)
-    # A short path, because sockets of multiprocessing below TMPDIR are limited to 108 characters.
-    place = Sandbox(Path(tempfile.mkdtemp(prefix="r", dir=scratch_root)).resolve())
-    try:
-        for folder in (place.work, place.script, place.home, place.temporary, place.report.parent):
-            folder.mkdir()
-        for cache in _CACHES.values():
-            (place.root / "cache" / cache).mkdir(parents=True, mode=0o700)
-        yield place
-    finally:
-        remove_tree(place.root)
+def choose(mode: SandboxMode, *, network: bool, reporter: Reporter) -> Sandbox | None:
+    """The sandbox for all runs of a command, or None.
 
-
-def remove_tree(folder: Path) -> None:
-    """Remove a folder, including read-only ones in it; leaves what can't be removed."""
-    for parent, names, _ in os.walk(folder):
-        for name in names:
-            path = Path(parent, name)
-            if not path.is_symlink():
-                with contextlib.suppress(OSError):
-                    path.chmod(0o700)
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-def process_environment(
-    place: Sandbox,
-    *,
-    ours: Mapping[str, str],
-    python: Path,
-    pass_env: Sequence[str] = (),
-    extra: Mapping[str, str] | None = None,
-    pycache_prefix: Path | None = None,
-    stubs: bool = False,
-) -> dict[str, str]:
-    """The complete environment of a probe, made from the harness's own (`ours`).
-
-    Only names known to be harmless and those in `pass_env` are passed; `extra` is added last. The folder of `python`
-    comes first on PATH, then the stubs if there are any. Bytecode goes below `pycache_prefix` if given.
+    Warns `reporter` if there should be a sandbox but it does not work. Raises `UserMistake` if it is required.
     """
-    environment = {name: value for name, value in ours.items() if name in pass_env or _is_harmless(name, value)}
-    environment |= place.variables()
-    if hub := _hub_cache(ours):
-        environment["HF_HUB_CACHE"] = str(hub)
-    environment |= {
-        "PATH": os.pathsep.join([str(python.parent), *([str(place.stubs)] if stubs else []), user_path(ours)]),
-        "VIRTUAL_ENV": str(python.parent.parent),
-        "PYTHONHASHSEED": "0",
-        "PYTHONNOUSERSITE": "1",
-        "PYTHONUNBUFFERED": "1",
-        "PYTHONFAULTHANDLER": "1",
-        "TOKENIZERS_PARALLELISM": "false",
-    }
-    if pycache_prefix is not None:
-        environment["PYTHONPYCACHEPREFIX"] = str(pycache_prefix)
-    return environment | dict(extra or {})
-
-
-def user_path(ours: Mapping[str, str]) -> str:
-    """The user's own PATH."""
-    return ours.get("PATH") or _SYSTEM_PATH
-
-
-def _is_harmless(name: str, value: str) -> bool:
-    if _PROXIES.fullmatch(name):
-        return not _has_credentials(value)
-    return _PASSED.fullmatch(name) is not None and _SECRET.search(name) is None
-
-
-def _has_credentials(url: str) -> bool:
-    try:
-        return "@" in urlsplit(url if "//" in url else f"//{url}").netloc
-    except ValueError:
-        return True
-
-
-def _hub_cache(ours: Mapping[str, str]) -> Path | None:
-    """The user's download cache of model files. It is addressed by content, so it is safe to share."""
-    home = Path(ours.get("HOME", "/nonexistent"))
-    for folder in (
-        ours.get("HF_HUB_CACHE"),
-        ours.get("HUGGINGFACE_HUB_CACHE"),
-        ours.get("HF_HOME") and Path(ours["HF_HOME"], "hub"),
-        Path(ours.get("XDG_CACHE_HOME") or home / ".cache", "huggingface", "hub"),
-    ):
-        if folder and Path(folder).is_dir():
-            return Path(folder).absolute()
+    if mode is SandboxMode.OFF:
+        return None
+    program = shutil.which(_PROGRAM)
+    why = _why_not(program, network=network) if program else "bubblewrap (bwrap) is not installed"
+    if program and not why:
+        return Sandbox(program, _version(program), network, is_required=mode is SandboxMode.REQUIRE)
+    if mode is SandboxMode.REQUIRE:
+        raise UserMistake(f"no sandbox: {why}", hint="--sandbox off runs repros with all your rights")
+    reporter.report(
+        Warned(f"no sandbox, repros run with your rights and the network: {why} (--sandbox off hides this)")
+    )
     return None
+
+
+@lru_cache(maxsize=4)
+def _why_not(program: str, *, network: bool) -> str:
+    """Why a sandbox can't be created here, tried once; "" if it can."""
+    sandbox = Sandbox(program, "", network)
+    view = View(hidden_folders())
+    view.show_python(Path(sys.executable))
+    words = [*sandbox.namespaces(), *view.mounts(None), "--", sys.executable, "-I", "-S", "-c", ""]
+    try:
+        tried = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=_TRIAL_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"bubblewrap can't be started: {error}"
+    said = tried.stderr.strip().splitlines()
+    return "" if tried.returncode == 0 else f"bubblewrap does not work here: {said[-1] if said else 'no error message'}"
+
+
+@lru_cache(maxsize=4)
+def _version(program: str) -> str:
+    try:
+        said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=_TRIAL_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return _PROGRAM
+    return said.stdout.strip() or _PROGRAM

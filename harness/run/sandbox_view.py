@@ -70,6 +70,8 @@ class View:
         yield from _of_every_run()
         steps = [(path, 0, list(self._emptied(path, scratch))) for path in self._hidden]
         for path, write in self._binds.items():
+            if not write and any(self._binds.get(parent) for parent in path.parents):
+                continue  # visible already, and as writable as where nothing is hidden
             steps.append((path, 1, ["--bind" if write else "--ro-bind", str(path), str(path)]))
         for link, target in self._links.items():
             if not any(link.is_relative_to(bound) for bound in self._binds):

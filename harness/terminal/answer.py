@@ -1,4 +1,4 @@
-"""An answer for a person to read, with the commands that show each side again."""
+"""Prints an answer for a person, with the commands that repeat each side."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SHOWN_CHANGES = 12
 
 
 def print_answer(console: Console, answer: Answer, results: str) -> None:
-    """The outcome, then its proof, the lines themselves, what was skipped, and how to see it again."""
+    """Print the outcome, its proofs, the lines, what was skipped, and how to repeat it."""
     console.print()
     rows = [row for row in head_of(answer) if row[1]]
     if rows:
@@ -58,7 +58,7 @@ def print_answer(console: Console, answer: Answer, results: str) -> None:
         console.print(Text("\n  see it again:"))
         for observation in answer.sides:
             console.print(Text(f"    {again(observation)}"), soft_wrap=True)
-    told = f"{counted(answer.probes, 'release')} run now, {sum(step.cached for step in answer.steps)} known already"
+    told = f"{counted(answer.probes, 'release')} run, {sum(step.cached for step in answer.steps)} known already"
     if answer.culprit is not None:
         told += f"; {counted(answer.culprit_probes, 'run')} to find the culprit"
     told += f"; {duration(answer.wall_s)} on {answer.device}; records in {results}"
@@ -68,7 +68,7 @@ def print_answer(console: Console, answer: Answer, results: str) -> None:
 
 
 def _in_order(answer: Answer) -> Iterator[tuple[str, str | None]]:
-    """The releases that were tried, the oldest first, with why they were skipped; None for those that were not."""
+    """The tried releases, the oldest first, with why they were skipped; None for the others."""
     reasons: dict[str, str | None] = {}
     for step in answer.steps:
         skipped = step.reason if step.verdict is Verdict.SKIP else None
@@ -77,7 +77,7 @@ def _in_order(answer: Answer) -> Iterator[tuple[str, str | None]]:
 
 
 def _grouped(drift: dict[str, tuple[str, ...]]) -> list[tuple[tuple[str, ...], list[str]]]:
-    """Releases with the same drift, or the same altered files, together."""
+    """Groups releases with the same drift, or the same changed files."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for release, told in drift.items():
         groups.setdefault(told, []).append(release)
@@ -85,7 +85,7 @@ def _grouped(drift: dict[str, tuple[str, ...]]) -> list[tuple[tuple[str, ...], l
 
 
 def _print_proofs(console: Console, culprit: Culprit) -> None:
-    """Each level's runs that show the culprit, and what is weaker than wished."""
+    """Print each level's proofs, and what is weaker than it should be."""
     for finding in culprit.findings:
         for proof in finding.proofs:
             mark, style = ("proved", "green") if proof.holds else ("not shown", "yellow")
@@ -95,7 +95,7 @@ def _print_proofs(console: Console, culprit: Culprit) -> None:
 
 
 def _print_lines(console: Console, culprit: Culprit) -> None:
-    """The commits and the lines of the finest level."""
+    """Print the commits and lines of the finest level."""
     for commit in culprit.finest.commits:
         console.print(Text.assemble(("\n  commit    ", "bold"), f"{commit.sha}"))
         request = f"  pull request #{commit.pull_request} {commit.pull_request_link}" if commit.pull_request else ""
@@ -110,7 +110,7 @@ def _print_lines(console: Console, culprit: Culprit) -> None:
 
 
 def again(observation: Observation) -> str:
-    """The command that runs an observation's lock and repro once more."""
+    """The command that repeats an observation."""
     return shlex.join(["harness", "probe", "--again", observation.key])
 
 
@@ -155,10 +155,10 @@ def print_observation(console: Console, observation: Observation, verdict: Verdi
 
 
 def altered_in_words(files: tuple[str, ...]) -> str:
-    """One sentence on the files of its environment that a run changed."""
+    """One sentence about the files that a run changed in its environment."""
     more = f" and {len(files) - _SHOWN_FILES} more" if len(files) > _SHOWN_FILES else ""
     shown = ", ".join(file.rpartition("site-packages/")[2] for file in files[:_SHOWN_FILES])
-    return f"altered its environment, which was thrown away: {shown}{more}"
+    return f"changed files of its environment, which was thrown away: {shown}{more}"
 
 
 def _described(machine: dict[str, object]) -> str:

@@ -1,4 +1,4 @@
-"""What a person sees of a bundle: what is in it, and what came back."""
+"""Prints the content of a bundle, and what came back from it."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 
 
 def print_packed(console: Console, packed: Packed, output: Path, archive: Path | None, verdicts: Sequence[str]) -> None:
-    """What was packed and what not, sizes, and how to go on; `verdicts` are of what is known already."""
-    for order in packed.orders:
+    """Print what was packed and what was not, sizes, and the next step; `verdicts` are of what is known already."""
+    for probe in packed.probes:
         console.print(
-            Text.assemble(("packed ", "bold green"), f"{order.label} ({counted(len(order.packed), 'wheel')})")
+            Text.assemble(("packed ", "bold green"), f"{probe.label} ({counted(len(probe.packed), 'wheel')})")
         )
     for (asked, _), verdict in zip(packed.known, verdicts, strict=True):
         console.print(Text.assemble(("known already ", "bold"), f"{asked.label}: {verdict}; --fresh packs it again"))
     for label, why in packed.failed:
         console.print(Text.assemble(("not packed ", "bold yellow"), f"{label}: {why}"))
-    if not packed.orders:
+    if not packed.probes:
         console.print(Text("nothing is left to pack"))
         return
-    files = {wheel.file for order in packed.orders for wheel in order.packed}
+    files = {wheel.file for probe in packed.probes for wheel in probe.packed}
     console.print(Text(f"  {counted(len(files), 'wheel')}, {mebibytes(packed.wheel_bytes)}, in {archive or output}"))
     if packed.left_out:
         names = ", ".join(f"{name} {version}" for name, version in sorted(packed.left_out.items()))
-        size = f" ({mebibytes(packed.left_out_bytes)})" if packed.left_out_bytes else ""  # not every index tells sizes
+        size = f" ({mebibytes(packed.left_out_bytes)})" if packed.left_out_bytes else ""  # not every index has sizes
         console.print(Text(f"  left out, as it is there: {names}{size}"))
-    first = packed.orders[0]
+    first = packed.probes[0]
     minor = ".".join(first.lock.python.split(".")[:2])
     console.print(Text(f"  for Python {minor} on {first.lock.platform}, no other; to run on {first.device.value}"))
     console.print(Text(f"  there: python {output.name}/run.py"))
@@ -45,7 +45,7 @@ def print_packed(console: Console, packed: Packed, output: Path, archive: Path |
 
 
 def print_absorbed(console: Console, absorbed: Absorbed) -> None:
-    """Each observation as `harness probe` shows it, then what is missing or was refused."""
+    """Print each observation as `harness probe` does, then what is missing or refused."""
     for taken in absorbed.taken:
         console.print(Text(f"{taken.label}{' (known already)' if taken.known else ''}", style="bold"))
         judgement = taken.judgement
@@ -65,5 +65,5 @@ def print_absorbed(console: Console, absorbed: Absorbed) -> None:
 
 
 def mebibytes(size: int) -> str:
-    """Bytes in the unit that reads best."""
+    """Bytes in a readable unit."""
     return f"{size / 2**20:.0f} MiB" if size >= 2**20 else f"{size / 1024:.0f} KiB"

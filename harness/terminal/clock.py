@@ -1,4 +1,4 @@
-"""How long runs have taken, and what that means for those that are left."""
+"""Measures how long runs take, and estimates how long the rest takes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-_UNKNOWN_RUN_S = 15.0  # only until the first run has been timed
+_UNKNOWN_RUN_S = 15.0  # until the first run was timed
 
 
 class Clock:
@@ -20,35 +20,35 @@ class Clock:
         self._last = time.monotonic()
 
     def started(self, candidate: Hashable) -> None:
-        """A run begins now."""
+        """A run starts now."""
         self._begun[candidate] = time.monotonic()
 
     def since(self, candidate: Hashable) -> str:
-        """How long it has been running, in words; empty if it is not."""
+        """How long it has been running, as text; "" if it is not."""
         return f"{time.monotonic() - self._begun[candidate]:.0f} s" if candidate in self._begun else ""
 
     def ended(self, candidate: Hashable, *, cached: bool) -> None:
-        """A run has ended, or the store had its answer."""
+        """A run ended, or the store had its answer."""
         now = time.monotonic()
         if not cached:
-            self._taken.append(now - self._last)  # with what was installed before it
+            self._taken.append(now - self._last)  # including its installation
         self._last = now
         self._begun.pop(candidate, None)
 
     def estimate(self, runs: int) -> str:
-        """How long so many runs will take, by how often one has ended so far."""
+        """How long this many runs will take, by the mean time between ends so far."""
         mean = sum(self._taken) / len(self._taken) if self._taken else _UNKNOWN_RUN_S
         return f"{'about' if self._taken else 'perhaps'} {duration(runs * mean)}"
 
 
 class Pace:
-    """Times a row of equal steps from its first one on."""
+    """Times a sequence of equal steps."""
 
     def __init__(self) -> None:
         self._begun = time.monotonic()
 
     def left(self, done: int, count: int) -> str:
-        """How far it is and how long the rest takes, in words; without a time as long as nothing is done."""
+        """The progress and remaining time as text; no time before the first step is done."""
         if done == 0:
             self._begun = time.monotonic()
             return f"0 of {count}"
@@ -57,7 +57,7 @@ class Pace:
 
 
 def duration(seconds: float) -> str:
-    """Seconds in the unit that reads best."""
+    """Seconds in a readable unit."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,4 +1,4 @@
-"""The one console: whatever is printed, no control character but those of its own styles reaches the terminal."""
+"""The console: it lets no control character but its own styles reach the terminal."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
     from rich.console import ConsoleOptions, RenderableType
 
-_LOG_WIDTH = 120  # columns of a line where nothing says how wide it may be
+_LOG_WIDTH = 120  # columns of a line if the width is unknown
 
 
 class Console(rich.console.Console):
-    """Rich's console, for names, messages and diffs of strangers' packages: they may hold escapes, or rich's markup."""
+    """Rich's console for untrusted names, messages and diffs, which may contain escapes or rich's markup."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"markup": False, **options})
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """What is to be printed, with the text of each piece made safe."""
+        """Make the text of each piece safe."""
         for segment in super().render(renderable, options):
             if segment.control or segment.text.isprintable() or segment.text == "\n":
                 yield segment
@@ -35,12 +35,12 @@ class Console(rich.console.Console):
 
 
 def line_width(console: rich.console.Console) -> int:
-    """Columns of a line: those of the terminal, 120 in a log or a pipe."""
+    """The columns of a line: those of the terminal, or 120 in a log or a pipe."""
     return console.width if console.is_terminal else _LOG_WIDTH
 
 
 def print_line(console: rich.console.Console, line: Text | str) -> None:
-    """Print one line, cut to the width that there is."""
+    """Print one line, cut to the width."""
     text = line.copy() if isinstance(line, Text) else Text(line)
     text.truncate(line_width(console), overflow="ellipsis")
     console.print(text, soft_wrap=True)

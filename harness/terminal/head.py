@@ -19,14 +19,14 @@ _WIDTH = len("First good") + 2
 
 
 def print_head(console: Console, rows: Iterable[tuple[str, str]]) -> None:
-    """One line for each label that has a text; a long text is not cut, as people copy it."""
+    """Print one line for each label with a text. Long texts are not cut, because people copy them."""
     for label, text in rows:
         if text:
             console.print(Text.assemble((f"{label:<{_WIDTH}}", "bold"), text), soft_wrap=True)
 
 
 def head_of(answer: Answer) -> list[tuple[str, str]]:
-    """The rows of an answer about one project's releases."""
+    """The rows for an answer about one project's releases."""
     if answer.status not in (Status.FOUND, Status.FIXED, Status.INCONCLUSIVE):
         return []
     if answer.status is Status.FIXED:
@@ -42,7 +42,7 @@ def _named(answer: Answer, release: str | None) -> str:
 
 
 def _culprit(answer: Answer) -> tuple[str, str]:
-    """What made the difference, as deep as it is known; a suspect where that is not proved."""
+    """The culprit, as deep as it is known; a suspect if it is not proved."""
     if answer.culprit is None:
         return "Culprit", ""
     finest = answer.culprit.finest

@@ -1,4 +1,4 @@
-"""A history for a person to read: the windows, what was not seen, and how to go on."""
+"""Prints a history: the windows, what was not run, and the next step."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _STATE_STYLE = {
 
 
 def print_history(console: Console, history: History, results: str) -> None:
-    """The sentence, the picture of the range, what limits the answer, what was skipped."""
+    """Print the sentence, the picture of the range, the limits of the answer, and what was skipped."""
     console.print()
     console.print(Text(history.sentence, style=_STATUS_STYLE.get(history.status, "bold yellow")))
     console.print(Text("  ").append_text(_picture(history)))

@@ -1,4 +1,4 @@
-"""A running search on a terminal: a picture of the range that fills, what is running now, and how long it will take."""
+"""A running search on a terminal: the range as it fills, the current runs, and the remaining time."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class LiveView:
         self._live.stop()
 
     def report(self, event: Event) -> None:
-        """Print a verdict above the picture, or change what is drawn."""
+        """Print a verdict above the picture, or update the picture."""
         match event:
             case Note(sentence) | Warned(sentence):
                 self.console.print(Text(f"  {sentence}", style="dim"), soft_wrap=True)
@@ -112,7 +112,7 @@ class LiveView:
 
 @contextlib.contextmanager
 def reporting(console: Console, *, quiet: bool) -> Iterator[Reporter]:
-    """The reporter for a console; what is drawn in place is gone once the context ends."""
+    """The reporter for a console; its picture disappears when the context ends."""
     if quiet:
         yield WarningsOnly(console)
     elif console.is_terminal:

@@ -1,4 +1,4 @@
-"""A night as it goes on, a line for each thing that runs, and what it has to say at its end."""
+"""Prints a night while it runs, one line per run, and its news at the end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _STYLE = {
 
 
 class NightView:
-    """Lines about what is run; what the store answers is not worth one."""
+    """Prints a line for each run; answers from the store get none."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -41,7 +41,7 @@ class NightView:
                 self.console.print(Text(sentence), soft_wrap=True)
             case SearchBegan(progress=Progress(unit="cell")):
                 self._in_cells = True
-            case Started(label) if self._in_cells:  # says in a log that ends too soon what ran last
+            case Started(label) if self._in_cells:  # so that a truncated log shows what ran last
                 print_line(self.console, f"{label}: running")
             case Judged() if self._in_cells:
                 if not event.cached:
@@ -59,7 +59,7 @@ class NightView:
 
 
 def estimate(cells: int, seconds: float | None, gpu_seconds: float | None) -> str:
-    """How many cells there are, and how long they take at most by what earlier nights measured."""
+    """The number of cells, and how long they take at most, as measured in earlier nights."""
     about = counted(cells, "cell")
     if seconds is None:
         return f"{about}; how long they take is not known yet"
@@ -68,7 +68,7 @@ def estimate(cells: int, seconds: float | None, gpu_seconds: float | None) -> st
 
 
 def print_night(console: Console, night: Night, past: Past, reports: dict[str, str]) -> None:
-    """One line, then each heading with its sentences; `reports` maps titles to where their reports lie."""
+    """Print one line, then each heading with its sentences; `reports` maps titles to paths of reports."""
     console.print(Text(one_line(night, past)), soft_wrap=True)
     for heading, lines in news_of(night, past).items():
         console.print(Text(f"{heading}:", style=_STYLE.get(heading, "bold yellow")))

@@ -1,4 +1,4 @@
-"""What every view of a running search shows alike: colours, the range as a picture, and what is left."""
+"""Shared by all views of a running search: colours, the range as a picture, and what is left."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from harness.events import Judged, LookedUp, Progress
     from harness.terminal.clock import Clock, Pace
 
-_LABEL = 10  # columns that most releases fit in
+_LABEL = 10  # enough for most releases
 _WORD = max(len(verdict.word) for verdict in Verdict)
-_REASON = 24  # columns that a reason has at least
+_REASON = 24  # the least for a reason
 STYLE = {Verdict.GOOD: "green", Verdict.BAD: "red", Verdict.SKIP: "yellow"}
 _STATE_STYLE = {
     PositionState.GOOD: "bold green",
@@ -34,7 +34,7 @@ _STATE_STYLE = {
 
 
 def picture(states: Sequence[PositionState]) -> Text:
-    """The range as one letter for each release, the oldest first; what can't matter at the far ends is dropped."""
+    """The range as one letter for each release, the oldest first, without the far ends that no longer matter."""
     shown = [i for i, state in enumerate(states) if state is not PositionState.EXCLUDED]
     text = Text("[")
     for state in states[shown[0] : shown[-1] + 1] if shown else ():
@@ -43,12 +43,12 @@ def picture(states: Sequence[PositionState]) -> Text:
 
 
 def short_reason(reason: str, width: int = 200) -> str:
-    """A reason on one line, without the folders of environments."""
+    """A reason on one line, without folders of environments."""
     return one_line(without_folders(reason), width)
 
 
 def probe_line(console: Console, event: Judged, by: str, left: str = "") -> Text:
-    """One probe on one line: name, verdict, reason, seconds or who answered instead, and what is `left`."""
+    """One probe on one line: name, verdict, reason, seconds (or the source of the answer), and what is `left`."""
     tail = f"  [{by}; {left}]" if left else f"  [{by}]"
     room = line_width(console) - len(tail) - _WORD - 4
     label = one_line(event.label, max(room - _REASON, _LABEL))
@@ -62,37 +62,40 @@ def probe_line(console: Console, event: Judged, by: str, left: str = "") -> Text
 
 
 def print_skipped(console: Console, releases: Iterable[tuple[str, str | None]]) -> None:
-    """The skipped releases of a range in order, those with one reason on one line; None as the reason of the others."""
+    """Print the skipped releases of a range; those with the same reason share a line. None means not skipped."""
     rows = [(release, None if reason is None else short_reason(reason)) for release, reason in releases]
     for told in dict.fromkeys(reason for _, reason in rows if reason is not None):
-        # Releases that were not run, or were skipped for another reason, are no part of a sequence.
+        # Other releases interrupt a sequence.
         line = listed_in_order((release, reason == told) for release, reason in rows)
         print_line(console, Text.assemble(("  skipped   ", "yellow"), f"{line}: {told}"))
 
 
 def what_is_left(progress: Progress, clock: Clock) -> str:
-    """How many runs are left and how long they take, in words; empty where nothing is known of it."""
+    """What is left, as text: candidates of a search over sets, else runs and time; and groups without an answer."""
+    parts = []
     if progress.candidates:
-        return f"{counted(progress.candidates, 'candidate')}, {progress.tried} tried"
-    if not progress.left:
-        return ""
-    at_most = "at most " if progress.unit == "probe" else ""
-    return f"{at_most}{counted(progress.left, progress.unit)} left, {clock.estimate(progress.left)}"
+        parts.append(f"{counted(progress.candidates, 'candidate')}, {progress.tried} tried")
+    elif progress.left:
+        at_most = "at most " if progress.unit == "probe" else ""
+        parts.append(f"{at_most}{counted(progress.left, progress.unit)} left, {clock.estimate(progress.left)}")
+    if progress.groups > 1:
+        parts.append(f"{progress.groups} groups of tests open")
+    return ", ".join(parts)
 
 
 def looking_up(event: LookedUp, pace: Pace) -> str:
-    """What takes a while before anything runs, and how far it is."""
+    """A slow step before anything runs, and its progress."""
     return f"resolving releases that were seen before again: {pace.left(event.done, event.count)}"
 
 
 class Answered:
-    """Who answered each candidate: a run, the store, or another candidate with the same lock."""
+    """Remembers what answered each candidate: a run, the store, or another candidate with the same lock."""
 
     def __init__(self) -> None:
         self._first: dict[str, str] = {}
 
     def by(self, event: Judged) -> str:
-        """Seconds of a run, else what answered instead."""
+        """The seconds of a run, else what answered instead."""
         observation = event.observation
         first = self._first.setdefault(observation.key, event.label)
         if not event.cached:

@@ -1,4 +1,4 @@
-"""A running search as lines, one for each probe, for logs and pipes."""
+"""Prints a running search as lines, one per probe, for logs and pipes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SHOWN_OF_LOOKING_UP = 5
 
 
 class WarningsOnly:
-    """Shows nothing but warnings (`--json`)."""
+    """Prints only warnings (`--json`)."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -40,7 +40,7 @@ class WarningsOnly:
 
 
 class PlainView:
-    """Prints a line for each probe that has ended."""
+    """Prints a line for each finished probe."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -49,7 +49,7 @@ class PlainView:
         self._answered = Answered()
 
     def report(self, event: Event) -> None:
-        """Print what happened."""
+        """Print an event."""
         match event:
             case Note(sentence) | Warned(sentence):
                 self._print(f"  {sentence}")

@@ -1,4 +1,4 @@
-"""The verdicts of a matrix as a table, a colour and a word each."""
+"""Prints the verdicts of a matrix as a table, each with a colour and a word."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ _WIDEST = 10_000
 
 
 def print_table(console: Console, standings: Sequence[Standing], meant: Collection[str] | None = None) -> None:
-    """The axis with the most values down, what else varies across; a cell that was never run shows "-".
+    """A table with the longest axis down and the other varying axes across; a cell that never ran shows "-".
 
-    `meant` are the names of the cells to show, of a matrix that has more (None: all).
+    `meant` are the names of the cells to show (None: all).
     """
     shown = [i for i, standing in enumerate(standings) if meant is None or standing.cell.name in meant]
     for title, laid in parts(pivot([standing.cell for standing in standings]).of(shown)):
         if title:
             console.print(Text(f"\n{title}", style="bold"))
         table = _table(laid, standings)
-        if not console.is_terminal:  # a log has no width; a table cut to one would lose its words
+        if not console.is_terminal:  # a log has no width, and cutting the table would lose words
             options = console.options.update(max_width=_WIDEST)
             console.width = max(console.width, console.measure(table, options=options).maximum)
         console.print(table)
 
 
 def _table(laid: Pivot, standings: Sequence[Standing]) -> Table:
-    """A line of headings for each axis; of one alone the values say which it is."""
+    """A line of headings for each axis; a single axis is named by its values."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     names = [axis_name(axis) for axis in laid.across] if len(laid.across) > 1 else []
     table.add_column(Text("\n".join([*names, axis_name(laid.down)])), no_wrap=True)
     for column in laid.columns:
-        # The last line of headings is that of the axis down.
+        # The last line of headings is for the vertical axis.
         told = [*(value or _NOT_RUN for value in column), " "] if names else _headings(laid, column)
         table.add_column(Text("\n".join(told)))
     for row in laid.rows:
@@ -58,7 +58,7 @@ def _headings(laid: Pivot, column: Choice) -> list[str]:
 
 
 def _place(standings: Sequence[Standing]) -> Text:
-    """The verdicts at one place; several are told apart by what they differ in."""
+    """The verdicts at one place; several are distinguished by how they differ."""
     text = Text()
     apart = differences([standing.cell for standing in standings])
     for position, (standing, what) in enumerate(zip(standings, apart, strict=True)):

@@ -1,4 +1,4 @@
-"""An answer between two worlds for a person to read."""
+"""Prints an answer between two worlds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def print_upgrade(answer: UpgradeAnswer, results: str) -> None:
-    """The outcome, then each group with the proof of its culprits, and how to see it again."""
+    """Print the outcome, each group with its culprits and proofs, and how to repeat it."""
     console = Console(soft_wrap=True)
     console.print()
     rows = [row for row in _head(answer) if row[1]]
@@ -36,7 +36,12 @@ def print_upgrade(answer: UpgradeAnswer, results: str) -> None:
         _print_group(console, group)
     for told in answer.told:
         print_line(console, Text(f"  {short_reason(told)}", style="dim"))
-    for name, tests in (("fail at both ends", answer.failing_at_both), ("flaky", answer.flaky)):
+    apart = {
+        "fail at both ends": answer.failing_at_both,
+        "passed at the good end, did not run at the bad one": answer.not_run,
+        "flaky": answer.flaky,
+    }
+    for name, tests in apart.items():
         if tests:
             print_line(console, Text(f"  {name}: {listed(tests)}", style="dim"))
     told = f"{counted(answer.probes, 'run')}; {duration(answer.wall_s)} on {answer.device}; records in {results}"
@@ -46,7 +51,7 @@ def print_upgrade(answer: UpgradeAnswer, results: str) -> None:
 
 
 def _head(answer: UpgradeAnswer) -> list[tuple[str, str]]:
-    """The rows of the head: the two releases of a culprit only where there is one."""
+    """The rows of the head; the two releases only if there is one culprit."""
     culprits = [culprit for culprit in answer.culprits if not culprit.is_companion]
     rows: list[tuple[str, str]] = []
     if len(culprits) == 1:
@@ -62,7 +67,7 @@ def _head(answer: UpgradeAnswer) -> list[tuple[str, str]]:
 
 
 def _place(culprit: PackageCulprit) -> str:
-    """The package at its release, and where in it the difference lies as far as that is known."""
+    """The package at its release, and the place of the difference, as far as it is known."""
     if culprit.deeper is not None:
         return place_of(culprit.deeper.finest)
     boundary = culprit.boundary

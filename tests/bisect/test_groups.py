@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from attrs import evolve
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.bisect.groups import FAILS_DIFFERENTLY, Group, fails_at_all, judge_group, newly_failing, seen_by
@@ -46,6 +46,16 @@ def names_in(groups) -> list[tuple[str, ...]]:
 
 
 # -- which tests are in question
+
+
+def test_tests_that_miss_one_fixture_are_one_group():
+    def missing(test):
+        return RaisedException("_pytest.fixtures.FixtureLookupError", f"('event_loop', <SubRequest 'loop' for {test}>)")
+
+    good, after = run(*ok("a.py::one", "a.py::two")), run(*(bad(f"a.py::{t}", missing(t)) for t in ("one", "two")))
+    groups = newly_failing(good, after)
+    assert names_in(groups) == [("a.py::one", "a.py::two")]
+    assert judge_group(after, groups.groups[0]).verdict is Verdict.BAD
 
 
 def test_what_passed_and_fails_is_grouped_by_how_it_fails():
@@ -196,6 +206,7 @@ def test_the_run_seen_by_a_group_has_the_exception_of_that_group():
     assert seen_by(observation, GROUP).outcome is Outcome.RAISED
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_the_bad_end_is_bad_and_the_good_end_good_for_every_group(data):
     names = [f"{module}.py::t{i}" for module in "abc" for i in range(3)]

@@ -67,3 +67,28 @@ def test_a_python_that_has_wheels_at_both_ends_is_named(planted, parts_house):
     ended = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN)
     assert ended.code == 2
     assert "compiled" in ended.stderr
+
+
+def test_a_test_that_is_only_flaky_names_no_package(planted):
+    """It passes at the good end and fails once at the bad one, but not when it is run again."""
+    tests = """
+    import os, pathlib, unittest, part01
+
+    class T(unittest.TestCase):
+        def test_own(self):
+            pass
+
+        def test_wavers(self):
+            seen = pathlib.Path(os.environ["SEEN"])
+            is_first = part01.VERSION == "2.1" and not seen.exists()
+            if is_first:
+                seen.touch()
+            self.assertFalse(is_first)
+    """
+    write_project(planted.folder, tests, requires=["part01"])
+    planted = planted.with_environ(SEEN=str(planted.folder.parent / "seen"))
+    ends = ("--good", "2024-01-15", "--bad", "2024-06-01", "--pass-env", "SEEN")
+    ended = planted("bisect", *ends, *RUN, "--json")
+    assert (ended.code, ended.json["status"]) == (1, "not-a-regression")
+    assert ended.json["flaky"] == ["test_mine.T.test_wavers"]
+    assert ended.json["groups"] == []

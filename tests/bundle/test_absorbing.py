@@ -1,4 +1,4 @@
-"""What comes back is taken as a run here would be, once; what does not fit its order is refused."""
+"""What comes back is taken as a run here would be, once; what does not fit its probe is refused."""
 
 from __future__ import annotations
 
@@ -72,21 +72,21 @@ def spoil_script(bundle, key):
 
 
 def spoil_lock(bundle, key):
-    path = bundle / "probes" / key / "order.json"
-    order = json.loads(path.read_text())
-    order["lock"]["pins"][0]["version"] = "1.3"
-    path.write_text(json.dumps(order))
+    path = bundle / "probes" / key / "probe.json"
+    packed = json.loads(path.read_text())
+    packed["lock"]["pins"][0]["version"] = "1.3"
+    path.write_text(json.dumps(packed))
 
 
 def spoil_parameters(bundle, key):
-    rewrite(bundle / "probes" / key / "order.json", params={"layers": 3})
+    rewrite(bundle / "probes" / key / "probe.json", params={"layers": 3})
 
 
 def spoil_wheel_digest(bundle, key):
-    path = bundle / "probes" / key / "order.json"
-    order = json.loads(path.read_text())
-    order["packed"][0]["sha256"] = "0" * 64
-    path.write_text(json.dumps(order))
+    path = bundle / "probes" / key / "probe.json"
+    packed = json.loads(path.read_text())
+    packed["packed"][0]["sha256"] = "0" * 64
+    path.write_text(json.dumps(packed))
 
 
 def mix_up(bundle, key):
@@ -160,8 +160,8 @@ def damage_the_log(bundle, key):
 
 
 def point_elsewhere(bundle, key):
-    order = bundle / "probes" / key / "order.json"
-    rewrite(order, script=f"../{key}/{json.loads(order.read_text())['script']}")
+    packed = bundle / "probes" / key / "probe.json"
+    rewrite(packed, script=f"../{key}/{json.loads(packed.read_text())['script']}")
 
 
 @pytest.mark.parametrize(

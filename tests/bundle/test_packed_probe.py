@@ -1,4 +1,4 @@
-"""An order tells the same probe on both ends of the way, or is refused."""
+"""A packed probe is the same probe on both machines, or is refused."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def test_an_order_comes_back_as_the_probe_that_was_packed(back, parts):
     folder = next(
         path for path in (back / "probes").iterdir() if "brittle==1.6" in (path / "requirements.txt").read_text()
     )
-    order, probe = read_packed(folder)
+    packed, probe = read_packed(folder)
     was = asked(parts, "1.6").probe
     assert (probe.repro.digest, probe.combination) == (was.repro.digest, was.combination)
-    assert (order.label, order.key, order.from_node, order.lock.python) == (
+    assert (packed.label, packed.key, packed.from_node, packed.lock.python) == (
         "brittle 1.6",
         folder.name,
         {},
@@ -28,12 +28,12 @@ def test_an_order_comes_back_as_the_probe_that_was_packed(back, parts):
 
 def test_an_order_of_another_schema_or_none_is_refused(back):
     folder = next((back / "probes").iterdir())
-    order = json.loads((folder / "order.json").read_text())
-    (folder / "order.json").write_text(json.dumps({**order, "schema": 2}))
+    packed = json.loads((folder / "probe.json").read_text())
+    (folder / "probe.json").write_text(json.dumps({**packed, "schema": 2}))
     with pytest.raises(UserMistake, match="schema 2"):
         read_packed(folder)
     for text in ("{", "[]", "{}"):
-        (folder / "order.json").write_text(text)
+        (folder / "probe.json").write_text(text)
         with pytest.raises(UserMistake, match="can't be read"):
             read_packed(folder)
 

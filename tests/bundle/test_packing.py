@@ -44,7 +44,7 @@ def test_what_can_not_be_packed_is_told_and_the_rest_is_packed(parts, tmp_path, 
     unmet = evolve(one, label="unmet", probe=of(one, "unmet==1.3"))
     again = evolve(one, label="again")
     packed = pack(parts, tmp_path / "carry", unmet, spoilt, one, again, like=run_once)
-    assert [order.label for order in packed.orders] == ["brittle 1.2"]
+    assert [probe.label for probe in packed.probes] == ["brittle 1.2"]
     assert [label for label, _ in packed.failed] == ["spoilt", "again"]
     assert "HASHES" in packed.failed[0][1]
     assert "same as brittle 1.2" in packed.failed[1][1]
@@ -61,5 +61,5 @@ def of(one, requirement):
 def test_where_everything_is_known_no_folder_is_left(parts, tmp_path):
     parts.prober.execute(parts.prober.prepare(asked(parts, "1.2").probe))
     packed = pack(parts, tmp_path / "carry", asked(parts, "1.2"))
-    assert (packed.orders, [one.label for one, _ in packed.known]) == ((), ["brittle 1.2"])
+    assert (packed.probes, [one.label for one, _ in packed.known]) == ((), ["brittle 1.2"])
     assert not (tmp_path / "carry").exists()

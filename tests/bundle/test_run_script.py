@@ -26,7 +26,7 @@ from harness.run.devices import Gpu
 
 HOUSE = Path(harness.__file__).parent
 CARRIED = [
-    HOUSE / "bundle" / "running" / "run.py",
+    *(HOUSE / "bundle" / "running").glob("*.py"),
     *(HOUSE / "run" / name for name in CARRIED_TOOLS),
     *(HOUSE / "run" / "inside").rglob("*.py"),
 ]
@@ -148,15 +148,15 @@ def test_what_the_machine_has_is_not_packed_and_is_recorded_as_its_own(parts, tm
     assert node.versions == {"brittle": "1.6"}
     bundle = tmp_path / "carry"
     packed = pack(parts, bundle, asked(parts, "1.2"), asked(parts, "1.6"), node=node, like=run_once)
-    assert (packed.left_out, [len(order.packed) for order in packed.orders]) == ({"brittle": "1.6"}, [1, 0])
+    assert (packed.left_out, [len(probe.packed) for probe in packed.probes]) == ({"brittle": "1.6"}, [1, 0])
     assert [path.name for path in (bundle / "wheels").iterdir()] == ["brittle-1.2-py3-none-any.whl"]
     assert run_there(bundle, python=python).code == 0
     own, theirs = absorb(bundle, parts.store).taken
     assert [taken.judgement.verdict for taken in (own, theirs)] == [Verdict.GOOD, Verdict.BAD]
-    assert own.observation.key == packed.orders[0].key
+    assert own.observation.key == packed.probes[0].key
     (pin,) = theirs.observation.lock.pins
     assert (pin.name, pin.version, pin.sha256) == ("brittle", "1.6", "")
-    assert theirs.observation.key != packed.orders[1].key
+    assert theirs.observation.key != packed.probes[1].key
     assert not parts.prober.prepare(asked(parts, "1.6").probe).cached
 
 
@@ -187,7 +187,7 @@ def test_an_observation_of_a_gpu_is_kept_under_that_gpus_name(parts, tmp_path, r
     gpus = (Gpu(0, "NVIDIA Test 1", 1, 1, "550.1"),)
     assert taken.observation.key == probe_key(probe.probe, taken.observation.lock, gpus=gpus, capability="8.6")
     assert taken.judgement.verdict is Verdict.GOOD
-    hidden = tmp_path / "carry" / "observed" / packed.orders[0].key / "run.json"
+    hidden = tmp_path / "carry" / "observed" / packed.probes[0].key / "run.json"
     hidden.write_text(json.dumps({**json.loads(hidden.read_text()), "visible_gpus": ""}))
     assert absorb(tmp_path / "carry", parts.store).refused == (("brittle 1.2", "no GPU was found where it ran"),)
 

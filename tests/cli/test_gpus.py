@@ -9,18 +9,35 @@ import pytest
 from support import SIGNED
 
 PEEK = """
-import json, os, time
+import fcntl, json, os, time
 from pathlib import Path
 import brittle
 place = Path(os.environ["MEETING"])
+
+def held(file):  # by another probe: one that is stopped lets go of it
+    with open(file, "a") as other:
+        try:
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
 mine = place / os.environ["CUDA_VISIBLE_DEVICES"]
-mine.touch(exist_ok=False)  # another probe on this GPU would have made it
+lock = open(mine, "a")
+for _ in range(50):  # the other probe may be looking at it, which is short
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        break
+    except BlockingIOError:
+        time.sleep(0.01)
+else:
+    raise SystemExit("another probe is on this GPU")
+others = [place / name for name in ("GPU-1", "GPU-2") if name != mine.name]
 until = time.monotonic() + 20
-while brittle.NUMBER in (2, 7) and len(list(place.iterdir())) < 2 and time.monotonic() < until:
+while not any(map(held, others)) and brittle.NUMBER in (2, 7) and time.monotonic() < until:
     time.sleep(0.02)
-met = len(list(place.iterdir()))
-time.sleep(0.1)
-mine.unlink()
+met = 1 + sum(map(held, others))
+time.sleep(0.2)
 print("on", os.environ["CUDA_VISIBLE_DEVICES"], "beside", met - 1)
 with open(os.environ["HARNESS_METRICS"], "w") as file:
     json.dump({"met": met}, file)

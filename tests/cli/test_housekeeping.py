@@ -69,7 +69,7 @@ def test_the_longest_unused_environment_makes_room_and_that_is_told(own, tmp_pat
         os.utime(folder, (then, then))
     ended = own("probe", "brittle_step", "--with", "brittle==1.3", "--max-disk", "160MiB")
     assert ended.code == 0
-    assert "removed 1 environment, the longest unused, to stay below 160 MiB: 20 MiB" in ended.stderr
+    assert "removed 1 environment to stay below 160 MiB, the least recently used first; freed 20 MiB" in ended.stderr
     assert young.is_dir()
     assert not old.exists()
 

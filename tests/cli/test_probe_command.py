@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 import subprocess
 import sys
 import venv
 
 import pytest
-from support import MESSAGE
+from support import MESSAGE, step_source
 
 
 def observed(harness, *arguments):
@@ -83,6 +84,30 @@ def test_again_takes_a_repro_or_command_that_has_no_name(harness, write_repro):
     assert harness("probe", "./elsewhere.py", "--again", key).code == 0
     key = observed(harness, "--run", "python -c 'import brittle'", "--with", "brittle==1.2")["key"]
     assert harness("probe", "--run", "python -c 'import brittle'", "--again", key).code == 0
+
+
+def test_again_takes_the_copy_of_a_folder_as_it_was(harness, write_repro, tmp_path):
+    """What has changed in the folder since does not count; with a cleaned cache the folder must be given again."""
+    write_repro("brittle")
+    folder = tmp_path / "clone"
+    folder.mkdir()
+    (folder / "pyproject.toml").write_text('[project]\nname = "brittle"\nversion = "2"\n')
+    (folder / "brittle.py").write_text(step_source(2, broken=True))
+    cache = tmp_path / "cache"
+    own = harness.with_environ(HARNESS_CACHE_DIR=str(cache))
+    named = f"brittle @ {folder}"
+    first = observed(own, "brittle_step", "--with", named)
+    assert first["outcome"] == "raised"
+    again = observed(own, "--again", first["key"])
+    assert (again["outcome"], again["attempt"], again["repro_digest"]) == ("raised", 1, first["repro_digest"])
+    assert observed(own, "--again", first["key"], "--with", named)["attempt"] == 2
+    (folder / "brittle.py").write_text(step_source(2, broken=False))
+    assert observed(own, "--again", first["key"])["outcome"] == "raised"
+    assert own("probe", "--again", first["key"], "--with", named).code == 2
+    shutil.rmtree(cache / "projects")
+    gone = own("probe", "--again", first["key"])
+    assert (gone.code, "--with" in gone.stderr) == (2, True)
+    assert own("probe", "--again", first["key"], "--with", "brittle==1.2").code == 2
 
 
 def test_again_refuses_an_unknown_key_and_a_changed_repro(harness, write_repro):
@@ -177,7 +202,7 @@ def test_a_folder_with_anything_else_in_it_is_not_replaced(harness, write_repro,
     kept.mkdir()
     (kept / "thesis.txt").write_text("years of work")
     refused = harness("probe", "brittle_step", "--with", "brittle==1.2", "--environment", kept)
-    assert (refused.code, "is not an environment that the harness made" in refused.stderr) == (2, True)
+    assert (refused.code, "was not created by the harness" in refused.stderr) == (2, True)
     assert (kept / "thesis.txt").read_text() == "years of work"
     both = harness("probe", "brittle_step", "--environment", kept, "--python", sys.executable)
     assert (both.code, "give one of them" in both.stderr) == (2, True)

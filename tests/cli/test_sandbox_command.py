@@ -8,7 +8,7 @@ import pytest
 
 from harness.errors import UserMistake
 from harness.events import SILENT
-from harness.run.isolation import SandboxMode, choose
+from harness.run.sandbox import SandboxMode, choose
 
 try:
     choose(SandboxMode.REQUIRE, network=False, reporter=SILENT)

@@ -36,7 +36,7 @@ def test_a_release_that_writes_into_another_package_is_found(own, write_repro, j
     assert "1.6" in answer["altered"]
     assert "1.5" not in answer["altered"]
     told = own("probe", "brittle_step", "--with", "brittle==1.6", "--with", "helper==1.0")
-    assert "altered its environment, which was thrown away: helper.py" in told.stdout
+    assert "thrown away: helper.py" in told.stdout
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.5])

@@ -139,3 +139,36 @@ def test_without_a_repository_a_revision_is_no_end(plant: Planted, project: GitP
     ended = plant.harness("bisect", "shop", "--repro", "shop_step", "--good", "1.0", "--bad", "main")
     assert ended.code == 2
     assert "--git" in ended.stderr
+
+
+def test_the_repository_that_the_package_names(plant: Planted, project: GitProject) -> None:
+    """With `--git auto`; git is told to find that address in a folder."""
+    files = {"shop/__init__.py": "from shop.step import run\n", "shop/step.py": STEP.format(0)}
+    plant.house.add("shop", "1.1", files=files, source_url="https://github.com/example/shop")
+    plant.harness = plant.harness.with_environ(
+        GIT_CONFIG_COUNT="1",
+        GIT_CONFIG_KEY_0=f"url.file://{project.folder}.insteadOf",
+        GIT_CONFIG_VALUE_0="https://github.com/example/shop",
+    )
+    guilty = project.git("rev-parse", "main~1")
+    asked(plant, project, "--good", "main", "--bad", "main")  # it writes the repro, and refuses
+    words = ("bisect", "shop", "--repro", "shop_step", "--git", "auto", "--good", "v1.0", "--bad", "main", "--json")
+    answer = plant.harness(*words).json
+    assert (answer["status"], answer["first_bad"]) == ("found", guilty[:10])
+
+
+def test_a_question_between_two_days_goes_down_to_the_commit(
+    plant: Planted, project: GitProject, tmp_path: Path
+) -> None:
+    """The culprit's commit is in the JSON, and `--git` alone asks for that depth."""
+    guilty = project.git("rev-parse", "main~1")
+    project.git("tag", "v1.1")
+    plant.add("shop", "1.1", {"shop/__init__.py": "from shop.step import run\n", "shop/step.py": BROKEN})
+    lock = plant.harness.folder / "old.txt"
+    lock.write_text("shop==1.0\n")
+    new = plant.harness.folder / "new.txt"
+    new.write_text("shop==1.1\n")
+    ends = ("--good", str(lock), "--bad", str(new), "--git", str(project.folder))
+    words = ("bisect", "--run", "python -c 'import shop; shop.run()'", "--with", "shop", *ends, "--json")
+    (culprit,) = plant.harness(*words).json["groups"][0]["culprits"]
+    assert (culprit["package"], culprit["commit"]["sha"], culprit["commit"]["pull_request"]) == ("shop", guilty, 7)

@@ -55,3 +55,29 @@ def test_a_new_parameter_does_not_make_arguments_different():
     after = Trace(returned=(Returned("b.py", "f", "x=1\u241fmode=None", "2"),))
     assert first_parted(before, after, {"b.py": "a.py"}) == (("b.py", "f"),)
     assert first_parted(None, after, {}) == ()
+
+
+def test_objects_that_differ_do_not_hide_a_function_that_got_equal_data():
+    def trace(folder, loss, made):
+        given = f"self=Trainerdict1{{'folder'6:'{folder}'9}}\u241finputs=dict1{{'x'1:(2,)float32,1}}"
+        return Trace(
+            returned=(
+                Returned("a.py", "Trainer.step", given, f"()float32,{loss}"),
+                Returned("a.py", "Trainer.make", given, f"Maderdict1{{'n'1:{made}}}"),
+                Returned("a.py", "Trainer.name", f"self=Trainerdict1{{'folder'6:'{folder}'9}}", f"'{folder}'9"),
+            )
+        )
+
+    assert first_parted(trace("/tmp/aaaa", 1, 1), trace("/tmp/bbbb", 4, 2), {}) == (("a.py", "Trainer.step"),)
+
+
+def test_what_surely_parted_comes_before_what_perhaps_did():
+    def trace(size, result):
+        return Trace(
+            returned=(
+                Returned("a.py", "perhaps", f"self=Shopdict1{{{size}}}\u241fx=1", result),
+                Returned("a.py", "surely", "x=1", result),
+            )
+        )
+
+    assert first_parted(trace(1, "1"), trace(2, "5"), {}) == (("a.py", "surely"), ("a.py", "perhaps"))

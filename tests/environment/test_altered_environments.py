@@ -9,7 +9,7 @@ import pytest
 from attrs import evolve
 from support import repro_text
 
-from harness.environment import Environment, occupied
+from harness.environment import Environment, watched_environment
 from harness.environment.build import site_packages
 from harness.environment.cleaning import remove_leftovers
 from harness.model import Combination, Outcome
@@ -188,15 +188,15 @@ def test_a_run_that_does_not_see_what_its_lock_says_is_run_again_and_else_skippe
 def test_who_runs_beside_one_that_alters_files_is_run_again_alone(parts):
     """Two environments share `helper`; the other one changes it while this one runs."""
     mine, other = environment(parts), environment(parts, "helper==1.0", "brittle==1.2")
-    with occupied(parts.builder, mine) as first:
-        with occupied(parts.builder, other) as second:
+    with watched_environment(parts.builder, mine) as first:
+        with watched_environment(parts.builder, other) as second:
             with (site_packages(second.environment.folder) / "helper.py").open("a") as file:
                 file.write("NUMBER = 7\n")
             assert not second.altered().is_sure
         altered = first.altered()
     assert altered.files
     assert not altered.is_sure
-    with occupied(parts.builder, mine, apart=True) as alone:
+    with watched_environment(parts.builder, mine, apart=True) as alone:
         packages = site_packages(alone.environment.folder)
         assert (packages / "helper.py").read_text() == "NUMBER = 1\n"
         assert (packages / "helper.py").stat().st_nlink == 1
@@ -208,9 +208,9 @@ def test_who_runs_beside_one_that_alters_files_is_run_again_alone(parts):
 
 def test_an_environment_that_is_damaged_while_another_runs_in_it_is_not_waited_for(parts):
     mine = environment(parts)
-    with occupied(parts.builder, mine):
+    with watched_environment(parts.builder, mine):
         without_scripts(mine.folder)
-        with occupied(parts.builder, mine) as beside:
+        with watched_environment(parts.builder, mine) as beside:
             assert beside.environment.folder != mine.folder
             assert beside.environment.python.exists()
 
@@ -254,7 +254,7 @@ def test_what_nobody_claims_in_the_cache_is_removed(parts):
     for folder in left:
         (folder / "deep").mkdir(parents=True)
     mine = environment(parts)
-    with occupied(parts.builder, mine) as place:
+    with watched_environment(parts.builder, mine) as place:
         remove_leftovers(parts.workspace)
         assert place.scratch.is_dir()
     assert not any(folder.exists() for folder in left)
@@ -264,6 +264,9 @@ def test_repetitions_in_one_environment_are_right_side_by_side(parts):
     """The second has a bytecode tree of its own."""
     probe = asked(parts, "import helper\nassert helper.NUMBER == 1\n")
     first, second = (parts.prober.prepare(one) for one in (probe, next_attempt(probe)))
-    with occupied(parts.builder, first.environment) as place, occupied(parts.builder, second.environment) as beside:
+    with (
+        watched_environment(parts.builder, first.environment) as place,
+        watched_environment(parts.builder, second.environment) as beside,
+    ):
         assert place.pycache != beside.pycache
         assert place.environment.folder == beside.environment.folder

@@ -9,7 +9,7 @@ from attrs import evolve
 from support import make_parts, repro_text
 from wheelhouse import Wheelhouse
 
-from harness.environment import Environment, PipSettings, Uninstallable, occupied
+from harness.environment import Environment, PipSettings, Uninstallable, watched_environment
 from harness.environment.build import site_packages
 from harness.environment.bytecode import below
 from harness.errors import UserMistake
@@ -33,7 +33,7 @@ def probe(parts, *requirements, body="import brittle, helper\n", repro=None):
 
 def compiled(parts, environment, module):
     """The bytecode that a module of an environment has in the tree of its next run."""
-    with occupied(parts.builder, environment) as place:
+    with watched_environment(parts.builder, environment) as place:
         tree = below(place.pycache, site_packages(environment.folder))
     return tree / f"{module}.{parts.resolver.interpreter.cache_tag}.pyc"
 

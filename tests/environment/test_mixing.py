@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from harness.environment import Environment, flaw_of, occupied
+from harness.environment import Environment, flaw_of, watched_environment
 from harness.environment.build import site_packages
 from harness.model import Combination, Mixture
 
@@ -35,7 +35,7 @@ def mixed(parts, base):
     """What an interpreter of the base prints with some files exchanged, run as a probe is."""
 
     def run(mixture, code):
-        with occupied(parts.builder, base, mixture=mixture) as place:
+        with watched_environment(parts.builder, base, mixture=mixture) as place:
             return said(place, code)
 
     return run
@@ -67,7 +67,7 @@ def test_a_file_is_exchanged_and_the_others_are_those_of_the_base(mixed):
 
 
 def test_a_top_level_module_is_exchanged_even_if_it_was_compiled_before(parts, base, mixed):
-    with occupied(parts.builder, base) as place:
+    with watched_environment(parts.builder, base) as place:
         assert said(place, "import single; print(single.NAME)") == "single"
         assert place.altered().files == ()
     assert list(parts.workspace.bytecode.rglob("single.*.pyc"))
@@ -96,7 +96,7 @@ def test_a_folder_that_is_emptied_is_gone(parts, base):
         f"pack-1.0.dist-info/{path.name}": None
         for path in (site_packages(base.folder) / "pack-1.0.dist-info").iterdir()
     }
-    with occupied(parts.builder, base, mixture=Mixture(gone, "without data and metadata")) as place:
+    with watched_environment(parts.builder, base, mixture=Mixture(gone, "without data and metadata")) as place:
         packages = site_packages(place.environment.folder)
         assert not (packages / "pack" / "data").exists()
         assert not (packages / "pack-1.0.dist-info").exists()
@@ -106,8 +106,8 @@ def test_a_folder_that_is_emptied_is_gone(parts, base):
 
 def test_two_runs_of_one_mixture_have_one_each_and_leave_none(parts, base):
     mixture = Mixture({"pack/one.py": b"NAME = 'two'\n"}, "one file")
-    with occupied(parts.builder, base, mixture=mixture) as first:
-        with occupied(parts.builder, base, mixture=mixture) as second:
+    with watched_environment(parts.builder, base, mixture=mixture) as first:
+        with watched_environment(parts.builder, base, mixture=mixture) as second:
             assert first.environment.folder != second.environment.folder
         assert said(first, "import pack; print(pack.NAME)") == "two"
     assert list(parts.workspace.scratch.iterdir()) == []
@@ -117,12 +117,12 @@ def test_what_a_run_writes_into_a_mixture_is_told_and_never_reaches_the_base(par
     """Exchanged packages are copies; the others are the base's own, and are found changed there."""
     mixture = Mixture({"pack/one.py": b"NAME = 'two'\n"}, "one file")
     before = contents(base)
-    with occupied(parts.builder, base, mixture=mixture) as place:
+    with watched_environment(parts.builder, base, mixture=mixture) as place:
         said(place, "import pack; open(pack.__file__, 'a').write('# changed'); print(1)")
         altered = place.altered()
     assert [path.rpartition("site-packages/")[2] for path in altered.files] == ["pack/__init__.py"]
     assert contents(base) == before
-    with occupied(parts.builder, base, mixture=mixture) as place:
+    with watched_environment(parts.builder, base, mixture=mixture) as place:
         said(place, "import single; open(single.__file__, 'a').write('# changed'); print(1)")
         altered = place.altered()
     assert [path.rpartition("site-packages/")[2] for path in altered.files] == ["single.py"]

@@ -10,7 +10,7 @@ from harness.events import SILENT
 from harness.model import Combination, Outcome
 from harness.model.repro import parse_repro
 from harness.probe import Probe
-from harness.run.isolation import SandboxMode, choose
+from harness.run.sandbox import SandboxMode, choose
 
 SANDBOX = choose(SandboxMode.AUTO, network=False, reporter=SILENT)
 pytestmark = pytest.mark.skipif(SANDBOX is None, reason="no bubblewrap that works here")
@@ -18,7 +18,7 @@ APPENDS = "import helper\nopen(helper.__file__, 'a').write('x = 1')\nprint(open(
 
 
 def test_it_sees_its_own_write_and_no_other_run_does(parts):
-    prober = evolve(parts.prober, isolation=SANDBOX)
+    prober = evolve(parts.prober, sandbox=SANDBOX)
     repro = parse_repro(repro_text("helper", body=APPENDS), name="appends")
     probe = Probe(repro, Combination(parts.resolver.interpreter.version, ("helper==1.0",)))
     seen = prober.execute(prober.prepare(probe))
@@ -31,10 +31,18 @@ def test_it_sees_its_own_write_and_no_other_run_does(parts):
 
 
 def test_what_lies_outside_its_environment_stays_read_only(parts):
-    prober = evolve(parts.prober, isolation=SANDBOX)
+    prober = evolve(parts.prober, sandbox=SANDBOX)
     folder = parts.workspace.environments
     repro = parse_repro(repro_text("helper", body=f"open({str(folder)!r} + '/x', 'w')\n"), name="escapes")
     probe = Probe(repro, Combination(parts.resolver.interpreter.version, ("helper==1.0",)))
     seen = prober.execute(prober.prepare(probe))
     assert seen.outcome is Outcome.RAISED
     assert not (folder / "x").exists()
+
+
+def test_what_the_first_run_compiles_is_kept_for_later_ones(parts):
+    prober = evolve(parts.prober, sandbox=SANDBOX)
+    repro = parse_repro(repro_text("helper", body="import helper\n"), name="imports")
+    probe = Probe(repro, Combination(parts.resolver.interpreter.version, ("helper==1.0",)))
+    assert prober.execute(prober.prepare(probe)).outcome is Outcome.COMPLETED
+    assert list(parts.workspace.bytecode.rglob("helper.*.pyc"))

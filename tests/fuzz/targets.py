@@ -17,9 +17,9 @@ from pathlib import Path
 from harness.bundle import absorb, read_installed
 from harness.bundle.packed_probe import read_packed
 from harness.environment import Index, PipSettings
+from harness.environment.disk_estimate import DiskEstimator
 from harness.environment.index_page import parse_page
-from harness.environment.need import Foresight
-from harness.environment.passing import doubted_projects, is_lasting, raise_surroundings
+from harness.environment.installer_errors import doubted_projects, is_lasting, raise_surroundings
 from harness.errors import HarnessError, UserMistake
 from harness.matrix import read_matrix
 from harness.model import Device, Lock, Pin
@@ -154,7 +154,7 @@ def wheel_record(data: bytes) -> None:
     """The list of files of an unpacked wheel."""
     _file("shelf/pypi/p/1.0-py3-none-any/p-1.0.dist-info/RECORD", data)
     lock = Lock("3.11.7", "linux", [Pin("p", "1.0", "p-1.0-py3-none-any.whl"), Pin("p", "2.0")])
-    Foresight(_folder() / "shelf").need(lock)
+    DiskEstimator(_folder() / "shelf").estimate(lock)
 
 
 def installers_words(data: bytes) -> None:

@@ -20,7 +20,7 @@ def test_wheels_are_those_of_the_pythons_that_are_named(tmp_path, uv_cache, inte
 
     def found(**more):
         axes = {"repro": ("step",), **more, "packages.x": (">=1",)}
-        return expanded_by_index(Matrix("m", axes), index, interpreter)
+        return expanded_by_index(Matrix("m", axes), index, interpreter, tmp_path / "clones")
 
     assert found().axes["packages.x"] == ("1.0",)
     assert found(python=("3.9", "3.11")).axes["packages.x"] == ("1.0", "2.0")

@@ -111,6 +111,15 @@ def test_the_device_and_its_limits_are_told():
     assert any(f"harness probe --again {GOOD_RUN.key}" in line for line in emulated.how_to)
 
 
+def test_files_that_a_run_changed_in_its_environment_are_listed_by_release():
+    files = tuple(f"lib/python3.11/site-packages/shop/{n}.py" for n in range(23))
+    rows = make_content(kept(altered={"1.10": files, "1.9": ("bin/shop",)})).altered
+    assert [(row.release, row.files[0], len(row.files), row.more) for row in rows] == [
+        ("1.9", "bin/shop", 1, 0),
+        ("1.10", "shop/0.py", 20, 3),
+    ]
+
+
 def test_an_end_of_each_log_is_kept():
     log = "\n".join(f"line {n}" for n in range(500)) + "\n"
     side = make_content(KEPT, logs={GOOD_RUN.key: log}).sides[0]

@@ -55,6 +55,7 @@ HISTORY = History(
     ),
     steps=STEPS,
     notes=("1.1 lies between good runs and was not run.",),
+    altered={"1.2": ("lib/python3.11/site-packages/till/data.py",)},
     python="3.11.7",
     platform="linux-x86_64",
     probes=3,
@@ -105,6 +106,7 @@ def test_markdown_has_the_windows_the_picture_and_every_reason(content):
     text = render_history_markdown(content())
     assert text.startswith("**shop with sale: broken in 1.2 only, good from 1.5.**")
     assert "[GgBSxG]  1.0 to 1.5" in text
+    assert "`1.2`: `till/data.py`" in text
     assert "| `1.0` | `1.2` | `1.2` | `1.5` | 1.3 may be broken too, and could not be judged |" in text
     assert "| 3 | `1.3` | skipped | `does not import` | 2.0 s | `key-1.3` |" in text
     assert "`1.4`: yanked: it burns" in text

@@ -75,6 +75,13 @@ def test_a_cell_says_why_and_how_to_see_it_again():
     assert dict(panel.versions) == {"shop": "1.10", "till": "3.0"}
 
 
+def test_a_cell_names_the_files_that_its_run_changed():
+    cell = cell_of(shop="1.0")
+    run = run_of(cell, Verdict.GOOD, altered=("lib/python3.11/site-packages/till/data.py",))
+    (panel,) = content_of(matrix_of((Standing(cell, run),))).panels
+    assert dict(panel.facts)["changed in its environment"] == "till/data.py"
+
+
 def test_a_long_command_has_an_option_on_each_line():
     cell = evolve(cell_of(shop="1.10"), hold=("a-long-name==1.0", "another-long-name==2.0", "a-third-name==3.0"))
     (panel,) = content_of(matrix_of(stand("g", [cell]))).panels

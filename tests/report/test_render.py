@@ -51,6 +51,13 @@ def test_markdown_says_all_that_an_issue_needs():
     assert text.count("uv run --no-project --python 3.11 --with ") == 2
 
 
+@pytest.mark.parametrize("style", ["html", "markdown"])
+def test_files_that_a_run_changed_are_told(style):
+    text = RENDERERS[style](make_content(kept(altered={"1.2": ("lib/python3.11/site-packages/till/data.py",)})))
+    assert "till/data.py" in text
+    assert "till/data.py" not in RENDERERS[style](make_content(KEPT))
+
+
 def test_markdown_names_its_recipient_first():
     changed = kept(culprit=found(REVERTED, ADVANCED, package=Change("coin", "0.9", "1.0")))
     assert render_markdown(make_content(changed)).startswith("> **This is for the maintainers of coin, not of shop")

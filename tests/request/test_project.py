@@ -5,7 +5,10 @@ from __future__ import annotations
 import subprocess
 
 import pytest
+from support import make_parts
+from wheelhouse import Wheelhouse
 
+from harness.environment import PipSettings
 from harness.errors import UserMistake
 from harness.request.commands import read_beside, read_command, unpinned
 from harness.request.project import Projects, find_project
@@ -55,14 +58,52 @@ def folder(tmp_path):
 def test_its_requirements_are_those_of_its_metadata(projects, folder):
     project = projects.read(folder)
     assert project.name == "mine"
-    assert project.requirements == ("six>=1", "idna==3.4")  # the extra for tests is chosen, and told
+    assert project.requirements == ("six>=1", "idna")  # the extra for tests is chosen, without its pin, and told
     assert any("extra test" in told for told in project.told)
     assert (project.built / "bin" / "mine-tool").exists()
+
+
+def test_a_folder_in_place_of_a_release_brings_no_extras(projects, folder):
+    """`--with ./folder` is used, not tested."""
+    beside = read_beside([str(folder)], projects)
+    assert beside.folders[0].requirements == ("six>=1",)
+    assert beside.told == ()
+
+
+def test_what_is_asked_for_by_name_keeps_its_pins(projects, folder):
+    assert projects.read(folder, extras=["test"]).requirements == ("six>=1", "idna==3.4")
+
+
+def test_what_has_no_file_for_this_machine_is_left_out_of_what_its_tests_need(tmp_path, folder, uv_cache, interpreter):
+    house = Wheelhouse(tmp_path / "house")
+    house.add("driver", "2.9", tag="cp311-cp311-win_amd64")
+    house.add_sdist("driver", "2.9")
+    house.add("handy", "1.0")
+    (folder / "backend.py").write_text(BACKEND.replace("Provides-Extra: test", "Provides-Extra: other"))
+    (folder / "tox.ini").write_text("[testenv]\ndeps =\n    handy\n    driver\n    unheard_of\n")
+    subprocess.run(["git", "add", "."], cwd=folder, check=True)
+    parts = make_parts(tmp_path / "parts", PipSettings(index_url=house.url), uv_cache, interpreter)
+    projects = Projects(parts.workspace, parts.builder.uv, interpreter, parts.index)
+    project = projects.read(folder, find=True)
+    assert project.requirements == ("six>=1", "handy")
+    assert any("driver" in told and "unheard_of" in told for told in project.told)
 
 
 def test_an_extra_that_it_lacks_is_refused(projects, folder):
     with pytest.raises(UserMistake):
         projects.read(folder, extras=["docs"])
+
+
+def test_a_build_that_asks_git_for_files_and_version_gets_both(projects, folder):
+    told = 'os.environ["SETUPTOOLS_SCM_PRETEND_VERSION"] + subprocess.check_output(["git", "ls-files"], text=True)'
+    backend = BACKEND.replace("import pathlib", "import os, subprocess, pathlib").replace('"MADE = True"', told)
+    (folder / "backend.py").write_text(backend)
+    identity = ("-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false")
+    for words in (["add", "."], [*identity, "commit", "-q", "-m", "one"], ["tag", "v2.3.1"]):
+        subprocess.run(["git", *words], cwd=folder, check=True)
+    text = (projects.read(folder).built / "mine" / "__init__.py").read_text()
+    assert text.startswith("2.3.1+copy")
+    assert "test_it.py" in text
 
 
 def test_only_what_git_knows_is_copied(projects, folder):

@@ -12,14 +12,14 @@ import pytest
 from harness.run.launch import (
     LOG_KEPT,
     OUTPUT_LIMIT,
-    guard_order,
+    guard_request,
     keep_log,
     memory_limit,
     physical_memory,
     repro_variables,
     script_command,
 )
-from harness.run.sandbox import sandbox
+from harness.run.scratch_folder import scratch_folder
 
 
 def test_a_verdict_on_the_cpu_never_comes_from_a_gpu():
@@ -38,7 +38,7 @@ def test_memory_is_what_is_asked_or_nine_tenths_of_the_machine():
 
 @pytest.mark.parametrize("capability", [None, "9.0"])
 def test_script_and_job_lie_where_the_child_driver_finds_them(tmp_path, capability):
-    with sandbox(tmp_path) as place:
+    with scratch_folder(tmp_path) as place:
         command = script_command(
             place, python=Path("/p"), inside=tmp_path, name="step.py", source="pass", capability=capability
         )
@@ -50,7 +50,7 @@ def test_script_and_job_lie_where_the_child_driver_finds_them(tmp_path, capabili
 
 
 def test_the_order_to_the_guard_is_one_line():
-    line = guard_order(["a"], env={"B": "c\nd"}, cwd=Path("/"), wall_s=1.5, memory=9, output=Path("/log"))
+    line = guard_request(["a"], env={"B": "c\nd"}, cwd=Path("/"), wall_s=1.5, memory=9, output=Path("/log"))
     assert line.count(b"\n") == 1
     told = json.loads(line)
     assert (told.pop("log_keep"), told.pop("output_limit"), told.pop("sandbox")) == (LOG_KEPT, OUTPUT_LIMIT, [])

@@ -1,115 +1,283 @@
-"""A run sees fresh folders and no secrets."""
+"""In the sandbox a run sees no home, no network and no other process, and writes nothing but its own folders."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import venv
 from pathlib import Path
 
+import probes
 import pytest
+from attrs import evolve
 
-from harness.run.sandbox import Sandbox, process_environment, sandbox
+from harness.errors import UserMistake
+from harness.events import SILENT, Warned
+from harness.model import Outcome
+from harness.run import sandbox
+from harness.run.process import Cancelled
+from harness.run.runner import run_repro
+from harness.run.sandbox import SandboxMode, choose
+from harness.run.sandbox_view import View, editable_projects
 
-PYTHON = Path("/envs/a/bin/python")
-
-
-def environment(ours, **more):
-    return process_environment(Sandbox(Path("/scratch/r1")), ours=ours, python=PYTHON, **more)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "LANG",
-        "LC_ALL",
-        "TZ",
-        "SSL_CERT_FILE",
-        "LD_LIBRARY_PATH",
-        "CUDA_VISIBLE_DEVICES",
-        "NVIDIA_VISIBLE_DEVICES",
-        "OMP_NUM_THREADS",
-    ],
-)
-def test_harmless_names_pass(name):
-    assert environment({name: "value"})[name] == "value"
+try:
+    SANDBOX = choose(SandboxMode.REQUIRE, network=False, reporter=SILENT)
+    OPEN = choose(SandboxMode.REQUIRE, network=True, reporter=SILENT)
+except UserMistake as none:
+    pytest.skip(f"{none}", allow_module_level=True)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["HF_TOKEN", "GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "NVIDIA_API_KEY", "WANDB_API_KEY", "UV_INDEX_URL",
-     "PIP_INDEX_URL", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "LD_PRELOAD", "OMP_NUM_THREADS_KEY"],
-)  # fmt: skip
-def test_all_other_names_stay_outside(name):
-    assert name not in environment({name: "value"})
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    """A home of the user's with a secret in it."""
+    folder = tmp_path / "home of me"
+    (folder / ".ssh").mkdir(parents=True)
+    (folder / ".ssh" / "id").write_text("hush")
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("HF_TOKEN", "hush")
+    return folder
 
 
-def test_a_name_that_is_asked_for_passes():
-    assert environment({"HF_TOKEN": "secret", "OTHER": "x"}, pass_env=("HF_TOKEN",))["HF_TOKEN"] == "secret"
+def run(folder, source="", **more):
+    return probes.run(folder, source, sandbox=SANDBOX, **more)
 
 
-@pytest.mark.parametrize(
-    ("url", "passes"),
-    [
-        ("http://proxy:3128", True),
-        ("proxy:3128", True),
-        ("http://user:word@proxy:3128", False),
-        ("user:word@proxy:3128", False),
-        ("http://[broken", False),
-    ],
-)
-def test_a_proxy_passes_only_without_credentials(url, passes):
-    assert ("https_proxy" in environment({"https_proxy": url})) is passes
-
-
-def test_every_cache_and_folder_is_below_the_sandbox():
-    made = environment({"HOME": "/home/me", "XDG_CACHE_HOME": "/home/me/.cache", "TMPDIR": "/tmp"})
-    places = (
-        "HOME TMPDIR XDG_CACHE_HOME XDG_CONFIG_HOME HF_HOME TORCHINDUCTOR_CACHE_DIR TRITON_CACHE_DIR "
-        "TORCH_EXTENSIONS_DIR CUDA_CACHE_PATH NUMBA_CACHE_DIR MPLCONFIGDIR"
-    )
-    assert all(made[name].startswith("/scratch/r1/") for name in places.split())
-
-
-def test_the_environments_own_programs_come_first():
-    assert environment({"PATH": "/usr/bin"})["PATH"] == "/envs/a/bin:/usr/bin"
-
-
-def test_runs_are_repeatable_and_write_bytecode():
-    made = environment({}, pycache_prefix=Path("/cache/pyc"))
-    assert (made["PYTHONHASHSEED"], made["PYTHONPYCACHEPREFIX"]) == ("0", "/cache/pyc")
-    assert "PYTHONPYCACHEPREFIX" not in environment({})
-
-
-def test_extra_variables_have_the_last_word():
-    assert environment({}, extra={"PYTHONHASHSEED": "7"})["PYTHONHASHSEED"] == "7"
-
-
-def test_the_users_download_cache_is_shared_where_there_is_one(tmp_path):
-    hub = tmp_path / ".cache" / "huggingface" / "hub"
-    assert "HF_HUB_CACHE" not in environment({"HOME": str(tmp_path)})
-    hub.mkdir(parents=True)
-    assert environment({"HOME": str(tmp_path)})["HF_HUB_CACHE"] == str(hub)
-    assert environment({"HF_HOME": str(hub.parent)})["HF_HUB_CACHE"] == str(hub)
-
-
-def test_the_folder_is_removed_with_read_only_content(tmp_path):
-    with sandbox(tmp_path / "scratch") as place:
-        locked = place.work / "locked" / "deeper"
-        locked.mkdir(parents=True)
-        (locked / "file").write_text("x")
-        (locked / "file").chmod(0o400)
-        locked.chmod(0o500)
-        locked.parent.chmod(0o000)
-        (place.work / "link").symlink_to("/")
+def test_a_run_writes_its_own_folders_and_nothing_else(tmp_path, home):
+    source = f"""
+import os, sys
+def writes(path):
+    try:
+        open(path, "w").write("x")
+        return True
+    except OSError:
+        return False
+own = [os.getcwd(), os.environ["HOME"], os.environ["TMPDIR"], os.environ["XDG_CACHE_HOME"], "/tmp", "/var/tmp"]
+assert all(writes(folder + "/new") for folder in own), own
+others = ["/", "/usr", "/etc", os.path.dirname(os.__file__)]
+assert not any(writes(folder + "/new") for folder in others), [f for f in others if writes(f + "/new")]
+for folder in ({str(tmp_path)!r}, {str(home)!r}, os.path.dirname(__file__) + "/../.."):
+    writes(folder + "/new")  # may be in the sandbox's own /tmp
+"""
+    ran = run(tmp_path, source)
+    assert ran.outcome is Outcome.COMPLETED, ran.tail
+    assert ran.machine["sandbox"].startswith("bubblewrap")
+    assert not Path("/tmp/new").exists()
+    assert list(tmp_path.rglob("new")) == []
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
-def test_the_folder_is_removed_after_an_error(tmp_path):
-    with pytest.raises(ZeroDivisionError), sandbox(tmp_path):
-        _ = 1 / 0
-    assert list(tmp_path.iterdir()) == []
+def test_a_run_sees_no_home_and_no_other_process(tmp_path, home):
+    source = f"""
+import os
+assert not os.path.exists({str(home / ".ssh" / "id")!r})
+seen = [pid for pid in os.listdir("/proc") if pid.isdigit()]
+assert len(seen) <= 4, seen
+for pid in seen:
+    assert "hush" not in open(f"/proc/{{pid}}/environ").read(), pid
+assert os.getppid() < 10
+"""
+    ran = run(tmp_path, source)
+    assert ran.outcome is Outcome.COMPLETED, ran.tail
 
 
-def test_the_work_folder_starts_empty(tmp_path):
-    with sandbox(tmp_path) as place:
-        assert list(place.work.iterdir()) == []
-        assert place.home.is_dir()
-        assert place.temporary.is_dir()
+def test_the_network_is_there_only_where_it_is_allowed(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        source = f"import socket; socket.create_connection(('127.0.0.1', {port}), 5)"
+        closed = run(tmp_path, source)
+        assert (closed.outcome, closed.exception.name) == (Outcome.RAISED, "ConnectionRefusedError")
+        assert probes.run(tmp_path, source, sandbox=OPEN).outcome is Outcome.COMPLETED
+
+
+def test_processes_of_a_run_talk_to_each_other(tmp_path):
+    source = (
+        "import multiprocessing, socket\n"
+        "def double(x): return 2 * x\n"
+        "if __name__ == '__main__':\n"
+        "    with multiprocessing.get_context('spawn').Pool(2) as pool:\n"
+        "        print(pool.map(double, [1, 2]))\n"
+        "    with socket.create_server(('127.0.0.1', 0)) as server:\n"
+        "        socket.create_connection(server.getsockname(), 5)\n"
+    )
+    assert run(tmp_path, source).tail == "[2, 4]\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "outcome", "detail"),
+    [
+        ("raise ValueError('x')", Outcome.RAISED, "ValueError: x"),
+        ("import sys; sys.exit(139)", Outcome.EXITED, "exit code 139"),
+        ("import ctypes; ctypes.string_at(0)", Outcome.CRASHED, "killed by SIGSEGV"),
+        ("import os; os.kill(os.getpid(), 9)", Outcome.CRASHED, "killed by SIGKILL"),
+        ("import os; os._exit(0)", Outcome.NO_REPORT, None),
+        ("import os, signal, time; os.kill(os.getppid(), signal.SIGKILL); time.sleep(9)", Outcome.NO_REPORT, None),
+        ("import os, signal, time; os.kill(1, signal.SIGKILL); time.sleep(0.5)", Outcome.COMPLETED, None),
+    ],
+)
+def test_a_run_ends_as_it_does_outside(tmp_path, source, outcome, detail):
+    ran = run(tmp_path, source)
+    assert (ran.outcome, ran.detail if detail else None) == (outcome, detail), ran.tail
+
+
+@pytest.mark.parametrize(
+    ("argv", "outcome", "code"),
+    [
+        (("sh", "-c", "exit 3"), Outcome.EXITED, 3),
+        (("sh", "-c", "exit 139"), Outcome.EXITED, 139),
+        (("sh", "-c", "kill -SEGV $$"), Outcome.CRASHED, None),
+        (("./absent",), Outcome.EXITED, 127),
+    ],
+)
+def test_a_command_ends_as_it_does_outside(tmp_path, argv, outcome, code):
+    ran = run(tmp_path, argv=argv)
+    assert (ran.outcome, ran.exit_code) == (outcome, code)
+
+
+def test_a_hang_says_where_it_hung_and_leaves_nobody(tmp_path):
+    source = "import subprocess, time\nsubprocess.Popen(['sleep', '987'], start_new_session=True)\ntime.sleep(1000)\n"
+    ran = run(tmp_path, source, timeout=2.0)
+    assert ran.outcome is Outcome.TIMED_OUT
+    assert 'probe.py", line 3 in <module>' in ran.tail
+    assert not [p for p in probes.psutil.process_iter(["cmdline"]) if p.info["cmdline"] == ["sleep", "987"]]
+
+
+def test_too_much_memory_ends_the_run(tmp_path):
+    ran = run(tmp_path, "held = []\nwhile True: held.append(b'x' * 10_000_000)", memory=150_000_000)
+    assert ran.outcome is Outcome.OUT_OF_MEMORY
+
+
+def test_cancelling_leaves_nothing(tmp_path):
+    cancel = threading.Event()
+    threading.Timer(1.0, cancel.set).start()
+    with pytest.raises(Cancelled):
+        run_repro(probes.job(tmp_path, "import time; time.sleep(1000)", sandbox=SANDBOX), cancel=cancel)
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_a_command_reads_the_folder_it_was_started_from_though_it_lies_in_the_home(tmp_path, home):
+    here = home / "project"
+    here.mkdir()
+    (here / "data.txt").write_text("of the project")
+    source = (
+        "import os, sys; root = os.environ['HARNESS_ROOT']; print(open(root + '/data.txt').read(), sys.argv[1]);"
+        "print(os.listdir(os.path.dirname(root))); open(root + '/new', 'w')"
+    )
+    ran = run(tmp_path, argv=("python", "-c", source, "data.txt"), invoked_from=here)
+    assert ran.tail.splitlines()[:2] == [f"of the project {here}/data.txt", "['project']"]
+    assert "Read-only file system" in ran.tail
+
+
+def test_a_command_started_from_the_home_itself_sees_the_files_that_it_names_and_no_other(tmp_path, home):
+    (home / "script.py").write_text(f"import os; print(sorted(os.listdir({str(home)!r})))")
+    ran = run(tmp_path, argv=("python", "script.py"), invoked_from=home)
+    assert ran.tail == "['script.py']\n"
+
+
+def test_a_command_starts_in_its_folder_of_the_project(tmp_path, home):
+    inner = home / "project" / "inner"
+    inner.mkdir(parents=True)
+    (inner / "data").write_text("x")
+    asked = probes.job(tmp_path, argv=("python", "-c", "import os; print(os.listdir())"), sandbox=SANDBOX)
+    asked = evolve(asked, repro=evolve(asked.repro, project=str(home / "project"), inside="inner"))
+    assert run_repro(asked).tail == "['data']\n"
+
+
+def test_an_environment_below_the_home_runs_and_is_read_only(tmp_path, home):
+    venv.EnvBuilder(symlinks=True, with_pip=False).create(home / "env")
+    site = next((home / "env").glob("lib/python*/site-packages"))
+    (site / "tiny.py").write_text("x = 1\n")
+    elsewhere = home / "src" / "pointed_to"
+    elsewhere.mkdir(parents=True)
+    (elsewhere / "loose.py").write_text("y = 2\n")
+    (site / "loose.pth").write_text(f"{elsewhere}\n")
+    source = "import tiny, loose\nassert (tiny.x, loose.y) == (1, 2)\nopen(tiny.__file__, 'r+').write('x = 2')"
+    ran = run(tmp_path, source, python=str(home / "env" / "bin" / "python"), pycache_prefix=home / "pyc")
+    assert ran.exception.message.startswith("[Errno 30]"), ran.tail
+    assert (site / "tiny.py").read_text() == "x = 1\n"
+    assert list(editable_projects([site])) == [elsewhere]
+
+
+def test_links_on_the_way_to_what_is_shown_are_there(tmp_path, home):
+    (home / "really").mkdir()
+    (home / "really" / "data").write_text("found")
+    (home / "link").symlink_to("really")
+    source = f"print(open({str(home / 'link' / 'data')!r}).read())"
+    assert run(tmp_path, source, readable=(home / "link",)).tail == "found\n"
+
+
+def test_bytecode_is_kept(tmp_path, home):
+    (home / "pyc").mkdir()
+    ran = run(tmp_path, "import this_is.absent", pycache_prefix=home / "pyc")
+    assert ran.outcome is Outcome.RAISED
+    assert list((home / "pyc").rglob("*.pyc"))
+
+
+def test_the_guard_and_sandbox_die_with_the_harness(tmp_path):
+    source = (
+        "import pathlib, probes, sys\n"
+        "from harness.events import SILENT\n"
+        "from harness.run.sandbox import SandboxMode, choose\n"
+        "box = choose(SandboxMode.REQUIRE, network=False, reporter=SILENT)\n"
+        "probes.run(pathlib.Path(sys.argv[1]), 'print(1)\\nimport time; time.sleep(1000)', sandbox=box)\n"
+    )
+    folders = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
+    harness = subprocess.Popen(
+        [sys.executable, "-c", source, str(tmp_path)], env={**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
+    )
+    family = probes.psutil.Process(harness.pid)
+    while len(family.children(recursive=True)) < 4:
+        assert harness.poll() is None
+    started = [child.pid for child in family.children(recursive=True)]
+    harness.kill()
+    harness.wait()
+    assert probes.all_gone(started)
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+class Heard:
+    """A reporter that remembers."""
+
+    def __init__(self):
+        self.events = []
+
+    def report(self, event):
+        """Remembered."""
+        self.events.append(event)
+
+
+def test_without_bubblewrap_auto_says_so_in_one_line_and_require_refuses(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    heard = Heard()
+    assert choose(SandboxMode.AUTO, network=False, reporter=heard) is None
+    (event,) = heard.events
+    assert isinstance(event, Warned)
+    assert "\n" not in event.sentence
+    with pytest.raises(UserMistake):
+        choose(SandboxMode.REQUIRE, network=False, reporter=heard)
+    assert choose(SandboxMode.OFF, network=False, reporter=heard) is None
+    assert len(heard.events) == 1
+
+
+def test_a_bubblewrap_that_does_not_work_here_counts_as_none(tmp_path, monkeypatch):
+    broken = tmp_path / "bwrap"
+    broken.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2; exit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UserMistake, match="No permissions"):
+        choose(SandboxMode.REQUIRE, network=False, reporter=SILENT)
+
+
+def test_a_sandbox_that_fails_is_told_and_is_no_run(tmp_path):
+    broken = sandbox.Sandbox(shutil.which("false"), "false")
+    with pytest.raises(UserMistake):
+        probes.run(tmp_path, "print(1)", sandbox=broken)
+
+
+def test_gpus_are_passed_on(tmp_path, monkeypatch):
+    monkeypatch.setattr("harness.run.sandbox_view._GPUS", ("null",))
+    words = list(View([]).mounts(None))
+    assert words[words.index("--dev-bind") :][:3] == ["--dev-bind", "/dev/null", "/dev/null"]

@@ -210,9 +210,18 @@ def test_an_exception_that_ends_unittest_before_it_began_is_told(project):
 
 def test_a_module_that_pytest_can_not_import_is_an_error_of_the_module(project):
     ran = run(project(test_bad="import nothing_there", test_suite=SUITE), "pytest", "-q", ".")
-    assert outcomes(ran) == {"test_bad.py": "error"}
+    assert outcomes(ran)["test_bad.py"] == "error"
     assert ran.tests[0].exception.message == "No module named 'nothing_there'"
-    assert ran.exit_code == 2
+    assert "passed" in outcomes(ran).values()  # it keeps no other module from being run
+    assert ran.exit_code == 1
+
+
+def test_the_first_failure_keeps_no_test_from_being_run(project):
+    folder = project(test_two="def test_one(): assert 0\ndef test_two(): pass\n")
+    assert outcomes(run(folder, "pytest", "-x", ".")) == {
+        "test_two.py::test_one": "failed",
+        "test_two.py::test_two": "passed",
+    }
 
 
 def test_a_conftest_that_can_not_be_imported_is_told(project):
@@ -225,7 +234,7 @@ def test_a_conftest_that_can_not_be_imported_is_told(project):
 
 def test_the_ways_in_which_pytest_ends_are_told_apart(project):
     folder = project(
-        test_bad="import nothing_there",
+        test_stop="def test_stop(): raise KeyboardInterrupt\n",
         test_none="",
         test_one="def test_one(): assert 0\n",
         late__in__conftest="def pytest_sessionstart(session): raise SystemError('a plugin fails')\n",
@@ -235,7 +244,7 @@ def test_the_ways_in_which_pytest_ends_are_told_apart(project):
         name: run(folder, "pytest", "-q", *words)
         for name, words in {
             "fail": ["test_one.py"],
-            "interrupted": ["test_bad.py"],
+            "interrupted": ["test_stop.py"],
             "internal": ["late"],
             "usage": ["--no-such-option"],
             "none": ["test_none.py"],
@@ -262,6 +271,8 @@ def test_printed_text_and_exit_code_are_those_of_the_tool_alone(project, tool, t
     words = ["pytest", str(folder)] if tool == "pytest" else ["unittest", "-v", "test_one", "nowhere"]
     argv = [sys.executable, "-m", *words]
     environ = {**os.environ, "PYTHONPATH": str(folder), "COLUMNS": "80", "PYTHONHASHSEED": "0"}
+    for name in ("CI", "BUILD_NUMBER"):  # pytest prints more if they are set, and a run does not get them
+        environ.pop(name, None)
     # As deep as the sandbox of a run, as the printed paths are relative.
     (place := tmp_path / "some" / "where" / "else").mkdir(parents=True)
     alone = subprocess.run(argv, env=environ, cwd=place, capture_output=True, text=True, check=False)

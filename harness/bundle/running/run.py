@@ -10,7 +10,6 @@ Exit codes: 0 all have run, 2 wrong machine, 3 some could not run, 6 can't write
 from __future__ import annotations
 
 import argparse
-import gzip
 import hashlib
 import importlib.metadata
 import json
@@ -21,7 +20,6 @@ import shutil
 import site
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -30,7 +28,6 @@ HERE = Path(__file__).resolve().parent
 TOOLS = HERE / "harness-run"
 NOT_PASSED = re.compile(r"PIP_|UV_|PYTHON|VIRTUAL_ENV$|CONDA_PREFIX$")
 QUERY_S = 20.0
-SHORTEST_SECRET = 8
 
 
 class Problem(Exception):
@@ -52,7 +49,7 @@ def main() -> int:
         bundle = read(HERE / "bundle.json")
         check_here(bundle)
         (HERE / "observed").mkdir(exist_ok=True)
-        return run_all([read(HERE / "probes" / key / "order.json") for key in bundle["probes"]])
+        return run_all([read(HERE / "probes" / key / "probe.json") for key in bundle["probes"]])
     except NotHere as error:
         return told("error", str(error), 2)
     except OSError as error:
@@ -67,49 +64,49 @@ def told(kind: str, words: str, code: int) -> int:
     return code
 
 
-def run_all(orders: list[dict[str, Any]]) -> int:
+def run_all(probes: list[dict[str, Any]]) -> int:
     """Run each probe that has left nothing yet."""
     failed = 0
-    for i, order in enumerate(orders, 1):
-        where, kept = f"{i} of {len(orders)}  {order['label']}", HERE / "observed" / order["key"]
+    for i, probe in enumerate(probes, 1):
+        where, kept = f"{i} of {len(probes)}  {probe['label']}", HERE / "observed" / probe["key"]
         trouble = kept.with_name(f"{kept.name}.problem.txt")
         if kept.is_dir():
             print(f"{where}: already run", flush=True)
             continue
         trouble.unlink(missing_ok=True)
         try:
-            run_one(order, kept, where)
+            run_one(probe, kept, where)
         except Problem as problem:
             failed += 1
             print(f"{where}: could not run: {problem}", flush=True)
             trouble.write_text(f"{problem}\n", encoding="utf-8")
-    print(f"{len(orders) - failed} of {len(orders)} have run; copy this folder back: harness absorb {HERE.name}")
+    print(f"{len(probes) - failed} of {len(probes)} have run; copy this folder back: harness absorb {HERE.name}")
     return 3 if failed else 0
 
 
-def run_one(order: dict[str, Any], kept: Path, where: str) -> None:
+def run_one(probe: dict[str, Any], kept: Path, where: str) -> None:
     """Make the environment of a probe, run it, keep what it leaves, and remove the environment."""
-    gpus = list_gpus(order["gpu_queries"])
-    check_node_packages(order["from_node"])
-    print(f"{where}: creating its environment with {len(order['packed'])} wheels", flush=True)
+    gpus = list_gpus(probe["gpu_queries"])
+    check_node_packages(probe["from_node"])
+    print(f"{where}: creating its environment with {len(probe['packed'])} wheels", flush=True)
     begun = time.monotonic()
-    folder = HERE / "environments" / order["key"]
+    folder = HERE / "environments" / probe["key"]
     part = kept.with_name(f"{kept.name}.part")
     for leftover in (folder, part):
         shutil.rmtree(leftover, ignore_errors=True)
     try:
-        python = make_environment(order, folder)
+        python = make_environment(probe, folder)
         record = {
-            "key": order["key"],
+            "key": probe["key"],
             "setup_s": time.monotonic() - begun,
             "gpus": gpus,
             "visible_gpus": os.environ.get("CUDA_VISIBLE_DEVICES"),
-            "requirements": digest(HERE / "probes" / order["key"] / "requirements.txt"),
+            "requirements": digest(HERE / "probes" / probe["key"] / "requirements.txt"),
             **json.loads(called([str(python), "-I", __file__, "--what-is-there"], "its environment can't be read")),
         }
-        print(f"{where}: running, at most {order['wall_s']:g} s", flush=True)
+        print(f"{where}: running, at most {probe['wall_s']:g} s", flush=True)
         part.mkdir(parents=True)
-        ended = run_under_guard(order, python, part, record)
+        ended = run_under_guard(probe, python, part, record)
         part.rename(kept)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -117,17 +114,17 @@ def run_one(order: dict[str, Any], kept: Path, where: str) -> None:
     print(f"{where}: ended after {ended['seconds']:.1f} s ({how})", flush=True)
 
 
-def make_environment(order: dict[str, Any], folder: Path) -> Path:
+def make_environment(probe: dict[str, Any], folder: Path) -> Path:
     """A virtual environment with the wheels of the bundle in it and no pip; its interpreter."""
     called([sys.executable, "-m", "venv", "--without-pip", str(folder)], "can't create a virtual environment")
     python = folder / "bin" / "python"
-    if order["from_node"]:
+    if probe["from_node"]:
         # --system-site-packages would show those of the base interpreter, not those of an environment that we run in.
         packages = next(folder.glob("lib*/python*/site-packages"))
         lines = [f"import site; site.addsitedir({path!r})\n" for path in package_folders()]
         (packages / "zz_node_packages.pth").write_text("".join(lines), encoding="utf-8")
-    requirements = HERE / "probes" / order["key"] / "requirements.txt"
-    if order["packed"]:
+    requirements = HERE / "probes" / probe["key"] / "requirements.txt"
+    if probe["packed"]:
         options = ["--no-index", "--find-links", str(HERE / "wheels"), "--no-deps", "--require-hashes", "--no-compile"]
         called(
             [str(python), str(HERE / "installer" / "pip"), "install", *options, "--requirement", str(requirements)],
@@ -136,91 +133,16 @@ def make_environment(order: dict[str, Any], folder: Path) -> Path:
     return python
 
 
-def run_under_guard(order: dict[str, Any], python: Path, part: Path, record: dict[str, Any]) -> dict[str, Any]:
-    """One run, as the harness does it itself: the same folders, environment, guard and child driver."""
+def run_under_guard(probe: dict[str, Any], python: Path, part: Path, record: dict[str, Any]) -> dict[str, Any]:
+    """One run with the tools of the bundle, and how it ended. Raises `Problem`."""
     sys.path.insert(0, str(TOOLS))
-    import launch  # type: ignore[import-not-found]
-    import sandbox  # type: ignore[import-not-found]
+    import packed_run  # type: ignore[import-not-found]
 
-    source = (HERE / "probes" / order["key"] / order["script"]).read_bytes()
-    memory = launch.memory_limit(order["memory"])
-    with sandbox.sandbox(Path(tempfile.gettempdir())) as place, place.log.open("x+b") as log:
-        argv = launch.script_command(
-            place,
-            python=python,
-            inside=TOOLS / "inside",
-            name=order["script"],
-            source=source.decode(),
-            capability=order["capability"] if order["device"] == "emulated" else None,
-        )
-        env = sandbox.process_environment(
-            place,
-            ours=os.environ,
-            python=python,
-            pass_env=order["pass_env"],
-            extra={**order["variables"], "HARNESS_ROOT": str(HERE)},
-        )
-        started = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
-        limits = {"wall_s": order["wall_s"], "memory": memory, "remove_if_orphaned": place.root}
-        ended = guarded(launch.guard_order(argv, env=env, cwd=place.work, output=place.log, **limits))
-        launch.keep_log(log, part / "log.gz")
-        secrets = [os.environ[name] for name in order["pass_env"] if len(os.environ.get(name, "")) >= SHORTEST_SECRET]
-        keep(place.report, part / "report.json")
-        keep(place.metrics, part / "metrics.json", limit=launch.METRICS_LIMIT + 1)
-        hide(secrets, part)
-    files = {path.name: digest(path) for path in sorted(part.iterdir()) if path.is_file()}
-    record.update(started=started, ended=ended, memory=memory, script=hashlib.sha256(source).hexdigest(), files=files)
-    (part / "run.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    return ended
-
-
-def guarded(line: bytes) -> dict[str, Any]:
-    """Let the guard carry out an order; closing its pipe, by Ctrl-C too, makes it end all that it started."""
-    guard = subprocess.Popen(
-        [sys.executable, "-I", "-S", str(TOOLS / "guard.py")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
-    said = b""
     try:
-        if guard.stdin is not None and guard.stdout is not None:
-            guard.stdin.write(line)
-            guard.stdin.flush()
-            said = guard.stdout.read()
-    finally:
-        if guard.stdin is not None:
-            guard.stdin.close()
-        guard.wait()
-    try:
-        ended: dict[str, Any] = json.loads(said)
-    except ValueError:
-        raise Problem(f"its guard failed: {said.decode(errors='replace').strip() or 'no error message'}") from None
-    if "problem" in ended:
-        raise Problem(f"its interpreter can't be started: {os.strerror(ended['problem'])}")
+        ended: dict[str, Any] = packed_run.run_under_guard(HERE, probe, python, part, record)
+    except packed_run.RunFailed as failure:
+        raise Problem(str(failure)) from None
     return ended
-
-
-def keep(source: Path, target: Path, limit: int = -1) -> None:
-    """Copy what a run wrote, as far as `limit` bytes; what is there but no file is kept as an empty folder."""
-    if source.is_file():
-        with source.open("rb") as file:
-            target.write_bytes(file.read(limit))
-    elif source.exists():
-        target.mkdir()
-
-
-def hide(secrets: list[str], part: Path) -> None:
-    """Take the values of the variables that the run was let see out of what it left: only here they are known."""
-    forms = {form for secret in secrets for form in (secret, json.dumps(secret)[1:-1])}
-    for path in (file for file in part.iterdir() if forms and file.is_file()):
-        packed = path.suffix == ".gz"
-        content = was = gzip.decompress(path.read_bytes()) if packed else path.read_bytes()
-        for form in sorted(forms, key=len, reverse=True):
-            content = content.replace(form.encode(), b"<secret>")
-        if content != was:
-            path.write_bytes(gzip.compress(content, mtime=0) if packed else content)
 
 
 def called(argv: list[str], complaint: str) -> str:

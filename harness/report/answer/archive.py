@@ -1,4 +1,4 @@
-"""Answers that are kept: one JSON record each, with all that a report needs and no observation holds."""
+"""Stored answers: one JSON record each, with everything a report needs that no observation has."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _converter = cattrs.Converter(omit_if_default=True, forbid_extra_keys=False)
 
 @frozen
 class KeptRelease:
-    """One release of the range; `uploaded` is an ISO date, "" where the index gives none."""
+    """One release of the range; `uploaded` is an ISO date, "" if the index has none."""
 
     version: str
     uploaded: str = ""
@@ -34,11 +34,11 @@ class KeptRelease:
 
 @frozen
 class KeptAnswer:
-    """An answer with the question that it answers.
+    """An answer with its question.
 
-    `releases` are those that could be tried, in version order; `requirements` and `holds` what was asked for beside
-    the subject; `kept` is an ISO 8601 time in UTC; `pass_env` names variables of the environment that the repro saw,
-    and whose values no report may show; `facts` are further ones that its report tells, as label and text.
+    `releases` are those that could be tried, in version order; `requirements` and `holds` were requested besides the
+    subject; `kept` is an ISO 8601 time in UTC; `pass_env` names variables that the repro saw, whose values no report
+    may show; `facts` are further facts for its report, as label and text.
     """
 
     id: str
@@ -55,9 +55,9 @@ class KeptAnswer:
 def kept_answer(
     plan: Plan, answer: Answer, kept: str, pass_env: tuple[str, ...] = (), commits: tuple[str, ...] = ()
 ) -> KeptAnswer:
-    """An answer and its plan as one value to keep; `kept` is the time (ISO 8601, UTC).
+    """An answer and its plan as one value; `kept` is the time (ISO 8601, UTC).
 
-    `commits` stand in the place of releases where these are what was searched.
+    `commits` replace releases if commits were searched.
     """
     versions = list(commits) or [str(release.version) for release in plan.releases]
     what = [
@@ -96,12 +96,15 @@ class Archive:
     store: Store
 
     def put(self, kept: KeptAnswer) -> None:
-        """Keep an answer; the same question asked again takes its place. Raises `NoSpace`."""
+        """Store an answer; it replaces an earlier answer to the same question. Raises `NoSpace`."""
         record = {"schema": SCHEMA, **_converter.unstructure(kept)}
         self.store.write(f"{_FOLDER}/{kept.id}.json", json.dumps(record, indent=1, sort_keys=True))
 
     def get(self, prefix: str | None = None) -> KeptAnswer:
-        """The answer whose id begins so, the newest without one. Raises `UserMistake` where that names none or two."""
+        """The answer whose id starts with this text, by default the newest.
+
+        Raises `UserMistake` if there is not exactly one.
+        """
         known = self.all()
         if not known:
             raise UserMistake(f"no answers in {self.store.root}", hint="harness bisect makes them")
@@ -115,7 +118,7 @@ class Archive:
         raise UserMistake(f"{many} with {prefix!r} in {self.store.root}", hint=f"there are: {listed}")
 
     def all(self) -> list[KeptAnswer]:
-        """Every answer, the newest last. Records that can't be read count as absent."""
+        """Every answer, the newest last. Skips records that can't be read."""
         found = []
         for path in (self.store.root / _FOLDER).glob("*.json"):
             try:
@@ -128,7 +131,7 @@ class Archive:
 
 
 def _lean(answer: Answer) -> Answer:
-    """Without what only the search needed of its observations; their own records still have it."""
+    """The answer without data that only the search needed; the observations keep it."""
     answer = evolve(answer, sides=tuple(_lean_run(side) for side in answer.sides))
     if answer.culprit is None:
         return answer

@@ -1,4 +1,4 @@
-"""From an answer to what a report says of it."""
+"""Builds the content of a report from an answer."""
 
 from __future__ import annotations
 
@@ -8,21 +8,13 @@ import cattrs
 
 from harness.bisect.answer import Answer
 from harness.model import Lock, Observation, Verdict
-from harness.model.culprit import Finding
 from harness.model.release import version_order
 from harness.model.text import plain
 from harness.redact import Private, redacted
+from harness.report.altered import altered_rows
 from harness.report.answer.commands import asked_for, exact_command, side_command
-from harness.report.answer.content import (
-    CommitRow,
-    Hunk,
-    LevelRow,
-    ProofRow,
-    ReportContent,
-    ReportSide,
-    StepRow,
-    VersionRow,
-)
+from harness.report.answer.content import ReportContent, ReportSide, StepRow, VersionRow
+from harness.report.answer.culprit_rows import culprit_fields
 from harness.report.answer.phrases import (
     certainty,
     facts_of,
@@ -30,7 +22,6 @@ from harness.report.answer.phrases import (
     not_tried,
     package_kind,
     recipient_of,
-    state_of,
     title_of,
 )
 from harness.report.answer.picture import cells_of
@@ -44,7 +35,6 @@ if TYPE_CHECKING:
     from harness.report.answer.archive import KeptAnswer
 
 _SHOWN_CHANGES = 12
-_DIFF_LINES = 160
 
 
 def make_content(
@@ -55,15 +45,14 @@ def make_content(
     repositories: Mapping[str, str] | None = None,
     private: Private = Private(),  # noqa: B008 - a frozen value
 ) -> ReportContent:
-    """What a report of an answer says, with nothing private in it.
+    """The content of a report, without private data.
 
-    `logs` maps observation keys to what these runs printed; `failing` is a run that shows the bug, for an answer that
-    has no two sides; `repositories` maps distributions to the repository that their metadata names.
+    `logs` maps observation keys to the output of these runs; `failing` is a run with the bug, for an answer without two
+    sides; `repositories` maps distributions to the repository in their metadata.
     """
     answer = kept.answer
     sides = _sides(kept, logs or {})
-    frames_from = _with_the_bug(answer) or failing
-    trace = _trace(kept, frames_from) if frames_from else ""
+    shows_bug = _with_the_bug(answer) or failing
     cells = cells_of(kept)
     content = ReportContent(
         id=kept.id,
@@ -75,42 +64,50 @@ def make_content(
         before=sides[0].title if sides else "before",
         after=sides[1].title if len(sides) == 2 else "after",
         versions=_versions(kept),
-        lines_title="What made the difference"
-        if answer.culprit and answer.culprit.finest.is_proved
-        else "Suspect, not proved both ways",
-        hunks=tuple(_hunks(answer)),
-        files=answer.culprit.finest.files if answer.culprit else (),
-        commits=tuple(_commits(answer)),
-        replay=answer.culprit.finest.replay.rstrip("\n") if answer.culprit else "",
-        proofs=tuple(_proofs(answer)),
-        levels=tuple(_level(finding) for finding in (answer.culprit.findings if answer.culprit else ())),
-        traceback_title=f"{answer.subject} {_release_of(answer, frames_from)}".strip() if trace and frames_from else "",
-        traceback=trace,
+        **culprit_fields(answer.culprit),
+        **_traceback_fields(kept, shows_bug),
         cells=cells,
         picture="".join(cell.letter for cell in cells),
         steps=tuple(_steps(answer)),
         left_out=tuple(sorted(answer.left_out.items(), key=lambda pair: version_order(pair[0]))),
         lock_changes=tuple(str(change) for change in answer.lock_changes),
         drift=tuple(f"{release}: {'; '.join(told)}" for release, told in answer.drift.items()),
+        altered=altered_rows(answer.altered),
         sides=sides,
         how_to=tuple(how_to_see_it(kept)) if sides else (),
         repro_name=answer.repro,
         repro_file=f"{kept.repro.name}.py" if kept.repro.source else "",
         repro_source=kept.repro.source.rstrip("\n"),
         links=tuple(_links(answer, repositories or {})),
-        not_tried=tuple(not_tried(answer, frames_from)),
+        not_tried=tuple(not_tried(answer, shows_bug)),
         footer=_footer(kept),
-        record={
-            **answer.as_json(),
-            "id": kept.id,
-            "kept": kept.kept,
-            "certainty": certainty(answer),
-            "recipient": recipient_of(answer),
-            "releases": [cattrs.unstructure(release) for release in kept.releases],
-            "sides": [_side_record(side) for side in sides],
-        },
+        record=_record(kept, sides),
     )
     return redacted(content, private)  # type: ignore[no-any-return]
+
+
+def _traceback_fields(kept: KeptAnswer, shows_bug: Observation | None) -> dict[str, Any]:
+    """The fields of `ReportContent` that show the traceback of a run with the bug."""
+    trace = _trace(kept, shows_bug) if shows_bug else ""
+    if not trace:
+        return {"traceback_title": "", "traceback": ""}
+    return {
+        "traceback_title": f"{kept.answer.subject} {_release_of(kept.answer, shows_bug)}".strip(),
+        "traceback": trace,
+    }
+
+
+def _record(kept: KeptAnswer, sides: tuple[ReportSide, ...]) -> dict[str, Any]:
+    """The answer as JSON, with what only the report knows."""
+    return {
+        **kept.answer.as_json(),
+        "id": kept.id,
+        "kept": kept.kept,
+        "certainty": certainty(kept.answer),
+        "recipient": recipient_of(kept.answer),
+        "releases": [cattrs.unstructure(release) for release in kept.releases],
+        "sides": [_side_record(side) for side in sides],
+    }
 
 
 def _locks(answer: Answer) -> tuple[Lock | None, Lock | None]:
@@ -131,7 +128,7 @@ def _footer(kept: KeptAnswer) -> str:
 
 
 def _versions(kept: KeptAnswer) -> tuple[VersionRow, ...]:
-    """The subject, the culprit, what the repro asks for, what changed; of many changes only the first."""
+    """The rows for the subject, the culprit, the repro's requirements, and the first of the other changes."""
     answer = kept.answer
     before, after = _locks(answer)
     if before is None or after is None:
@@ -149,67 +146,6 @@ def _versions(kept: KeptAnswer) -> tuple[VersionRow, ...]:
         VersionRow(name, before.version_of(name) or "", after.version_of(name) or "", roles[name]) for name in order
     ]
     return tuple(row for row in rows if row.before or row.after)
-
-
-def _hunks(answer: Answer) -> list[Hunk]:
-    if answer.culprit is None:
-        return []
-    found = []
-    for region in answer.culprit.finest.regions:
-        lines = plain(region.diff).rstrip("\n").split("\n")
-        if len(lines) > _DIFF_LINES:
-            lines = [*lines[:_DIFF_LINES], f" ... {len(lines) - _DIFF_LINES} more lines"]
-        found.append(Hunk(region.file, region.function or "module level", "\n".join(lines)))
-    return found
-
-
-def _proofs(answer: Answer) -> list[ProofRow]:
-    if answer.culprit is None:
-        return []
-    return [
-        ProofRow(
-            finding.level.value,
-            proof.sentence,
-            proof.expected.value,
-            proof.verdict.value if proof.observation or proof.holds else "not run",
-            proof.reason,
-            proof.observation.key if proof.observation else "",
-            proof.holds,
-        )
-        for finding in answer.culprit.findings
-        for proof in finding.proofs
-    ]
-
-
-def _commits(answer: Answer) -> list[CommitRow]:
-    return [
-        CommitRow(
-            commit.sha,
-            commit.subject,
-            commit.author,
-            commit.date,
-            commit.link,
-            f"#{commit.pull_request}" if commit.pull_request else "",
-            commit.pull_request_link,
-        )
-        for commit in (answer.culprit.finest.commits if answer.culprit else ())
-    ]
-
-
-def _level(finding: Finding) -> LevelRow:
-    what = [f"commit {commit}" for commit in finding.commits]
-    what = what or [f"{region.file}, {region.function or 'module level'}" for region in finding.regions]
-    what = what or list(finding.files) or [str(change) for change in finding.packages]
-    minimal = () if finding.is_minimal else ("not shown that nothing smaller is enough",)
-    return LevelRow(
-        finding.level.value,
-        "; ".join(what),
-        state_of(finding),
-        finding.candidates,
-        finding.runs,
-        finding.unresolved,
-        (*finding.notes, *minimal),
-    )
 
 
 def _steps(answer: Answer) -> list[StepRow]:

@@ -1,4 +1,4 @@
-"""The commands that show one side with nothing but uv and the repro."""
+"""The commands that repeat one side with nothing but uv and the repro."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def side_command(
 ) -> str:
     """One command line for a shell.
 
-    The pins are those of the lock for the names in `pinned`; all else is chosen as of the day of the run. Names in
-    `held` may be newer than the date that was asked for, so they have the day of the run itself. A version's
-    local part (+cpu) is left out, since other indexes do not have it. The script is started through `python`: then uv
-    does not read its inline metadata, which would install the newest releases beside the pinned ones.
+    It pins the names in `pinned` as in the lock; everything else is chosen as of the day of the run. Names in `held`
+    may be newer than the requested date, so they get the day of the run itself. A version's local part (+cpu) is
+    dropped, because other indexes lack it. The script is started with `python`, so that uv does not read its inline
+    metadata, which would install the newest releases.
     """
     words = _uv_run(lock)
     for pin in lock.pins:
@@ -56,12 +56,12 @@ def side_command(
 
 
 def exact_command(lock: Lock, lock_file: str, repro: Repro) -> str:
-    """The same with exactly the files of a lock, whose requirement lines are in `lock_file`."""
+    """The command with exactly the files of a lock, whose requirement lines are in `lock_file`."""
     return shlex.join([*_uv_run(lock), "--with-requirements", lock_file, *_started(repro)])
 
 
 def newest_day(observation: Observation) -> str:
-    """Up to when packages were uploaded that this run could get: the date asked for, else the time of the run."""
+    """The upload date limit of this run: the requested date, else the time of the run."""
     return _zulu(observation.as_of or observation.started)
 
 

@@ -1,4 +1,4 @@
-"""What a report says, as one frozen value: every format is this value written down, and decides nothing."""
+"""The content of a report, as one frozen value. Every format renders it, and decides nothing."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from typing import Any
 
 from attrs import field, frozen
 
+from harness.report.altered import AlteredRow
+
 
 @frozen
 class VersionRow:
-    """One distribution on both sides; "" where a side lacks it. `role` says why it matters."""
+    """One distribution on both sides; "" if a side lacks it. `role` says why it matters."""
 
     package: str
     before: str
@@ -28,7 +30,7 @@ class Hunk:
 
 @frozen
 class CommitRow:
-    """The commit that made the difference; links are "" where the project's pages are not known."""
+    """The commit that made the difference; links are "" if unknown."""
 
     sha: str
     subject: str
@@ -54,7 +56,7 @@ class ProofRow:
 
 @frozen
 class LevelRow:
-    """One level of the way down; `state` is proved, shown one way, or suspect."""
+    """One level of the search; `state` is proved, shown one way, or suspect."""
 
     level: str
     found: str
@@ -80,7 +82,7 @@ class RangeCell:
 
 @frozen
 class StepRow:
-    """One release that was judged. `took` is a duration in words, or that it was known already."""
+    """One judged release. `took` is a duration, or says that it was known already."""
 
     number: int
     release: str
@@ -94,9 +96,9 @@ class StepRow:
 class ReportSide:
     """One side of the change.
 
-    `command` shows it with uv and the repro alone; `lock` has requirement lines with hashes, and `exact_command`
-    runs it with just these, once they are saved as `lock_file`; `log` is the end of what the run printed; `versions`
-    maps each installed distribution to its version.
+    `command` repeats it with uv and the repro alone; `lock` has requirement lines with hashes, and `exact_command` runs
+    with exactly these, once they are saved as `lock_file`; `log` is the end of the output; `versions` maps each
+    installed distribution to its version.
     """
 
     verdict: str
@@ -115,13 +117,13 @@ class ReportSide:
 
 @frozen
 class ReportContent:
-    """All of a report. Texts are plain, not escaped for any format; empty parts are left out of it.
+    """All of a report. Texts are plain, not escaped for any format; empty parts are left out.
 
-    `sentence` is the answer and `certainty` how sure it is; `recipient` is filled where the culprit is not what the
-    user named; `before` and `after` are the headings of the two sides in version order; `facts` are label and text;
-    `replay` is a log of the commits that were run, for `git bisect replay`;
-    `left_out` and `links` are release and reason, label and address; `not_tried` says how far the answer reaches;
-    `record` is the JSON format.
+    `sentence` is the answer and `certainty` how sure it is; `recipient` is set if the culprit is not the subject;
+    `before` and `after` are the headings of the two sides in version order; `facts` are label and text; `replay` is a
+    log of the commits that were run, for `git bisect replay`; `left_out` and `links` are release and reason, label and
+    address; `altered` lists files that runs changed; `not_tried` states the limits of the answer; `record` is the JSON
+    format.
     """
 
     id: str
@@ -148,6 +150,7 @@ class ReportContent:
     left_out: tuple[tuple[str, str], ...] = ()
     lock_changes: tuple[str, ...] = ()
     drift: tuple[str, ...] = ()
+    altered: tuple[AlteredRow, ...] = ()
     sides: tuple[ReportSide, ...] = ()
     how_to: tuple[str, ...] = ()
     repro_name: str = ""

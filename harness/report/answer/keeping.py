@@ -1,4 +1,4 @@
-"""An answer is kept, and its reports are written, with nothing private of this machine in them."""
+"""Stores answers and writes their reports, without private data."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _AT_THE_END = {"markdown": "md", "html": "html"}
 def keep_and_report(
     store: Store, plan: Plan, answer: Answer, pass_env: tuple[str, ...] = (), commits: tuple[str, ...] = ()
 ) -> tuple[Path, ...]:
-    """Keep an answer and write its reports below the results folder; their paths. Raises `NoSpace`.
+    """Store an answer and write its reports to the results folder; returns their paths. Raises `NoSpace`.
 
-    `commits` are those of the range of an answer between commits, the oldest first.
+    `commits` are the commits of the range, the oldest first.
     """
     return write_reports(store, kept_answer(plan, answer, datetime.now(UTC).isoformat(), pass_env, commits))
 
 
 def write_reports(store: Store, kept: KeptAnswer) -> tuple[Path, ...]:
-    """Keep an answer that may have been kept before, and write its reports; their paths. Raises `NoSpace`."""
+    """Store an answer, perhaps again, and write its reports; returns their paths. Raises `NoSpace`."""
     kept = redacted(kept, Private(passed_secrets(os.environ, kept.pass_env)))
     Archive(store).put(kept)
     content = content_of(store, kept)
@@ -48,7 +48,7 @@ def write_reports(store: Store, kept: KeptAnswer) -> tuple[Path, ...]:
 
 
 def content_of(store: Store, kept: KeptAnswer) -> ReportContent:
-    """What the records of this machine add to a kept answer, without what is private here."""
+    """The content of a stored answer's report with this machine's records, without private data."""
     answer = kept.answer
     failing = next((step.observation for step in reversed(answer.steps) if step.verdict is Verdict.BAD), None)
     pins = {pin.name for side in answer.sides if side.lock is not None for pin in side.lock.pins}
@@ -63,7 +63,7 @@ def content_of(store: Store, kept: KeptAnswer) -> ReportContent:
 
 
 def repositories_of(kept: KeptAnswer) -> dict[str, str]:
-    """The repositories that the metadata of the newer side's environment names, if it is still there."""
+    """The repositories in the metadata of the newer side's environment, if it still exists."""
     sides = kept.answer.sides
     if not sides or (lock := sides[-1].lock) is None:
         return {}

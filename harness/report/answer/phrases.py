@@ -1,4 +1,4 @@
-"""The sentences of a report: how sure it is, for whom, on what, and what was not tried."""
+"""The sentences of a report: how sure it is, for whom, on which device, and its limits."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def certainty(answer: Answer) -> str:
 
 
 def state_of(finding: Finding) -> str:
-    """How well one level is shown."""
+    """How well one level is proved."""
     if finding.is_proved:
         return "proved both ways"
     return "shown one way only" if finding.is_shown_one_way else "not proved"
 
 
 def package_kind(answer: Answer) -> str:
-    """What to call the packages of the change: a culprit is proved at some level."""
+    """ "culprit" if some level is proved, else "suspect"."""
     proved = answer.culprit is not None and any(finding.is_proved for finding in answer.culprit.findings)
     return "culprit" if proved else "suspect"
 
@@ -57,7 +57,7 @@ def title_of(answer: Answer) -> str:
 
 
 def recipient_of(answer: Answer) -> str:
-    """Whom the report is for, where that is not the package that the user named."""
+    """Whom the report is for, if not the maintainers of the named package."""
     if answer.culprit is None or any(change.name == answer.subject for change in answer.culprit.packages):
         return ""
     names = " and ".join(dict.fromkeys(change.name for change in answer.culprit.packages))
@@ -70,7 +70,7 @@ def recipient_of(answer: Answer) -> str:
 
 
 def facts_of(kept: KeptAnswer) -> list[tuple[str, str]]:
-    """What was run on what, as label and text."""
+    """What was run, and on what, as label and text."""
     answer = kept.answer
     lock = next((side.lock for side in answer.sides if side.lock is not None), None)
     told = [
@@ -119,13 +119,13 @@ def device_kind(device: str, machine: Mapping[str, Any]) -> str:
 
 
 def device_worth(observation: Observation, repro: Repro) -> str:
-    """On what a run was seen, and what that is worth."""
+    """The device of a run, and what a result on it is worth."""
     _, worth = choose_device(observation.device.value, repro.device, ())
     return f"{device_kind(observation.device.value, observation.machine)}. {worth}"
 
 
 def how_to_see_it(kept: KeptAnswer) -> list[str]:
-    """What a reader must know before typing the two commands."""
+    """What a reader must know before running the two commands."""
     told = []
     if kept.repro.source:
         told.append(f"Save the repro below as {kept.repro.name}.py; uv is all it needs.")
@@ -142,7 +142,7 @@ def how_to_see_it(kept: KeptAnswer) -> list[str]:
 
 
 def not_tried(answer: Answer, observation: Observation | None) -> list[str]:
-    """How far the answer reaches, a sentence each."""
+    """The limits of the answer, one sentence each."""
     told = []
     match answer.device:
         case Device.CPU.value:

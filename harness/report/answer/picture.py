@@ -1,4 +1,4 @@
-"""The range of releases as cells, one for each, with what is known of it."""
+"""The range of releases as cells, one each, with its state."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LEFT_OUT = ("left-out", "x")
 
 
 def cells_of(kept: KeptAnswer) -> tuple[RangeCell, ...]:
-    """One cell for each release between the outermost that were judged, left-out ones too; letters as in a search."""
+    """One cell for each release between the outermost judged ones, including left-out ones."""
     answer = kept.answer
     verdicts = {step.release: step for step in answer.steps}
     if not verdicts:
@@ -45,7 +45,7 @@ def cells_of(kept: KeptAnswer) -> tuple[RangeCell, ...]:
 
 
 def _between(judged: Iterable[str], names: Iterable[str], listed: list[str]) -> list[str]:
-    """The names between the outermost that were judged: releases by their versions, commits as they are listed."""
+    """The names between the outermost judged ones: releases by version, commits in their order."""
     try:
         first, last = (end(map(Version, judged)) for end in (min, max))
         return sorted((name for name in names if first <= Version(name) <= last), key=Version)

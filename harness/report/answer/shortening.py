@@ -1,4 +1,4 @@
-"""A report that fits into an issue: the longest details go first, never the answer, its proofs or the repro."""
+"""Shortens a report to fit into an issue: drops long details, never the answer, its proofs or the repro."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
     from harness.report.answer.content import ReportContent
 
-ISSUE_LIMIT = 65_536  # characters that GitHub takes
+ISSUE_LIMIT = 65_536  # GitHub's limit in characters
 
 
 def shortened(content: ReportContent, render: Callable[[ReportContent], str], limit: int = ISSUE_LIMIT) -> str:
-    """The text of a report in at most `limit` characters, if leaving out details is enough for that.
+    """The text of a report in at most `limit` characters, if leaving out details is enough.
 
-    What was left out is told in it.
+    It says what was left out.
     """
     text = render(content)
     gone: list[str] = []
@@ -41,6 +41,7 @@ _DETAILS: dict[str, Callable[[ReportContent], ReportContent]] = {
     "the steps": lambda content: evolve(content, steps=(), levels=()),
     "releases that were not tried": lambda content: evolve(content, left_out=()),
     "the difference of the locks": lambda content: evolve(content, lock_changes=(), drift=()),
+    "the files that runs changed": lambda content: evolve(content, altered=()),
     "the traceback": lambda content: evolve(content, traceback=""),
     "the changed lines": lambda content: evolve(content, hunks=()),
     "the table of versions": lambda content: evolve(content, versions=()),

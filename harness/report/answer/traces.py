@@ -1,4 +1,4 @@
-"""A traceback trimmed to what matters: the repro, the culprit's package, the innermost frame; the rest is counted."""
+"""Trims a traceback to the repro, the culprit's package and the innermost frame, and counts the rest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WIDTH = 400
 
 
 def trimmed_traceback(raised: RaisedException, packages: Collection[str], repro_file: str) -> str:
-    """The text of an exception with the frames of `packages` and of the repro; causes come first, as Python has it."""
+    """The text of an exception with the frames of `packages` and of the repro; causes come first, as in Python."""
     blocks = []
     one: RaisedException | None = raised
     while one is not None:

@@ -1,4 +1,4 @@
-"""Histories that are kept: one JSON record each, as `harness history --json` prints it, with its question."""
+"""Stored histories: one JSON record each, as printed by `harness history --json`, with its question."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FOLDER = "histories"
 
 
 def history_id(history_plan: HistoryPlan) -> str:
-    """Identifies the question: the same one asked again takes the place of its record."""
+    """Identifies the question; a new answer to it replaces the record."""
     plan = history_plan.plan
     what = [
         plan.subject,
@@ -35,7 +35,7 @@ def history_id(history_plan: HistoryPlan) -> str:
 
 
 def keep_history(store: Store, history_plan: HistoryPlan, history: History, kept: str, private: Private) -> str:
-    """Write the record of a history, without what is private; its id. `kept` is an ISO 8601 time in UTC.
+    """Write the record of a history, without private data; returns its id. `kept` is an ISO 8601 time in UTC.
 
     Raises `NoSpace`.
     """

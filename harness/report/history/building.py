@@ -1,4 +1,4 @@
-"""What the page of a history says: the windows, a cell for each release, numbers over releases, and every log."""
+"""Builds the page of a history: windows, a cell for each release, numbers over releases, and logs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from harness.history.answer import BrokenWindow, History, ReleaseRow, RowState
 from harness.model import Verdict
 from harness.model.words import listed
 from harness.redact import Private, redacted
+from harness.report.altered import AlteredRow, altered_rows
 from harness.report.answer.content import RangeCell
 from harness.report.charts import Chart, ChartPoint, metric_charts
 from harness.report.logs import tail
@@ -27,7 +28,7 @@ _DEVICES = {"emulated": "CPU with a stand-in for CUDA", "cpu": "CPU", "cuda": "C
 
 @frozen
 class WindowRow:
-    """One window; "" where it has no such end."""
+    """One window; "" for a missing end."""
 
     last_good: str
     first_bad: str
@@ -38,7 +39,7 @@ class WindowRow:
 
 @frozen
 class RunRow:
-    """One release that was judged; `anchor` is the name of its log in the page, `log` its end."""
+    """One judged release; `anchor` is the name of its log in the page, `log` its end."""
 
     number: int
     release: str
@@ -52,7 +53,7 @@ class RunRow:
 
 @frozen
 class HistoryContent:
-    """All that a history's page or Markdown says; texts are plain, not escaped for any format."""
+    """All content of a history's page or Markdown; texts are plain, not escaped for any format."""
 
     title: str
     sentence: str
@@ -65,6 +66,7 @@ class HistoryContent:
     runs: tuple[RunRow, ...]
     left_out: tuple[tuple[str, str], ...]
     drift: tuple[str, ...]
+    altered: tuple[AlteredRow, ...]
     advice: str
     repro_file: str
     repro_source: str
@@ -72,7 +74,7 @@ class HistoryContent:
 
     @property
     def charts(self) -> tuple[Chart, ...]:
-        """The numbers, drawn."""
+        """Charts of the numbers."""
         return metric_charts(self.points)
 
 
@@ -84,9 +86,9 @@ def history_content(
     logs: Mapping[str, str],
     private: Private = Private(),  # noqa: B008 - a frozen value
 ) -> HistoryContent:
-    """What is said of a history, with nothing private in it.
+    """The content for a history, without private data.
 
-    `kept` is an ISO 8601 time in UTC; `logs` maps observation keys to what these runs printed.
+    `kept` is an ISO 8601 time in UTC; `logs` maps observation keys to the output of these runs.
     """
     repro = history_plan.plan.repro
     tried = [row for row in history.rows if row.state is not RowState.LEFT_OUT]
@@ -102,6 +104,7 @@ def history_content(
         runs=tuple(_runs(history, logs)),
         left_out=tuple((row.release, row.reason) for row in history.rows if row.state is RowState.LEFT_OUT),
         drift=tuple(f"{release}: {'; '.join(told)}" for release, told in history.drift.items()),
+        altered=altered_rows(history.altered),
         advice=history.advice,
         repro_file=f"{repro.name}.py" if repro.source else "",
         repro_source=repro.source.rstrip("\n"),
@@ -111,12 +114,12 @@ def history_content(
 
 
 def render_history_html(content: HistoryContent) -> str:
-    """One HTML file without outside resources."""
+    """One HTML file without external resources."""
     return filled("history.html.j2", r=content)
 
 
 def render_history_markdown(content: HistoryContent) -> str:
-    """Markdown, as GitHub reads it, without the logs."""
+    """Markdown for GitHub, without the logs."""
     return filled("history.md.j2", r=content).strip("\n") + "\n"
 
 
@@ -158,7 +161,7 @@ def _window(window: BrokenWindow) -> WindowRow:
 
 
 def _certainty(window: BrokenWindow) -> str:
-    """Of a window whose edges could be judged: how far that reaches."""
+    """How far a window with judged edges reaches."""
     sides = (window.last_good, "before"), (window.fixed_in, "after")
     missing = [side for known, side in sides if known is None]
     if missing:

@@ -1,4 +1,4 @@
-"""A history is kept, and its pages are written, with nothing private of this machine in them."""
+"""Stores histories and writes their pages, without private data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def keep_history_report(store: Store, made: HistoryPlan, found: History, pass_env: tuple[str, ...]) -> tuple[Path, ...]:
-    """Keep a history and write its pages below the results folder; their paths. Raises `NoSpace`."""
+    """Store a history and write its pages to the results folder; returns their paths. Raises `NoSpace`."""
     kept = datetime.now(UTC).isoformat()
     seen = [observation for step in found.steps if (observation := store.get(step.observation)) is not None]
     pins = {pin.name for observation in seen if observation.lock is not None for pin in observation.lock.pins}

@@ -1,4 +1,4 @@
-"""From the standing of a matrix to what its page says of it, with nothing private in it."""
+"""Builds the page of a matrix from its standing, without private data."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from harness.model import Observation
 
 _WORDS = (*(verdict.value for verdict in (Verdict.BAD, Verdict.GOOD, Verdict.SKIP)), NOT_RUN)
-_READINGS = 12  # columns that are told in words
-_SPANS = 6  # of each, changes that are told
+_READINGS = 12  # columns described in words
+_SPANS = 6  # changes described of each
 
 
 def make_matrix_content(
@@ -40,7 +40,7 @@ def make_matrix_content(
     log_of: Callable[[Observation], str],
     private: Private = Private(),  # noqa: B008
 ) -> MatrixContent:
-    """What the page and its record say; `log_of` gives what a run printed."""
+    """The content of the page and its record; `log_of` gives the output of a run."""
     if matrix.withheld:
         matrix = evolve(matrix, standings=tuple(map(_without_words, matrix.standings)))
     standings = matrix.standings
@@ -78,7 +78,7 @@ def _sentence(counts: Counter[str], cells: int) -> str:
 
 
 def _without_words(standing: Standing) -> Standing:
-    """Without all that its run said; what happened remains."""
+    """The panel without the output of its run; its outcome stays."""
     run = standing.run
     if run is None:
         return standing
@@ -89,12 +89,12 @@ def _without_words(standing: Standing) -> Standing:
 
 
 def _about(runs: Sequence[CellRun]) -> str:
-    """What the repros show, in their own words."""
+    """What the repros show, from their docstrings."""
     return " ".join(dict.fromkeys(run.probe.repro.summary for run in runs if run.probe.repro.summary))
 
 
 def _readings(laid: Pivot, standings: Sequence[Standing]) -> tuple[tuple[str, str], ...]:
-    """Each column in words: from where to where it has which verdict."""
+    """Each column in words: the verdicts and their ranges."""
     told = []
     for column in laid.columns[:_READINGS]:
         line = [
@@ -137,7 +137,7 @@ def _minute(written: str) -> str:
 
 
 def _ids(cells: Sequence[Cell]) -> list[str]:
-    """A name for each cell that can stand in an address."""
+    """A name for each cell that is safe in a URL."""
     ids: list[str] = []
     for cell in cells:
         plain = f"cell-{re.sub(r'[^A-Za-z0-9_.=-]+', '-', cell.name)}"

@@ -1,4 +1,4 @@
-"""The numbers of a matrix's runs as points of charts: a line for each column of its table."""
+"""The numbers of a matrix's runs as points of charts: one line per column of its table."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from harness.model import Observation
     from harness.report.matrix.pivot import Choice, Pivot
 
-_LINES = 6  # as many as there are colours in charts.css
+_LINES = 6  # the number of colours in charts.css
 
 
 @frozen
 class Plots:
-    """The charts of one part of a matrix; `note` says what is not drawn."""
+    """The charts of one part of a matrix; `note` says what is left out."""
 
     title: str
     points: tuple[ChartPoint, ...]
@@ -29,12 +29,12 @@ class Plots:
 
     @property
     def charts(self) -> tuple[Chart, ...]:
-        """The numbers, drawn."""
+        """Charts of the numbers."""
         return metric_charts(self.points)
 
 
 def plots(laid: Pivot, standings: Sequence[Standing], ids: Sequence[str]) -> tuple[Plots, ...]:
-    """Charts of what can be followed over releases; none where fewer than two of them have numbers."""
+    """Charts of what varies over releases; none if fewer than two of them have numbers."""
     return tuple(filter(None, (_plots(title, part, standings, ids) for title, part in parts(laid))))
 
 
@@ -61,7 +61,7 @@ def _plots(title: str, laid: Pivot, standings: Sequence[Standing], ids: Sequence
 
 
 def _numbers(standing: Standing) -> Iterator[tuple[str, float]]:
-    """What the repro measured first, then what the harness did."""
+    """The repro's metrics first, then the harness's."""
     if standing.run is None or not standing.run.observation.outcome.ran:
         return
     seen: Observation = standing.run.observation

@@ -1,4 +1,4 @@
-"""What the page of a matrix says, as one frozen value: the template writes it down and decides nothing."""
+"""The content of a matrix's page, as one frozen value. The template renders it, and decides nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @frozen
 class Head:
-    """One heading above so many columns."""
+    """One heading with the number of columns below it."""
 
     text: str
     span: int = 1
@@ -20,7 +20,10 @@ class Head:
 
 @frozen
 class Chip:
-    """A cell in a heat map: `id` leads to its panel, `state` to its colour; `apart` tells it from others there."""
+    """A cell in a heat map.
+
+    `id` links to its panel, `state` gives its colour; `apart` distinguishes it from others at the same place.
+    """
 
     id: str
     state: str
@@ -31,7 +34,7 @@ class Chip:
 
 @frozen
 class HeatRow:
-    """One value of the axis that goes down, and the cells at each column."""
+    """One value of the vertical axis, and the cells in each column."""
 
     text: str
     places: tuple[tuple[Chip, ...], ...]
@@ -39,9 +42,9 @@ class HeatRow:
 
 @frozen
 class HeatMap:
-    """One table of cells; `heads` are its levels of headings, each an axis with the values across.
+    """One table of cells; `heads` are its levels of headings, each an axis with its values.
 
-    Where nothing varies across there are no headings, and the rows may flow like words.
+    If nothing varies across, there are no headings, and the rows may flow like words.
     """
 
     title: str
@@ -52,7 +55,7 @@ class HeatMap:
 
 @frozen
 class Panel:
-    """All that is told of one cell; `label` is what tells it from the others.
+    """Everything about one cell; `label` distinguishes it from the others.
 
     `older` and `newer` are the ids of its neighbours in the heat map, "" for none.
     """
@@ -79,7 +82,7 @@ class Panel:
 
 @frozen
 class Count:
-    """How many cells have a state."""
+    """The number of cells with a state."""
 
     state: str
     word: str
@@ -88,7 +91,7 @@ class Count:
 
 @frozen
 class MatrixContent:
-    """The whole page. `readings` say each column in words, `plots` draw its numbers, `record` is the page's JSON."""
+    """The whole page. `readings` describe each column, `plots` draw its numbers, `record` is the page's JSON."""
 
     name: str
     about: str

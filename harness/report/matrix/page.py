@@ -1,4 +1,4 @@
-"""The page of a matrix and its record, written below the results folder with nothing private in them."""
+"""Writes the page of a matrix and its record to the results folder, without private data."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def write_page(
     pass_env: Sequence[str] = (),
     left_out: Sequence[tuple[str, str]] = (),
 ) -> tuple[Path, str]:
-    """The path of the page, and the text of the record beside it. Raises `NoSpace`."""
+    """Write the page; returns its path and the text of its record. Raises `NoSpace`."""
     passed = tuple(sorted({*pass_env, *_passed_before(store, name)}))
     unknown = ", ".join(unknown_here(passed))
     matrix = MatrixStanding(
@@ -52,7 +52,7 @@ def write_page(
 
 
 def _passed_before(store: Store, name: str) -> tuple[str, ...]:
-    """The variables that runs saw whose records the page has from earlier times."""
+    """The variables that earlier runs on the page saw."""
     try:
         record = json.loads((store.root / _FOLDER / f"{name}.json").read_text(encoding="utf-8"))
         return tuple(map(str, record["pass_env"]))

@@ -1,4 +1,4 @@
-"""All that is told of one cell: its verdict, how to see it again, what it had installed, and what it printed."""
+"""Everything about one cell: its verdict, how to repeat it, what was installed, and its output."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from attrs import evolve, frozen
 from harness.matrix.cells import PACKAGES
 from harness.model import normalized_name
 from harness.model.text import plain
+from harness.model.words import listed
+from harness.report.altered import in_environment
 from harness.report.answer.commands import asked_for
 from harness.report.answer.phrases import device_worth
 from harness.report.answer.traces import trimmed_traceback
@@ -27,13 +29,14 @@ if TYPE_CHECKING:
     from harness.matrix.standing import Standing
     from harness.model import Lock, Observation
 
+_SHOWN_FILES = 6
 _LINE = 90
-_LOG_CHARACTERS = 20_000  # of each cell: a page has hundreds
+_LOG_CHARACTERS = 20_000  # per cell, because a page has hundreds
 
 
 @frozen
 class Panels:
-    """Makes the panels of a matrix; `older` gives for each position those older ones that it can be compared with."""
+    """Builds the panels of a matrix; `older` gives for each position the older ones to compare with."""
 
     standings: Sequence[Standing]
     ids: Sequence[str]
@@ -78,7 +81,7 @@ class Panels:
         )
 
     def _compared(self, run: CellRun, older: tuple[int, ...]) -> int | None:
-        """The nearest older cell that has a lock, where its verdict is another."""
+        """The nearest older cell that has a lock, if its verdict differs."""
         for position in reversed(older):
             other = self.standings[position]
             if other.run is not None and other.run.observation.lock is not None:
@@ -87,13 +90,13 @@ class Panels:
 
 
 def _day(cell: Cell, run: CellRun | None) -> tuple[str, ...]:
-    """The day that was given for all cells, where this one names none."""
+    """The day that was given for all cells, if this cell names none."""
     day = run.probe.combination.as_of if run is not None and cell.as_of is None else None
     return ("--as-of", day.isoformat()) if day is not None else ()
 
 
 def _command(words: Iterable[str]) -> str:
-    """A command for a shell, an option on each line where it is long."""
+    """A command for a shell; a long one has one option per line."""
     line = shlex.join(words)
     return line if len(line) <= _LINE else re.sub(r" (--[a-z-]+ )", r" \\\n    \1", line)
 
@@ -114,6 +117,7 @@ def _facts(run: CellRun) -> tuple[tuple[str, str], ...]:
         ("took", f"{observation.duration_s:.1f} s" if observation.outcome.ran else ""),
         ("peak memory", f"{observation.peak_memory / 2**20:.0f} MiB" if observation.peak_memory else ""),
         *((name, f"{value:g}") for name, value in observation.metrics.items()),
+        ("changed in its environment", listed(map(in_environment, observation.altered), _SHOWN_FILES)),
         ("observation", observation.key),
         ("lock", f"{lock.id} ({len(lock.pins)} packages)" if lock else ""),
     ]
@@ -121,7 +125,7 @@ def _facts(run: CellRun) -> tuple[tuple[str, str], ...]:
 
 
 def _versions(run: CellRun, lock: Lock | None) -> tuple[tuple[str, str], ...]:
-    """What the axes, the repro and the holds name, as it was installed; the axes first."""
+    """The installed versions of what the axes, the repro and the holds name; the axes first."""
     if lock is None:
         return ()
     axes = _packages(run.cell)

@@ -1,4 +1,4 @@
-"""A matrix on two sides: the axis with the most values down, the other axes that vary across, by pandas."""
+"""Pivots a matrix with pandas: the axis with the most values is vertical, the other varying axes are horizontal."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 Choice = tuple[str, ...]
 
 _WIDE = 10  # columns
-ABSENT = ""  # what stands for the value of an axis that a cell does not have
+ABSENT = ""  # shown if a cell has no value on an axis
 
 
 @frozen
 class Pivot:
-    """Cells by row and column; both sides are in the order of their values.
+    """Cells by row and column, both in the order of their values.
 
     `down` and `across` are names of axes, `rows` and `columns` values as text (a column has one for each axis in
-    `across`); `places` maps row and column to the positions of the cells there, several where cells differ in what
-    no axis says.
+    `across`); `places` maps row and column to the positions of their cells: several if cells differ in something that
+    is not an axis.
     """
 
     down: str
@@ -39,7 +39,7 @@ class Pivot:
     places: Mapping[tuple[str, Choice], tuple[int, ...]]
 
     def of(self, positions: Collection[int]) -> Pivot:
-        """The same table with these cells alone."""
+        """The table with only these cells."""
         places = {
             side: kept for side, place in self.places.items() if (kept := tuple(i for i in place if i in positions))
         }
@@ -53,8 +53,8 @@ class Pivot:
 
 
 def pivot(cells: Sequence[Cell]) -> Pivot:
-    """Lay out cells; releases come in version order, dates in time's, all else as in the file."""
-    import pandas as pd  # it takes half a second, which every other command would pay for
+    """Arrange cells: releases in version order, dates in time order, others as in the file."""
+    import pandas as pd  # imported here because it takes half a second
 
     varying = _varying(cells)
     down = max(varying, key=lambda axis: len(_values(cells, axis)), default="repro")
@@ -63,7 +63,7 @@ def pivot(cells: Sequence[Cell]) -> Pivot:
     frame["position"] = range(len(cells))
     if not across:
         frame[_ALONE] = ABSENT
-    # A cell's place may be another's too, so each place has a tuple.
+    # Several cells can have the same place, so each place has a tuple.
     sides = (down, across or [_ALONE])
     table = frame.pivot_table("position", *sides, aggfunc=tuple, observed=True)  # type: ignore[arg-type]
     keys: list[Choice] = [tuple(key) if len(across) > 1 else (str(key),) for key in table.columns]
@@ -77,7 +77,7 @@ def pivot(cells: Sequence[Cell]) -> Pivot:
 
 
 def parts(laid: Pivot) -> list[tuple[str, Pivot]]:
-    """With a title each: the whole, or one part for each value of an axis where it has too many columns to be read."""
+    """Titled parts: the whole, or one part for each value of an axis if there are too many columns to read."""
     if len(laid.columns) <= _WIDE or len(laid.across) < 2:
         return [("", laid)]
     counts = [len({column[level] for column in laid.columns}) for level in range(len(laid.across))]
@@ -101,12 +101,12 @@ def parts(laid: Pivot) -> list[tuple[str, Pivot]]:
 
 
 def axis_name(axis: str) -> str:
-    """An axis as people say it: without the table that it is written in."""
+    """The name of an axis without its table."""
     return axis.removeprefix(PACKAGES).removeprefix(PARAMETERS)
 
 
 def differences(cells: Sequence[Cell]) -> tuple[str, ...]:
-    """What tells cells at one place apart: the words of each command that not all of them have."""
+    """Distinguishes cells at one place: the words of each command that not all of them have."""
     if len(cells) < 2:
         return ("",) * len(cells)
     common = set.intersection(*(set(cell.arguments) for cell in cells))
@@ -116,7 +116,7 @@ def differences(cells: Sequence[Cell]) -> tuple[str, ...]:
 
 
 def labels(cells: Sequence[Cell]) -> tuple[str, ...]:
-    """Each cell by what varies alone ("transformers 4.53.0, case=lora"), by its name where that is not enough."""
+    """A label for each cell: what varies ("transformers 4.53.0, case=lora"), or its name if that is not enough."""
     varying = _varying(cells)
     short = [", ".join(_told(axis, cell.choice[axis]) for axis in varying if axis in cell.choice) for cell in cells]
     return tuple(
@@ -157,7 +157,7 @@ def _text(value: Value) -> str:
 
 
 def _ordered(axis: str, texts: list[str]) -> pd.Categorical[Any]:
-    """The values as pandas is to order them."""
+    """The values in the order for pandas."""
     import pandas as pd
 
     known = list(dict.fromkeys(texts))
@@ -169,7 +169,7 @@ def _ordered(axis: str, texts: list[str]) -> pd.Categorical[Any]:
 
 
 def _release_order(text: str) -> tuple[bool, Version | str]:
-    """Releases by version; ranges and what is absent after them, as written."""
+    """Releases by version; ranges and missing values after them, as written."""
     version = parsed_version(text)
     return (False, version) if version is not None else (True, text)
 

@@ -1,4 +1,4 @@
-"""A matrix as JSON (schema 1): every cell with its choice, its verdict, and what it was seen by."""
+"""A matrix as JSON (schema 1): every cell with its choice, verdict and observation."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ SCHEMA = 1
 class MatrixStanding:
     """A matrix to report on: `standings` in the order of its cells, `written` an ISO 8601 time in UTC.
 
-    `command` is what was typed; `left_out` are releases (or cells) and why; `pass_env` names variables whose values
-    repros saw; `withheld` says why logs and messages must not be shown, "" where they may.
+    `command` is what the user typed; `left_out` are releases (or cells) and reasons; `pass_env` names variables whose
+    values repros saw; `withheld` says why logs and messages must not be shown, "" if they may.
     """
 
     name: str
@@ -30,7 +30,7 @@ class MatrixStanding:
 
 
 def make_record(matrix: MatrixStanding) -> dict[str, Any]:
-    """The record of a matrix; numbers that JSON lacks are the writer's to see to."""
+    """The record of a matrix; the writer handles numbers that JSON lacks."""
     words = [standing.word for standing in matrix.standings]
     return {
         "schema": SCHEMA,
@@ -72,6 +72,7 @@ def _cell(standing: Standing) -> dict[str, Any]:
         "machine": dict(seen.machine),
         "as_of": as_of.isoformat() if (as_of := run.probe.combination.as_of) else None,
         "drift": list(seen.drift),
+        "altered": list(seen.altered),
         "lock": {
             "id": lock.id,
             "python": lock.python,

@@ -1,4 +1,4 @@
-"""GPUs of NVIDIA: nvidia-smi lists them."""
+"""NVIDIA GPUs, listed by nvidia-smi."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _MIB = 1024 * 1024
 _FIELDS = ("index", "name", "memory.total", "memory.free", "driver_version", "uuid", "compute_cap")
 _QUERY_S = 20.0
-# What torch and the runtime say where there is no GPU that they can use.
+# Messages of torch and the CUDA runtime if there is no usable GPU.
 NO_GPU = (
     r"Found no NVIDIA driver|CUDA driver version is insufficient|Torch not compiled with CUDA enabled"
     r"|no CUDA-capable device|No CUDA GPUs are available|driver initialization failed|libcuda\.so"
@@ -23,7 +23,7 @@ NO_GPU = (
 
 
 def find(environment: Mapping[str, str]) -> tuple[Gpu, ...]:
-    """The GPUs that nvidia-smi lists and `CUDA_VISIBLE_DEVICES` lets through; none where it is missing or fails."""
+    """The GPUs that nvidia-smi lists and `CUDA_VISIBLE_DEVICES` allows; none if it is missing or fails."""
     for query in gpu_queries():
         try:
             answer = subprocess.run(query, capture_output=True, text=True, timeout=_QUERY_S, check=False)
@@ -35,7 +35,7 @@ def find(environment: Mapping[str, str]) -> tuple[Gpu, ...]:
 
 
 def show(gpu: Gpu) -> dict[str, str]:
-    """The variables that show a process one GPU; nvidia-smi counts by bus, CUDA by speed unless told otherwise."""
+    """The variables that show a process one GPU. nvidia-smi orders GPUs by bus, CUDA by speed by default."""
     return {"CUDA_VISIBLE_DEVICES": gpu.address, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 
 
@@ -49,9 +49,9 @@ def gpu_queries() -> list[list[str]]:
 
 
 def parse_gpus(listing: str) -> tuple[Gpu, ...]:
-    """Read nvidia-smi's CSV: index, name, total and free memory in MiB, driver, UUID, capability.
+    """Parse nvidia-smi's CSV: index, name, total and free memory in MiB, driver, UUID, capability.
 
-    A line that is not of this form is passed over.
+    Skips lines of any other form.
     """
     gpus = []
     for row in csv.reader(listing.splitlines(), skipinitialspace=True):

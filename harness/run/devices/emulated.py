@@ -1,4 +1,4 @@
-"""The stand-in for CUDA: the CPU answers as a GPU would, and what only a GPU can do is a gap of the stand-in."""
+"""The stand-in for CUDA: the CPU answers like a GPU. What only a GPU can do is an emulation gap."""
 
 from __future__ import annotations
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 @frozen
 class Gpu:
-    """One GPU; memory in bytes, 0 where it is not known; `kind` is the name of its `DeviceKind`.
+    """One GPU; memory in bytes, 0 if unknown; `kind` is the name of its `DeviceKind`.
 
-    `capability` is what kernels are compiled for ("8.6", "gfx942"), empty where the driver is too old to tell.
+    `capability` is what kernels are compiled for ("8.6", "gfx942"), empty if the driver is too old to report it.
     """
 
     index: int
@@ -31,17 +31,17 @@ class Gpu:
 
     @property
     def address(self) -> str:
-        """What tells it apart from all others of its kind on this machine."""
+        """Identifies it among all GPUs of its kind on this machine."""
         return self.uuid or str(self.index)
 
     @property
     def lock_name(self) -> str:
-        """The name of its file lock; NVIDIA's keep the one that they always had."""
+        """The name of its file lock; NVIDIA's names must not change."""
         return f"gpu-{self.address}" if self.kind == "cuda" else f"gpu-{self.kind}-{self.address}"
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What an observation says of it; memory in bytes."""
+        """What an observation records of it; memory in bytes."""
         known = {
             "gpu": self.index,
             "name": self.name,
@@ -57,7 +57,7 @@ class Gpu:
 
 @frozen
 class Texts:
-    """A regular expression for texts that give an outcome, on this kind's device alone or `anywhere`."""
+    """A regular expression for messages that mean an outcome, on this kind of device only or `anywhere`."""
 
     outcome: Outcome
     pattern: str
@@ -74,12 +74,12 @@ def _nothing_shown(gpu: Gpu) -> dict[str, str]:  # noqa: ARG001
 
 @frozen(kw_only=True)
 class DeviceKind:
-    """All that is particular to one kind of device.
+    """Everything specific to one kind of device.
 
-    `device` is what a repro asks for: PyTorch calls a GPU of AMD "cuda", too. `worth` says what a result on it means,
-    after "Runs on ...". `tools` are the programs that list its GPUs; `find` asks them, under the variables of an
-    environment. `show` gives the variables that show a process one GPU alone, `hide` those that hide all of them, and
-    `passed` names further variables of the user's environment that a run gets.
+    `device` is what a repro asks for; PyTorch calls AMD GPUs "cuda" too. `worth` says what a result on it means, after
+    "Runs on ...". `tools` are the programs that list its GPUs; `find` calls them, with the variables of an environment.
+    `show` gives the variables that show a process a single GPU, `hide` those that hide all of them, and `passed` names
+    further variables of the user's environment that a run gets.
     """
 
     name: str
@@ -94,9 +94,9 @@ class DeviceKind:
 
 
 def visible(gpus: tuple[Gpu, ...], setting: str | None) -> tuple[Gpu, ...]:
-    """The GPUs that a `CUDA_VISIBLE_DEVICES` or `HIP_VISIBLE_DEVICES` lets through, in its order; all for None.
+    """The GPUs that `CUDA_VISIBLE_DEVICES` or `HIP_VISIBLE_DEVICES` allows, in its order; all for None.
 
-    As CUDA and HIP do, the first name that fits no GPU ends the list.
+    As in CUDA and HIP, the first name that matches no GPU ends the list.
     """
     if setting is None:
         return gpus
@@ -110,7 +110,7 @@ def visible(gpus: tuple[Gpu, ...], setting: str | None) -> tuple[Gpu, ...]:
 
 
 def of_one_kind(gpus: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
-    """The GPUs of the most frequent name, of the first among equals: a verdict is one kind's, not a mixture's."""
+    """The GPUs with the most frequent name, the first one on a tie: a verdict must come from one kind of GPU."""
     if not gpus:
         return ()
     name, _ = Counter(gpu.name for gpu in gpus).most_common(1)[0]

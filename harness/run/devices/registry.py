@@ -1,4 +1,4 @@
-"""Which kinds of devices there are: every module of this folder that has a `KIND`. A new vendor is one module more."""
+"""All kinds of devices: every module of this folder with a `KIND`. A new vendor is one new module."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def kinds() -> tuple[DeviceKind, ...]:
 
 
 def find_gpus(environment: Mapping[str, str] | None = None) -> tuple[Gpu, ...]:
-    """The GPUs that the vendors' tools list and the variables of `environment` let through; none without a tool."""
+    """The GPUs that the vendors' tools list and the variables of `environment` allow; none without a tool."""
     return tuple(gpu for kind in kinds() for gpu in kind.find(environment or {}))
 
 
@@ -36,7 +36,7 @@ def kind_of(gpu: Gpu) -> DeviceKind:
 
 
 def hidden() -> dict[str, str]:
-    """The variables that hide every GPU: a verdict on the CPU must not come from one that happens to be there."""
+    """The variables that hide every GPU: a verdict on the CPU must not come from a GPU that happens to exist."""
     return {name: value for kind in kinds() for name, value in kind.hide.items()}
 
 
@@ -59,8 +59,8 @@ def outcome_of_text(texts: Iterable[str], device: Device) -> tuple[Outcome, str]
 def choose_device(asked: str, repro_device: str, gpus: tuple[Gpu, ...]) -> tuple[Device, str]:
     """The device to run on, and a sentence that says which and what a result on it is worth.
 
-    `asked` is "auto", "cpu", "cuda" or "emulated"; `repro_device` is what the repro needs: "cpu", "cuda"
-    or "any". Whether the device is there is `unavailable`'s to say.
+    `asked` is "auto", "cpu", "cuda" or "emulated"; `repro_device` is what the repro needs: "cpu", "cuda" or "any".
+    `unavailable` checks whether the device exists.
     """
     device = Device(asked) if asked != "auto" else _automatic(repro_device, gpus)
     if device is Device.CUDA:

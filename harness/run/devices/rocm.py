@@ -1,7 +1,7 @@
-"""GPUs of AMD: rocm-smi or amd-smi lists them, and PyTorch's builds for ROCm call them "cuda".
+"""AMD GPUs, listed by rocm-smi or amd-smi; PyTorch's builds for ROCm call them "cuda".
 
-This was written after the documentation of ROCm 6 and 7 and is tested with programs that answer as those two do. It
-has not been seen on hardware. An observation says by `torch_hip` (`torch.version.hip`) that torch was built for ROCm.
+This follows the documentation of ROCm 6 and 7 and is tested with programs that print what those tools print. It has not
+been tested on hardware. An observation records `torch_hip` (`torch.version.hip`) if torch was built for ROCm.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _AMD_METRIC = ("amd-smi", "metric", "--mem-usage", "--json")
 
 
 def find(environment: Mapping[str, str]) -> tuple[Gpu, ...]:
-    """The GPUs that rocm-smi, else amd-smi, lists and `HIP_VISIBLE_DEVICES` lets through; none without either."""
+    """The GPUs that rocm-smi, else amd-smi, lists and `HIP_VISIBLE_DEVICES` allows; none without either tool."""
     listing = _asked(_ROCM_SMI)
     gpus = parse_rocm_smi(listing) if listing is not None else ()
     if not gpus and (static := _asked(_AMD_STATIC)) is not None:
@@ -37,12 +37,12 @@ def find(environment: Mapping[str, str]) -> tuple[Gpu, ...]:
 
 
 def show(gpu: Gpu) -> dict[str, str]:
-    """The variable that shows a process one GPU; HIP counts as rocm-smi does."""
+    """The variable that shows a process one GPU; HIP numbers them as rocm-smi does."""
     return {"HIP_VISIBLE_DEVICES": str(gpu.index)}
 
 
 def parse_rocm_smi(listing: Any) -> tuple[Gpu, ...]:
-    """Read rocm-smi's JSON: "card0", "card1", ... with texts as values, whose keys differ in case between versions."""
+    """Parse rocm-smi's JSON: "card0", "card1", ... with strings as values; versions differ in the case of keys."""
     if not isinstance(listing, dict):
         return ()
     driver = _lowered(listing.get("system")).get("driver version", "")
@@ -69,7 +69,7 @@ def parse_rocm_smi(listing: Any) -> tuple[Gpu, ...]:
 
 
 def parse_amd_smi(static: Any, metric: Any = None) -> tuple[Gpu, ...]:
-    """Read amd-smi's JSON of `static` and of `metric --mem-usage`: a list, in newer versions below "gpu_data"."""
+    """Parse amd-smi's JSON of `static` and `metric --mem-usage`: a list, in newer versions below "gpu_data"."""
     used = {row.get("gpu"): _megabytes(_at(row, "mem_usage", "used_vram")) for row in _rows(metric)}
     gpus = []
     for row in _rows(static):
@@ -92,7 +92,7 @@ def parse_amd_smi(static: Any, metric: Any = None) -> tuple[Gpu, ...]:
 
 
 def _asked(query: tuple[str, ...]) -> Any:
-    """What a program answers in JSON, None if it is missing, fails, or says something else."""
+    """The JSON that a program prints, None if it is missing, fails, or prints anything else."""
     try:
         answer = subprocess.run(query, capture_output=True, text=True, timeout=_QUERY_S, check=False)
         return json.loads(answer.stdout) if answer.returncode == 0 else None
@@ -126,7 +126,7 @@ def _megabytes(size: Any) -> int:
 
 
 def _unique(text: Any) -> str:
-    """An id as `ROCR_VISIBLE_DEVICES` takes it; some cards have none."""
+    """An id in the form of `ROCR_VISIBLE_DEVICES`; some cards have none."""
     hexadecimal = re.fullmatch(r"0x([0-9a-fA-F]+)", str(text))
     return f"GPU-{hexadecimal[1].lower()}" if hexadecimal and int(hexadecimal[1], 16) else ""
 

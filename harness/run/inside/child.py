@@ -1,10 +1,10 @@
-"""Runs one script as `python script.py` would, inside the probed environment, and reports what happened.
+"""Runs one script like `python script.py`, inside the probed environment, and reports what happened.
 
-Started as `python child.py JOB.json`. The report goes to a file, whole or not at all; what the script
-writes, its traceback and its exit code are what Python alone would give.
+Started as `python child.py JOB.json`. The report file is written completely or not at all. Output, traceback and exit
+code are the same as with Python alone.
 """
 
-# Importing pathlib would cost more time than all else here.
+# Importing pathlib would take as long as everything else here.
 # ruff: noqa: PTH100, PTH103, PTH105, PTH118, PTH119, PTH120, PTH123, PTH208
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _forks = [0]
 
 
 def _note_use(event: str, args: tuple[Any, ...]) -> None:
-    """Audit hook: remember which installed files are executed, or read as data; it is called very often.
+    """Audit hook: record which installed files are executed, or read as data. It is called very often.
 
-    A source that is only read does not count: transformers looks into all of its own for their exports.
+    Sources that are only read do not count: transformers scans all of its sources for their exports.
     """
     if event == "open":
         path, flags = args[0], args[-1]
@@ -42,7 +42,7 @@ def _note_use(event: str, args: tuple[Any, ...]) -> None:
 
 
 def _graph() -> Any:
-    """A record of the imports from now on."""
+    """Record imports from now on."""
     file = os.path.join(os.path.dirname(os.path.abspath(__file__)), "import_graph.py")
     spec = importlib.util.spec_from_file_location("_harness_import_graph", file)
     if spec is None or spec.loader is None:
@@ -55,9 +55,9 @@ def _graph() -> Any:
 
 
 def _note_fork() -> None:
-    """Called in the parent of a fork: count those of the script's own, whose child goes on in the script.
+    """Called in the parent of a fork: count the forks of the script, whose children continue the script.
 
-    A child of multiprocessing never comes back to it.
+    Children of multiprocessing do not return to it.
     """
     frame: Any = sys._getframe(1)  # noqa: SLF001 - who forked can't be known otherwise
     while frame is not None:
@@ -68,7 +68,7 @@ def _note_fork() -> None:
 
 
 def _is_forked_copy_running() -> bool:
-    """Whether a process that the script forked still runs what this one does: it has the same command line."""
+    """Whether a process that the script forked still runs this program: its command line is the same."""
     try:
         with open("/proc/self/cmdline", "rb") as file:
             own = file.read()
@@ -86,7 +86,7 @@ def _is_forked_copy_running() -> bool:
 
 
 def _load_package(name: str, folder: str) -> Any:
-    """Import the package in a folder under a name of our own, which no installed one can have."""
+    """Import the package in a folder under a name of ours, which no installed package can have."""
     init = os.path.join(folder, "__init__.py")
     spec = importlib.util.spec_from_file_location(name, init, submodule_search_locations=[folder])
     if spec is None or spec.loader is None:
@@ -98,7 +98,7 @@ def _load_package(name: str, folder: str) -> Any:
 
 
 def _run_script(path: str) -> None:
-    """Execute the file as `__main__`, which stays in place to the interpreter's end as threads need it."""
+    """Execute the file as `__main__`. It stays in place until the interpreter ends, because threads need it."""
     with io.open_code(path) as file:
         source = file.read()
     main = types.ModuleType("__main__")
@@ -113,7 +113,7 @@ def _run_script(path: str) -> None:
 
 
 def _attempt(job: dict[str, Any], trace: Any) -> tuple[dict[str, Any], BaseException | None, int]:
-    """What came of the run, the exception that ended it, and the exit code to end with."""
+    """How the run ended, the exception that ended it, and the exit code."""
     stage = "emulation"
     try:
         if job["emulation"]:
@@ -162,7 +162,7 @@ def _write_to_stderr(text: str) -> None:
 
 
 def _write_whole(path: str, report: dict[str, Any]) -> None:
-    """Write by the system's own calls: the script may have replaced `open`."""
+    """Write with os.write: the script may have replaced `open`."""
     data = json.dumps(report, default=str).encode("utf-8", "backslashreplace")
     os.makedirs(os.path.dirname(path), exist_ok=True)
     part = f"{path}.part"
@@ -176,7 +176,7 @@ def _write_whole(path: str, report: dict[str, Any]) -> None:
 
 
 def _new_trace(job: dict[str, Any], start_path: list[str]) -> Any:
-    """A recording of what runs in the files that the job names, None where it names none."""
+    """Record what runs in the files that the job names; None if it names none."""
     if job.get("trace") is None:
         return None
     _load_package("_harness_inside", os.path.dirname(os.path.abspath(__file__)))
@@ -192,7 +192,7 @@ def _packages(path: list[str]) -> list[str]:
 def _report(
     job: dict[str, Any], report: dict[str, Any], error: BaseException | None, start_path: list[str], trace: Any
 ) -> None:
-    """Fill the report piece by piece; a piece that fails says so and takes no other with it."""
+    """Fill the report part by part; a failing part is noted and does not affect the others."""
     report["python"] = "%d.%d.%d" % sys.version_info[:3]  # noqa: UP031 - a tuple
 
     def fill(key: str, make: Any) -> None:
@@ -204,7 +204,7 @@ def _report(
     noted, script_path = list(_used_files), sys.path[:]
     roots = _packages(start_path)
     try:
-        # The script may have emptied its path, or put something of its own before the standard library.
+        # The script may have cleared sys.path, or shadowed the standard library.
         sys.path[:] = start_path
         _load_package("_harness_inside", os.path.dirname(os.path.abspath(__file__)))
         from _harness_inside import device, raised, usage
@@ -256,7 +256,7 @@ def main(job_path: str) -> int:
         _write_whole(job["imports"], graph.described())
     if os.getpid() == pid and report["end"] == "completed" and _forks[0] and _is_forked_copy_running():
         report["end"] = "forked"
-    # A process that the script forked and that came back here is not the one to report.
+    # A forked child of the script that returned here must not report.
     if os.getpid() == pid:
         try:
             _report(job, report, error, start_path, trace)

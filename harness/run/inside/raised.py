@@ -1,6 +1,6 @@
-"""An exception as plain data: type, message, bases, frames outermost first, and the chain it hangs in."""
+"""An exception as plain data: type, message, bases, frames (outermost first), and its chain."""
 
-# Importing pathlib would cost more time than all else here.
+# Importing pathlib would take as long as everything else here.
 # ruff: noqa: PTH100, PTH109, PTH119, PTH120
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _CHAIN_LIMIT = 50
 
 
 class Places:
-    """Where files are, to name them the same on every machine."""
+    """Folders of the files, so that files are named the same on every machine."""
 
     def __init__(self, roots: list[str], script: str, emulation: str | None) -> None:
         self._roots = [root + os.sep for root in {*roots, *map(os.path.realpath, roots)}]
@@ -44,7 +44,7 @@ class Places:
 
 
 def described(error: BaseException, places: Places, depth: int = 0) -> dict[str, Any]:
-    """The exception and, nested, those that it was raised `from`."""
+    """The exception and, nested, the exceptions in its `raise ... from` chain."""
     kind = type(error)
     cause = error.__cause__
     return {
@@ -57,7 +57,7 @@ def described(error: BaseException, places: Places, depth: int = 0) -> dict[str,
 
 
 def chain(error: BaseException) -> list[list[str]]:
-    """Type and message of every exception that this one came out of, shown or not."""
+    """Type and message of every exception in its chain, shown or not."""
     found: list[BaseException] = []
     waiting: list[BaseException | None] = [error]
     while waiting and len(found) < _CHAIN_LIMIT:
@@ -74,7 +74,7 @@ def installed_files(exception: dict[str, Any] | None) -> set[str]:
 
 
 def name_packages(exception: dict[str, Any] | None, owners: dict[str, str]) -> None:
-    """Give each frame its distribution, or the top-level name where nothing owns the file."""
+    """Add the distribution to each frame, or the top-level name if no distribution owns the file."""
     for one in _nested(exception):
         for frame in one["frames"]:
             if frame.pop("installed"):

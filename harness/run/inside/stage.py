@@ -1,8 +1,8 @@
-"""The first process inside a sandbox: starts the command and tells how it ended, with the standard library alone.
+"""The first process inside a sandbox: starts the command and reports how it ended. Standard library only.
 
-Run as `python -I -S stage.py FD COMMAND...`. To the file descriptor it writes "e" and an errno where the command can't
-be started, else "p" and its process id in here, and once it has ended "w" and its wait status. bubblewrap itself would
-tell a crash by a signal as an exit with 128 and more.
+Run as `python -I -S stage.py FD COMMAND...`. To the file descriptor it writes "e" and an errno if the command can't be
+started, else "p" and its process id in the sandbox, and at the end "w" and its wait status. bubblewrap alone would
+report a signal as an exit code of 128 or more.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 
 
 def main(tell: int, command: list[str]) -> int:
-    """Run the command to its end; its exit code as a shell gives it."""
+    """Run the command; returns its exit code as a shell does."""
     os.set_inheritable(tell, False)
     os.environ.pop("PWD", None)  # set by bubblewrap
     child = os.fork()

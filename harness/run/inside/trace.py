@@ -40,6 +40,7 @@ class Trace:
         self._quiet: dict[CodeType, int] = {}
         self._entered: dict[int, str] = {}
         self._returned: list[tuple[CodeType, str, str]] = []
+        self._raising: FrameType | None = None
         self._spent = 0.0
         self._busy = threading.local()
         self._tool: int | None = None
@@ -104,8 +105,14 @@ class Trace:
             if frame.f_lineno not in lines:
                 lines.add(frame.f_lineno)
                 self._quiet[frame.f_code] = 0
+            if frame is self._raising:
+                self._raising = None
+        elif event == "exception":
+            self._raising = frame
         elif event == "return":
-            self._note_exit(frame, value)
+            # An exception that leaves a function is told as a return of None.
+            self._note_exit(frame, value, is_raised=frame is self._raising)
+            self._raising = None
         return self._inside
 
     # From Python 3.12: events of the interpreter, switched off place by place.
@@ -126,6 +133,7 @@ class Trace:
             if not self._is_wanted(code):
                 return off
             self._lines.setdefault(code, {code.co_firstlineno})
+            self._entered.pop(id(sys._getframe(1)), None)  # noqa: SLF001 - of a frame that an exception has left
             if self._calls.get(code, 0) < _MOST_CALLS and not getattr(self._busy, "on", False):
                 self._note_entry(sys._getframe(1))  # noqa: SLF001 - the only way to its arguments
             return None
@@ -162,9 +170,9 @@ class Trace:
         values = frame.f_locals
         self._entered[id(frame)] = _APART.join(f"{name}={self._digest(values.get(name))}" for name in names) or _APART
 
-    def _note_exit(self, frame: FrameType, value: Any) -> None:
+    def _note_exit(self, frame: FrameType, value: Any, *, is_raised: bool = False) -> None:
         given = self._entered.pop(id(frame), None)
-        if given:
+        if given and not is_raised:
             self._returned.append((frame.f_code, given, self._digest(value)))
 
     def _digest(self, value: Any) -> str:

@@ -1,6 +1,6 @@
 """Which installed files a process used, and which distributions they belong to."""
 
-# Importing pathlib would cost more time than all else here.
+# Importing pathlib would take as long as everything else here.
 # ruff: noqa: PTH100, PTH113, PTH118, PTH120, PTH123, PTH208
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _FIELD = re.compile(r"^(Name|Version):[ \t]*(\S+)", re.MULTILINE)
-_HEAD = 4096  # both fields stand at the top of the file
+_HEAD = 4096  # both fields are at the top of the file
 _METADATA = (".dist-info", ".egg-info")
 
 
@@ -42,14 +42,14 @@ def used_files(noted: Iterable[str], roots: list[str]) -> list[str]:
     used = set()
     for path in paths:
         root = next((root for root in below if path.startswith(root)), None)
-        # An attempt to open a file that is not there is noted, too.
+        # Attempts to open missing files are recorded too.
         if root is not None and not _is_metadata(path[len(root) :]) and os.path.isfile(path):
             used.add(path[len(root) :].replace(os.sep, "/"))
     return sorted(used)
 
 
 def distributions(path: Iterable[str]) -> list[Distribution]:
-    """What is installed in these folders; the first of two with one name counts, as in an import."""
+    """The distributions in these folders; of two with one name the first counts, as in an import."""
     found: dict[str, Distribution] = {}
     for folder in dict.fromkeys(path):
         try:
@@ -65,7 +65,7 @@ def distributions(path: Iterable[str]) -> list[Distribution]:
 
 
 def owners(used: Iterable[str], installed: Iterable[Distribution], roots: list[str]) -> dict[str, str]:
-    """The distribution of each file, by the RECORD files; else by its neighbours, else its top-level name."""
+    """The distribution of each file, from the RECORD files; else from its neighbours, else its top-level name."""
     wanted = set(used)
     owner: dict[str, str] = {}
     by_top: dict[str, str] = {}
@@ -88,7 +88,7 @@ def owners(used: Iterable[str], installed: Iterable[Distribution], roots: list[s
 
 
 def by_distribution(owner: dict[str, str]) -> dict[str, list[str]]:
-    """The same the other way round, sorted."""
+    """The inverse mapping, sorted."""
     files: dict[str, list[str]] = {}
     for name in sorted(owner):
         files.setdefault(owner[name], []).append(name)
@@ -110,7 +110,7 @@ def _distribution(folder: str) -> Distribution | None:
 
 
 def _mapped_files() -> set[str]:
-    """Shared libraries in this process: the linker opens them where no hook of Python's sees it."""
+    """Shared libraries of this process; the linker opens them without any hook of Python."""
     try:
         with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
             lines = file.read().splitlines()

@@ -1,7 +1,7 @@
-"""The connection to a Dask scheduler: lists its workers and runs orders on them.
+"""The connection to a Dask scheduler: lists its workers and runs tasks on them.
 
 This is the only client-side module that talks to Dask, which is an optional extra. If a worker is lost, Dask gives its
-order to another one; if none is left, the order waits for a new worker for a while.
+task to another one; if none is left, the task waits for a new worker for a while.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import socket
 import threading
 import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from attrs import define, field
@@ -22,8 +23,8 @@ from harness.events import Reporter, Warned
 from harness.model import Device
 from harness.run.process import Cancelled
 from harness.scheduling.cluster.members import GPU, Kind, Member, code_digest, introduce, left_out_because
-from harness.scheduling.cluster.order import Order, Reply
-from harness.scheduling.cluster.worker import run_order
+from harness.scheduling.cluster.task import Reply, Task
+from harness.scheduling.cluster.worker import run_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,7 +68,7 @@ class Connection:
         for name in list(logging.root.manager.loggerDict):
             if name.startswith("distributed"):  # the harness raises its own errors for what matters
                 logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-        # An order carries the files of its mixture; Dask warns above 10 MB.
+        # A task carries the files of its mixture; Dask warns above 10 MB.
         dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"})
         try:
             client = Client(_knock(address), timeout=_CONNECT_S, set_as_default=False)
@@ -107,22 +108,22 @@ class Connection:
             self.reporter.report(Warned(sentence))
 
     def run(
-        self, order: Order, may_run: Callable[[], dict[str, Member]], *, cancel: threading.Event | None = None
+        self, task: Task, may_run: Callable[[], dict[str, Member]], *, cancel: threading.Event | None = None
     ) -> Reply:
-        """Run an order on one of the workers that `may_run` returns. Raises `Cancelled` and `NoWorkers`."""
+        """Run a task on one of the workers that `may_run` returns. Raises `Cancelled` and `NoWorkers`."""
         while True:
             addresses = self._waited_for(may_run, cancel)
             future = self.client.submit(
-                run_order,
-                order,
-                key=f"probe-{order.key}-{uuid.uuid4().hex[:8]}",
+                run_task,
+                task,
+                key=f"probe-{task.key}-{uuid.uuid4().hex[:8]}",
                 pure=False,
                 workers=addresses,
                 allow_other_workers=False,
-                resources={GPU: 1} if order.combination.device is Device.CUDA else None,
+                resources={GPU: 1} if task.combination.device is Device.CUDA else None,
             )
             try:
-                reply = self._awaited(future, addresses, order, cancel)
+                reply = self._awaited(future, addresses, task, cancel)
             finally:
                 self._give_back(future)
             if reply is not None and not reply.stopped:
@@ -143,7 +144,7 @@ class Connection:
                 raise Cancelled
 
     def _awaited(
-        self, future: Future[Reply], addresses: list[str], order: Order, cancel: threading.Event | None
+        self, future: Future[Reply], addresses: list[str], task: Task, cancel: threading.Event | None
     ) -> Reply | None:
         """The reply, None if all its workers have gone."""
         from distributed import KilledWorker
@@ -162,7 +163,7 @@ class Connection:
             return future.result(timeout=_FETCH_S)
         except KilledWorker as error:
             raise NoWorkers(
-                f"{error.allowed_failures + 1} workers died while running {order.repro.name}",
+                f"{error.allowed_failures + 1} workers died while running {task.repro.name}",
                 hint=f"see their logs or the job queue's; {_CONTINUE}",
             ) from error
         except Exception as error:
@@ -197,7 +198,7 @@ class Connection:
         return answers
 
     def _check_scheduler(self) -> None:
-        """Check that the scheduler can unpickle orders, which pass through it."""
+        """Check that the scheduler can unpickle tasks, which pass through it."""
         try:
             digest: str = self.client.run_on_scheduler(code_digest)
         except Exception as error:
@@ -228,7 +229,9 @@ def _knock(address: str) -> str:
     socket.create_connection((host, port), timeout=_CONNECT_S).close()
     whole = f"{scheme}://{unparse_host_port(host, port)}"
     try:
-        identity = asyncio.run(asyncio.wait_for(_identity(whole), _CONNECT_S))
+        # In a thread, since the caller may be in a running event loop (a notebook).
+        with ThreadPoolExecutor(max_workers=1) as threads:
+            identity = threads.submit(_identity, whole).result()
     except Exception as error:
         raise ValueError("not a Dask server") from error
     if identity["type"] != "Scheduler":
@@ -236,13 +239,20 @@ def _knock(address: str) -> str:
     return whole
 
 
-async def _identity(address: str) -> dict[str, Any]:
+def _identity(address: str) -> dict[str, Any]:
+    """What a Dask server says about itself."""
     from distributed import Security
     from distributed.core import rpc
 
-    async with rpc(address, connection_args=Security().get_connection_args("client")) as server:
-        identity: dict[str, Any] = await server.identity()
-        return identity
+    async def ask() -> dict[str, Any]:
+        async with rpc(address, connection_args=Security().get_connection_args("client")) as server:
+            identity: dict[str, Any] = await server.identity()
+            return identity
+
+    async def ask_in_time() -> dict[str, Any]:
+        return await asyncio.wait_for(ask(), _CONNECT_S)
+
+    return asyncio.run(ask_in_time())
 
 
 def _not_introduced(error: Any) -> str:

@@ -14,7 +14,7 @@ from packaging import tags
 
 import harness
 from harness.model import Device
-from harness.scheduling.cluster.worker import bench
+from harness.scheduling.cluster.worker import worker_setup
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -77,7 +77,7 @@ def kind_of(interpreter: Interpreter) -> Kind:
 
 
 def _look_around(python: str, cache_tag: str) -> tuple[Kind, tuple[Gpu, ...]]:
-    own = bench()
+    own = worker_setup()
     found = own.interpreter(python, cache_tag)
     kind = kind_of(found or own.prober.builder.interpreter)
     return kind, own.prober.gpus
@@ -89,7 +89,7 @@ def code_digest() -> str:
     root = Path(harness.__file__).parent
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
-        if "_repros" in path.parts:  # only in an installed package; an order carries its repro
+        if "_repros" in path.parts:  # only in an installed package; a task carries its repro
             continue
         digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:12]

@@ -1,6 +1,6 @@
 """Runs probes on a cluster: resolves and looks up answers here, and runs the rest there.
 
-It replaces the local prober, so every search works the same way. An order carries the files of its mixture, and the
+It replaces the local prober, so every search works the same way. A task carries the files of its mixture, and the
 worker puts them into its own environment. An environment is built here only to inspect its files.
 """
 
@@ -15,7 +15,7 @@ from harness.errors import NoWorkers, UserMistake
 from harness.model import Device, Outcome
 from harness.probe import Prepared
 from harness.scheduling.cluster.members import Kind, Member, commonest_gpu, kind_of, no_gpu_because
-from harness.scheduling.cluster.order import Reply, order_for
+from harness.scheduling.cluster.task import Reply, task_for
 
 if TYPE_CHECKING:
     import threading
@@ -109,8 +109,8 @@ class ClusterProber:
         probe = prepared.probe
         if probe.lock is None:
             raise ValueError("nothing to run")
-        order = order_for(probe, probe.lock, prepared.key, self.here, self.here.builder.interpreter)
-        reply = self.connection.run(order, lambda: self._who(probe.combination.device), cancel=cancel)
+        task = task_for(probe, probe.lock, prepared.key, self.here, self.here.builder.interpreter)
+        reply = self.connection.run(task, lambda: self._who(probe.combination.device), cancel=cancel)
         return self._kept(evolve(self._observed(reply), drift=prepared.drift), reply.log)
 
     def _observed(self, reply: Reply) -> Observation:
@@ -118,7 +118,7 @@ class ClusterProber:
             raise reply.trouble.kind(f"on a worker: {reply.trouble.message}", hint=reply.trouble.hint)
         if reply.observation is None:
             raise NoWorkers(
-                f"a worker refused an order: {reply.refused}",
+                f"a worker refused a task: {reply.refused}",
                 hint="it changed after it joined; restart it and run this command again",
             )
         return reply.observation

@@ -24,9 +24,9 @@ from harness.events import SILENT
 from harness.probe import Probe, Prober
 from harness.redact import passed_secrets
 from harness.run.devices import find_gpus
-from harness.run.isolation import Isolation, SandboxMode, choose
 from harness.run.process import Cancelled
-from harness.scheduling.cluster.order import Order, Reply, Trouble
+from harness.run.sandbox import Sandbox, SandboxMode, choose
+from harness.scheduling.cluster.task import Reply, Task, Trouble
 from harness.store import Store
 
 if TYPE_CHECKING:
@@ -39,13 +39,13 @@ _KNOWN = (NoNetwork, NoSpace, UserMistake)
 
 
 @frozen
-class Bench:
+class WorkerSetup:
     """The state that a worker process keeps between probes."""
 
     prober: Prober
 
     @classmethod
-    def of_this_process(cls) -> Bench:
+    def of_this_process(cls) -> WorkerSetup:
         """Set up with the machine's settings of pip and uv, and HARNESS_CACHE_DIR."""
         workspace = Workspace.default()
         remove_leftovers(workspace)
@@ -53,7 +53,7 @@ class Bench:
         uv = Uv(settings)
         interpreter = find_interpreter(None, uv)
         prober = Prober(
-            store=Store(workspace.root / "results"),  # never written: each order has its own
+            store=Store(workspace.root / "results"),  # never written: each task has its own
             resolver=Resolver(uv, Index(settings, workspace.index), interpreter),
             builder=Builder(uv, interpreter, workspace),
             workspace=workspace,
@@ -72,60 +72,63 @@ class Bench:
                 return None
         return found if found is not None and (found.version, found.cache_tag) == (version, cache_tag) else None
 
-    def prober_for(self, order: Order, interpreter: Interpreter, folder: Path) -> Prober:
-        """This process's prober with the settings of an order; observations go to `folder`."""
-        backend = {"UV_TORCH_BACKEND": order.torch_backend} if order.torch_backend else {}
+    def prober_for(self, task: Task, interpreter: Interpreter, folder: Path) -> Prober:
+        """This process's prober with the settings of a task; observations go to `folder`."""
+        backend = {"UV_TORCH_BACKEND": task.torch_backend} if task.torch_backend else {}
         own = self.prober.builder.uv
         uv = evolve(own, extra_environment={**own.extra_environment, **backend})
         return evolve(
             self.prober,
-            store=Store(folder / "results", passed_secrets(os.environ, order.pass_env)),
-            builder=Builder(uv, interpreter, self.prober.workspace, from_source=order.from_source),
-            pass_env=order.pass_env,
-            capability=order.capability,
+            store=Store(folder / "results", passed_secrets(os.environ, task.pass_env)),
+            builder=Builder(uv, interpreter, self.prober.workspace, from_source=task.from_source),
+            pass_env=task.pass_env,
+            capability=task.capability,
             invoked_from=folder,
-            isolation=_sandbox(order),
-            rights=order.rights,
+            sandbox=_sandbox(task),
+            rights=task.rights,
         )
 
 
-def _sandbox(order: Order) -> Isolation | None:
-    """The sandbox that the order asks for. Raises `UserMistake` if it is required but unavailable."""
-    mode = SandboxMode.REQUIRE if order.is_sandbox_required else SandboxMode.AUTO
-    mode = SandboxMode.OFF if order.rights == "unsandboxed" else mode
-    return choose(mode, network=order.rights == "network", reporter=SILENT)
+def _sandbox(task: Task) -> Sandbox | None:
+    """The sandbox that the task asks for, else the one that is set for this machine.
+
+    Raises `UserMistake` if it is required but unavailable.
+    """
+    asked = SandboxMode.REQUIRE if task.is_sandbox_required else ""
+    mode = SandboxMode.of(os.environ, SandboxMode.OFF if task.rights == "unsandboxed" else asked)
+    return choose(mode, network=task.rights == "network", reporter=SILENT)
 
 
 _setting_up = threading.Lock()
 
 
 @cache
-def _bench() -> Bench:
-    return Bench.of_this_process()
+def _worker_setup() -> WorkerSetup:
+    return WorkerSetup.of_this_process()
 
 
-def bench() -> Bench:
-    """The bench of this process, set up on first use."""
+def worker_setup() -> WorkerSetup:
+    """The setup of this process, set up on first use."""
     with _setting_up:
-        return _bench()
+        return _worker_setup()
 
 
-def run_order(order: Order) -> Reply:
-    """Run an order on this thread's Dask worker; stops when nobody waits for the result any more."""
+def run_task(task: Task) -> Reply:
+    """Run a task on this thread's Dask worker; stops when nobody waits for the result any more."""
     with _unwanted() as cancel:
-        return answer(order, bench(), cancel)
+        return answer(task, worker_setup(), cancel)
 
 
-def answer(order: Order, bench: Bench, cancel: threading.Event | None = None) -> Reply:
-    """Run an order. Keeps only environments and bytecode."""
+def answer(task: Task, setup: WorkerSetup, cancel: threading.Event | None = None) -> Reply:
+    """Run a task. Keeps only environments and bytecode."""
     try:
-        interpreter = bench.interpreter(order.lock.python, order.cache_tag)
+        interpreter = setup.interpreter(task.lock.python, task.cache_tag)
         if interpreter is None:
-            return Reply(refused=f"it has no Python {order.lock.python}")
-        if interpreter.platform != order.lock.platform:
-            return Reply(refused=f"it is {interpreter.platform}, the lock is for {order.lock.platform}")
-        with tempfile.TemporaryDirectory(prefix="harness-order-") as folder:
-            return _run(order, bench.prober_for(order, interpreter, Path(folder)), cancel)
+            return Reply(refused=f"it has no Python {task.lock.python}")
+        if interpreter.platform != task.lock.platform:
+            return Reply(refused=f"it is {interpreter.platform}, the lock is for {task.lock.platform}")
+        with tempfile.TemporaryDirectory(prefix="harness-task-") as folder:
+            return _run(task, setup.prober_for(task, interpreter, Path(folder)), cancel)
     except Cancelled:
         return Reply(stopped=True)
     except HarnessError as error:
@@ -133,16 +136,16 @@ def answer(order: Order, bench: Bench, cancel: threading.Event | None = None) ->
         return Reply(trouble=Trouble(kind, error.message, error.hint))
 
 
-def _run(order: Order, prober: Prober, cancel: threading.Event | None) -> Reply:
+def _run(task: Task, prober: Prober, cancel: threading.Event | None) -> Reply:
     probe = Probe(
-        order.repro,
-        order.combination,
-        attempt=order.attempt,
-        mixture=order.mixture,
-        trace=order.trace,
-        lock=order.lock,
+        task.repro,
+        task.combination,
+        attempt=task.attempt,
+        mixture=task.mixture,
+        trace=task.trace,
+        lock=task.lock,
     )
-    if prober.key(probe, order.lock) != order.key:
+    if prober.key(probe, task.lock) != task.key:
         gpu = prober.gpus[0].name if prober.gpus else "no GPU"
         return Reply(refused=f"the run would be a different observation, because it has {gpu}")
     observation = prober.execute(prober.prepare(probe, cancel=cancel), cancel=cancel)

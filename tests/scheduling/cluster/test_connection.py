@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from urllib.parse import urlsplit
 
@@ -35,3 +36,13 @@ def test_an_address_at_which_something_else_listens_is_told(house):
 @pytest.mark.parametrize("address", ["bar://head:1", "tcp://head:12x", "::"])
 def test_what_is_no_address_is_told(address):
     assert "can't be reached" in refused(address)
+
+
+def test_a_caller_in_an_event_loop_is_answered_as_well(house):
+    """As in a notebook, whose cells run in a loop."""
+
+    async def cell(address):
+        return refused(address)
+
+    with house.served() as url:
+        assert "it is not a Dask scheduler" in asyncio.run(cell(f"tcp://{urlsplit(url).netloc}"))

@@ -14,20 +14,20 @@ from harness.model.repro import command_repro, parse_repro
 from harness.probe import Probe
 from harness.run.devices import Gpu
 from harness.scheduling.cluster.members import Member, kind_of
-from harness.scheduling.cluster.order import Reply, Trouble
 from harness.scheduling.cluster.prober import ClusterProber
+from harness.scheduling.cluster.task import Reply, Trouble
 
 A100, T4 = (Gpu(0, name, 80, 80, "550") for name in ("NVIDIA A100", "NVIDIA T4"))
 
 
 @define
 class FakeConnection:
-    """Has members, and gives a reply made from each order."""
+    """Has members, and gives a reply made from each task."""
 
     workers: dict[str, Member]
     reply_to: object = None
     address: str = "tcp://somewhere"
-    orders: list[object] = field(factory=list)
+    tasks: list[object] = field(factory=list)
     could_run: list[set[str]] = field(factory=list)
     told: set[str] = field(factory=set)
 
@@ -39,15 +39,15 @@ class FakeConnection:
         """Write it down."""
         self.told.add(sentence)
 
-    def run(self, order, may_run, *, cancel=None):
+    def run(self, task, may_run, *, cancel=None):
         """Answer."""
-        self.orders.append(order)
+        self.tasks.append(task)
         self.could_run.append(set(may_run()))
-        return self.reply_to(order)
+        return self.reply_to(task)
 
 
-def ran(order, outcome=Outcome.COMPLETED):
-    observation = Observation(order.key, outcome, "r", "d", order.combination.device, lock=order.lock)
+def ran(task, outcome=Outcome.COMPLETED):
+    observation = Observation(task.key, outcome, "r", "d", task.combination.device, lock=task.lock)
     return Reply(observation, gzip.compress(b"hello\n"))
 
 
@@ -86,7 +86,7 @@ def test_what_a_worker_saw_is_kept_here_and_not_asked_again(over, probe, parts):
     assert (again.cached, again.observation) == (True, observation)
     assert parts.prober.prepare(probe()).observation == observation  # the same question asked of this machine
     assert prober.known(probe()) == observation
-    assert len(connection.orders) == 1
+    assert len(connection.tasks) == 1
 
 
 def test_nothing_is_built_here_to_run_there(over, probe, parts):
@@ -100,23 +100,23 @@ def test_what_can_not_be_resolved_is_answered_here(over, probe):
     prepared = prober.prepare(probe("99"))
     assert prepared.observation.outcome is Outcome.UNRESOLVABLE
     assert prober.execute(prepared) == prepared.observation
-    assert connection.orders == []
+    assert connection.tasks == []
 
 
 def test_what_a_worker_can_not_install_is_told_and_not_kept(over, probe):
-    prober, _ = over(lambda order: ran(order, Outcome.UNINSTALLABLE))
+    prober, _ = over(lambda task: ran(task, Outcome.UNINSTALLABLE))
     assert prober.execute(prober.prepare(probe())).outcome is Outcome.UNINSTALLABLE
     assert prober.prepare(probe()).observation is None
 
 
 def test_the_trouble_of_a_worker_is_raised_as_what_it_is(over, probe):
-    prober, _ = over(lambda order: Reply(trouble=Trouble(NoSpace, "no space left", "free some")))
+    prober, _ = over(lambda task: Reply(trouble=Trouble(NoSpace, "no space left", "free some")))
     with pytest.raises(NoSpace, match="on a worker: no space left"):
         prober.execute(prober.prepare(probe()))
 
 
 def test_a_refusal_is_no_answer(over, probe):
-    prober, _ = over(lambda order: Reply(refused="it has changed"))
+    prober, _ = over(lambda task: Reply(refused="it has changed"))
     prepared = prober.prepare(probe())
     with pytest.raises(NoWorkers, match="it has changed"):
         prober.execute(prepared)

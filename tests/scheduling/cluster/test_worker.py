@@ -1,4 +1,4 @@
-"""What a worker makes of an order: run as it stands, or refused where it would be another observation."""
+"""What a worker makes of a task: run as it stands, or refused where it would be another observation."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from harness.model import Combination, Device, Mixture, Outcome
 from harness.model.repro import parse_repro
 from harness.probe import Probe
 from harness.run.devices import Gpu
-from harness.scheduling.cluster.order import order_for
-from harness.scheduling.cluster.worker import Bench, answer
+from harness.scheduling.cluster.task import task_for
+from harness.scheduling.cluster.worker import WorkerSetup, answer
 
 
 @pytest.fixture
-def bench(tmp_path, house, uv_cache, interpreter):
+def worker_setup(tmp_path, house, uv_cache, interpreter):
     """A worker with folders of its own."""
-    return Bench(make_parts(tmp_path / "worker", PipSettings(index_url=house.url), uv_cache, interpreter).prober)
+    return WorkerSetup(make_parts(tmp_path / "worker", PipSettings(index_url=house.url), uv_cache, interpreter).prober)
 
 
 @pytest.fixture
-def order(parts, interpreter):
-    """An order for a release of `brittle`, as it is made here."""
+def task(parts, interpreter):
+    """A task for a release of `brittle`, as it is made here."""
 
     def make(version="1.5", *, body=None, device=Device.CPU, **more):
         text = repro_text("brittle", tool=SIGNED, body=body)
@@ -37,72 +37,72 @@ def order(parts, interpreter):
         asked = Combination(python=interpreter.version, requirements=("brittle==" + version,), device=device)
         probe = Probe(repro, asked, **more)
         lock = parts.prober.resolve(probe).lock
-        return order_for(probe, lock, parts.prober.key(probe, lock), parts.prober, interpreter)
+        return task_for(probe, lock, parts.prober.key(probe, lock), parts.prober, interpreter)
 
     return make
 
 
-def test_an_order_is_run_and_answered_with_its_log(order, bench):
-    reply = answer(order(body="import brittle\nprint('so far')\nbrittle.step()\n"), bench)
+def test_a_task_is_run_and_answered_with_its_log(task, worker_setup):
+    reply = answer(task(body="import brittle\nprint('so far')\nbrittle.step()\n"), worker_setup)
     assert (reply.observation.outcome, reply.refused, reply.trouble) == (Outcome.COMPLETED, "", None)
     assert gzip.decompress(reply.log) == b"so far\n"
-    assert list(bench.prober.workspace.scratch.iterdir()) == []
-    assert not bench.prober.store.root.exists()
+    assert list(worker_setup.prober.workspace.scratch.iterdir()) == []
+    assert not worker_setup.prober.store.root.exists()
 
 
-def test_what_travels_is_the_same_on_the_other_side_and_names_no_folder_of_here(order, parts):
-    sent = order("1.6", mixture=Mixture({"brittle.py": b"x = 1\n", "gone.py": None}, "mixed"))
+def test_what_travels_is_the_same_on_the_other_side_and_names_no_folder_of_here(task, parts):
+    sent = task("1.6", mixture=Mixture({"brittle.py": b"x = 1\n", "gone.py": None}, "mixed"))
     packed = pickle.dumps(sent)
     assert pickle.loads(packed) == sent
     for private in (b"/home/someone", str(parts.store.root).encode(), str(parts.workspace.root).encode()):
         assert private not in packed
 
 
-def test_a_mixture_is_made_from_the_files_that_travelled(order, bench):
+def test_a_mixture_is_made_from_the_files_that_travelled(task, worker_setup):
     mended = b"NUMBER = 6\ndef step():\n    return NUMBER\n"
-    reply = answer(order("1.6", mixture=Mixture({"brittle.py": mended}, "mended")), bench)
+    reply = answer(task("1.6", mixture=Mixture({"brittle.py": mended}, "mended")), worker_setup)
     assert (reply.observation.outcome, reply.observation.mixture) == (Outcome.COMPLETED, "mended")
-    assert answer(order("1.6"), bench).observation.outcome is Outcome.RAISED
+    assert answer(task("1.6"), worker_setup).observation.outcome is Outcome.RAISED
 
 
-def test_a_lock_for_another_machine_is_refused(order, bench):
-    sent = order()
-    reply = answer(evolve(sent, lock=evolve(sent.lock, platform="linux-riscv64")), bench)
+def test_a_lock_for_another_machine_is_refused(task, worker_setup):
+    sent = task()
+    reply = answer(evolve(sent, lock=evolve(sent.lock, platform="linux-riscv64")), worker_setup)
     assert "the lock is for linux-riscv64" in reply.refused
     assert reply.observation is None
 
 
-def test_another_kind_of_python_is_refused(order, bench):
-    reply = answer(evolve(order(), cache_tag="pypy311"), bench)
+def test_another_kind_of_python_is_refused(task, worker_setup):
+    reply = answer(evolve(task(), cache_tag="pypy311"), worker_setup)
     assert "no Python" in reply.refused
     assert reply.observation is None
 
 
-def test_another_gpu_than_the_one_asked_for_is_refused(order, parts, bench):
-    sent = order(device=Device.CUDA)
+def test_another_gpu_than_the_one_asked_for_is_refused(task, parts, worker_setup):
+    sent = task(device=Device.CUDA)
     asked = evolve(parts.prober, gpus=(Gpu(0, "NVIDIA A100", 80, 80, "550"),))
     probe = Probe(sent.repro, sent.combination)
-    reply = answer(evolve(sent, key=asked.key(probe, sent.lock)), bench)
+    reply = answer(evolve(sent, key=asked.key(probe, sent.lock)), worker_setup)
     assert "a different observation" in reply.refused
 
 
-def test_trouble_around_a_probe_is_told_as_what_it_is(order, bench, tmp_path):
+def test_trouble_around_a_probe_is_told_as_what_it_is(task, worker_setup, tmp_path):
     """An index that can't be reached says nothing about the release."""
     uv = evolve(
-        bench.prober.builder.uv,
+        worker_setup.prober.builder.uv,
         settings=PipSettings(index_url=free_port_url()),
         extra_environment={"UV_CACHE_DIR": str(tmp_path / "empty"), "UV_HTTP_RETRIES": "0"},
     )
-    apart = Bench(evolve(bench.prober, builder=evolve(bench.prober.builder, uv=uv)))
-    reply = answer(order(), apart)
+    apart = WorkerSetup(evolve(worker_setup.prober, builder=evolve(worker_setup.prober.builder, uv=uv)))
+    reply = answer(task(), apart)
     assert reply.observation is None
     assert reply.trouble.kind is NoNetwork
     assert "can't be reached" in reply.trouble.message
 
 
-def test_a_run_that_is_called_off_leaves_nothing(order, bench):
+def test_a_run_that_is_called_off_leaves_nothing(task, worker_setup):
     cancel = threading.Event()
     cancel.set()
-    reply = answer(order(body="import time\ntime.sleep(600)\n"), bench, cancel)
+    reply = answer(task(body="import time\ntime.sleep(600)\n"), worker_setup, cancel)
     assert reply.stopped
     assert reply.observation is None

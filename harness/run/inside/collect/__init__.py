@@ -1,8 +1,8 @@
-"""What reads the results of tests out of pytest and unittest: a folder that goes on PYTHONPATH and is never installed.
+"""Plugins that record test results of pytest and unittest: this folder goes on PYTHONPATH and is never installed.
 
     _harness_pytest    a plugin, loaded by `-p _harness_pytest`
-    _harness_unittest  run as `python -m _harness_unittest` where `python -m unittest` was asked for
-    _harness_tests     what both write: one line of JSON for each test, as soon as it has ended
+    _harness_unittest  replaces `python -m unittest`: run as `python -m _harness_unittest`
+    _harness_tests     the record that both write: one line of JSON per test, as soon as it ends
 
-The names are such that no package of the probed environment has them. The standard library only, Python 3.9 and later.
+No probed package has these names. Standard library only, Python 3.9 and later.
 """

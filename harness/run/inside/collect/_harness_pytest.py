@@ -1,9 +1,9 @@
-"""A plugin of pytest, 6 and later, that records what each test came to. PYTEST_DONT_REWRITE
+"""A plugin for pytest 6 and later that records the result of each test. PYTEST_DONT_REWRITE
 
 With xdist a worker only describes exceptions, on its reports; the process that collects the reports writes them.
 """
 
-# What is imported here is imported into the probed process: no pathlib.
+# Imports here are imports of the probed process: no pathlib.
 # ruff: noqa: PTH110, PTH118, PTH119, PTH120
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _describe: Any = None
 
 
 class _Test:
-    """What the reports on one test, one for each phase, come to."""
+    """The result of one test, from its reports, one for each phase."""
 
     def __init__(self) -> None:
         self.outcome = ""
@@ -32,7 +32,7 @@ class _Test:
         self.seconds = 0.0
 
     def add(self, report: Any) -> None:
-        """Take a report in: a failure stays, and of what is no failure the later counts."""
+        """Add a report: a failure stays; otherwise the later report counts."""
         self.seconds += getattr(report, "duration", 0.0)
         if report.outcome == "rerun":
             self.__init__()  # type: ignore[misc]
@@ -52,7 +52,7 @@ _open_tests: dict[str, _Test] = {}
 
 
 def _start() -> None:
-    """Called once, when this module is imported: later a test may have changed the environment."""
+    """Called once, when this module is imported; tests may change the environment later."""
     global _recorder, _describe
     _recorder = recorder("pytest")
     if _recorder is not None:
@@ -68,12 +68,12 @@ def _note_run(error: BaseException) -> None:
 
 
 def _named(test: str) -> str:
-    """A test's name, the same in every environment where its package's own tests are run (`--pyargs`)."""
+    """A test's name, which is the same in every environment, also for a package's own tests (`--pyargs`)."""
     return _INSTALLED.sub("site-packages/", test)
 
 
 def _attach(report: Any, error: BaseException) -> None:
-    """Put the exception on the report, as text: xdist sends only plain values on."""
+    """Attach the exception to the report as text, because xdist only passes plain values."""
     if _describe is not None:
         setattr(report, _ATTRIBUTE, json.dumps(_describe(error)))
 
@@ -90,7 +90,7 @@ def _exception_of(report: Any) -> Any:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: Any, call: Any) -> Any:  # noqa: ARG001 - pytest passes by name
-    """Keep the exception itself: a report has only its text."""
+    """Keep the exception itself: the report only has its text."""
     outcome = yield
     if outcome.excinfo is None and call.excinfo is not None:
         error = call.excinfo.value
@@ -100,7 +100,7 @@ def pytest_runtest_makereport(item: Any, call: Any) -> Any:  # noqa: ARG001 - py
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_make_collect_report(collector: Any) -> Any:  # noqa: ARG001
-    """The same for a module that can't be imported."""
+    """The same for a module that fails to import."""
     outcome = yield
     if outcome.excinfo is None:
         report = outcome.get_result()
@@ -111,7 +111,7 @@ def pytest_make_collect_report(collector: Any) -> Any:  # noqa: ARG001
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_load_initial_conftests(early_config: Any) -> Any:
-    """A conftest.py that can't be imported ends pytest before it has begun."""
+    """A conftest.py that fails to import ends pytest before it starts."""
     outcome = yield
     if outcome.excinfo is not None and _recorder is not None:
         error = outcome.excinfo[1]
@@ -134,13 +134,16 @@ def _behind(error: BaseException) -> BaseException:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: Any) -> None:
-    """Restrict the run to the modules of the tests that are asked for, by what stands in the command for paths."""
+    """Restrict the run to the modules of the wanted tests, by replacing the paths of the command.
+
+    One failure must not keep other tests from running: each may be a question of its own.
+    """
+    if _recorder is not None:
+        config.option.continue_on_collection_errors = True
+        config.option.maxfail = 0
     asked = only()
     if not asked:
         return
-    # One group of tests must not keep another from being run.
-    config.option.continue_on_collection_errors = True
-    config.option.maxfail = 0
     root = str(getattr(config, "rootpath", None) or config.rootdir)
     files = dict.fromkeys(os.path.join(root, *one.split("::")[0].split("/")) for one in asked)
     places = [os.path.dirname(path) if os.path.basename(path) == "conftest.py" else path for path in files]
@@ -150,7 +153,7 @@ def pytest_configure(config: Any) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
-    """Leave out the tests of these modules that are not asked for."""
+    """Deselect tests that are not wanted."""
     asked = frozenset(only())
     if not asked:
         return
@@ -161,7 +164,7 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
 
 
 def _is_asked(test: str, asked: frozenset[str]) -> bool:
-    """Whether the test, its function, class, module or a folder's conftest.py is among those asked for."""
+    """Whether the test, its function, class, module or a folder's conftest.py is wanted."""
     test = _named(test)
     if test in asked or "<run>" in asked:
         return True

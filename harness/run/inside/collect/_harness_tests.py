@@ -1,10 +1,10 @@
-"""The record of a test run: one line of JSON when a test starts and one when it has ended.
+"""The record of a test run: one line of JSON when a test starts and one when it ends.
 
-A line is written at once, so that what was seen survives a crash. `HARNESS_TESTS` names the file, and
-`HARNESS_TESTS_ONLY` a JSON list of the only tests to run.
+Lines are written at once, so that they survive a crash. `HARNESS_TESTS` names the file, and `HARNESS_TESTS_ONLY` a JSON
+list of the only tests to run.
 """
 
-# Tests may replace what they like, so all that is needed later is bound here; pathlib would take time to import.
+# Tests may replace anything, so everything that is needed later is bound here. Importing pathlib takes time.
 # ruff: noqa: PTH100, PTH109, PTH118, PTH119, PTH120, PTH123
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from typing import Any
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 _MOST_TESTS = 20_000
-_MOST_BYTES = 32 * 1024 * 1024  # of exceptions; what is beyond keeps its outcome alone
+_MOST_BYTES = 32 * 1024 * 1024  # of exceptions; later tests only keep their outcome
 _MESSAGE_LIMIT = 4_000
 _OUTER_FRAMES, _INNER_FRAMES = 15, 45
 _CAUSES = 10
-# The outermost frames are those of the test tool, which says nothing on the test.
+# The outermost frames belong to the test tool.
 _TOOL_FRAME = re.compile(
     r"(^|/)(_pytest|pluggy|pytest_asyncio|xdist|unittest|importlib|asyncio)/|^<frozen |(^|/)(runpy|pytest)\.py$"
     r"|/_harness_\w+\.py$|(^|/)bin/(py\.test|pytest)$"
@@ -37,7 +37,7 @@ _TOOL_FRAME = re.compile(
 
 
 def _load(name: str) -> Any:
-    """A module of the folder above, under a name that no package has."""
+    """Import a module of the folder above, under a name that no package has."""
     path = os.path.join(os.path.dirname(_FOLDER), f"{name}.py")
     spec = importlib.util.spec_from_file_location(f"_harness_{name}", path)
     if spec is None or spec.loader is None:
@@ -53,7 +53,7 @@ _usage = _load("usage")
 
 
 class _Places(_raised.Places):  # type: ignore[misc, name-defined]
-    """Names of files, relative to where the run began: a test may change the working directory."""
+    """Names of files, relative to the start folder: a test may change the working directory."""
 
     def __init__(self, roots: list[str], start: str) -> None:
         super().__init__(roots, script="", emulation=None)
@@ -68,7 +68,7 @@ class _Places(_raised.Places):  # type: ignore[misc, name-defined]
 
 
 class Recorder:
-    """Writes the record of this process; forked children write nothing, nor does one without a path."""
+    """Writes the record of this process. Forked children write nothing, and neither does a process without a path."""
 
     def __init__(self, path: str | None, tool: str) -> None:
         self._path = path
@@ -104,12 +104,12 @@ class Recorder:
         return described
 
     def start(self, test: str) -> None:
-        """A test begins: if nothing follows, the process died in it."""
+        """A test begins. If nothing follows, the process died in it."""
         if self._tests < _MOST_TESTS:
             self._line({"start": test})
 
     def result(self, test: str, outcome: str, exception: dict[str, Any] | None, seconds: float) -> None:
-        """A test has ended, with an outcome in pytest's words."""
+        """A test ended, with an outcome in pytest's words."""
         self._tests += 1
         if self._tests > _MOST_TESTS:
             return
@@ -123,7 +123,7 @@ class Recorder:
         self._line(told)
 
     def close(self) -> None:
-        """Say that the run came to its end, and which installed files it used."""
+        """Record that the run ended, and which installed files it used."""
         if self._closed or _getpid() != self._pid:
             return
         self._closed = True
@@ -152,13 +152,13 @@ class Recorder:
 
 
 def recorder(tool: str) -> Recorder | None:
-    """The recorder of this process, None if nobody asked for one; the processes it starts get none."""
+    """The recorder of this process, None if none is wanted. Child processes get none."""
     path = os.environ.pop("HARNESS_TESTS", None)
     return Recorder(path, tool) if path else None
 
 
 def only() -> list[str]:
-    """The tests to which the run is restricted; empty where it is not."""
+    """The only tests to run; empty for all."""
     path = os.environ.get("HARNESS_TESTS_ONLY")
     if not path:
         return []
@@ -168,7 +168,7 @@ def only() -> list[str]:
 
 
 def on_uncaught(note: Any) -> None:
-    """Have `note` told of an exception that ends the process, before it is printed as usual."""
+    """Call `note` with an exception that ends the process, before it is printed."""
     show = sys.excepthook
 
     def told(kind: type, error: BaseException, trace: Any) -> None:

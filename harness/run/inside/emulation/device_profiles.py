@@ -1,8 +1,8 @@
-"""The cards that the stand-in can pretend to be, one for each compute capability.
+"""The cards that the stand-in can emulate, one for each compute capability.
 
-Packages branch on the capability (bfloat16 from 8.0, fp8 from 8.9), a few on memory and multiprocessors.
-The numbers are those of the cards' data sheets and of the table "Technical specifications per compute
-capability" in the CUDA C++ programming guide.
+Packages branch on the capability (bfloat16 from 8.0, fp8 from 8.9), a few on memory and multiprocessors. The numbers
+come from the cards' data sheets and from "Technical specifications per compute capability" in the CUDA C++ programming
+guide.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NO_UUID = uuid.UUID(int=0)
 
 @dataclass(frozen=True)
 class Card(Incomplete):
-    """A GPU as `torch.cuda.get_device_properties` tells it. Sizes are in bytes, rates in kHz."""
+    """The properties that `torch.cuda.get_device_properties` returns. Sizes are in bytes, rates in kHz."""
 
     name: str
     major: int
@@ -95,7 +95,7 @@ CARDS = {
 }
 
 
-# What is pretended where nobody asks for another: bfloat16 and everything else that came with Ampere.
+# The default: it has bfloat16 and everything else that came with Ampere.
 DEFAULT_CAPABILITY = "8.6"
 
 

@@ -1,4 +1,4 @@
-"""Which devices there are: one card, numbered 0, that is always the current one."""
+"""The devices: one card, number 0, which is always the current one."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 def answers(torch: Any, card: Card) -> dict[str, Any]:  # noqa: C901 - a table; torch._dynamo wants plain functions in it
-    """What is asked of `torch.cuda`, `torch.accelerator` and the driver about devices."""
+    """Answers of `torch.cuda`, `torch.accelerator` and the driver about devices."""
     cuda = torch.cuda
 
     class device:  # noqa: N801 - stands for torch.cuda.device
-        """Selects the one device; the CPU is taken for it, since tensors live there."""
+        """Selects the one device. Accepts the CPU too, where its tensors really are."""
 
         def __init__(self, device: Any = None) -> None:
             self.idx = index(device)
@@ -50,7 +50,7 @@ def answers(torch: Any, card: Card) -> dict[str, Any]:  # noqa: C901 - a table; 
         cuda._initialized = True  # noqa: SLF001 - what torch itself sets; torch.utils.checkpoint reads it
 
     def nothing(*_: Any, **__: Any) -> None:
-        """Done: there is nothing to do for it on a device whose work is always finished."""
+        """Nothing to do: the work of this device is always finished."""
 
     def properties(device: Any = None) -> Card:
         index(device)

@@ -1,7 +1,7 @@
-"""A gap: what only a real GPU can do. It has a name of its own, so that it is never taken for a bug.
+"""An emulation gap: what only a real GPU can do. It has its own exception, so that nobody takes it for a bug.
 
-A gap is raised here where the stand-in sees it coming. Where torch or another library finds by itself that
-there is no driver, `as_gap` recognises its words.
+The stand-in raises it for calls that it recognises. If torch or another library fails for lack of a driver, `as_gap`
+recognises the message.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-# What a call says that has got past the stand-in to a part that needs a real device. Each is a message of
+# Messages of calls that got past the stand-in to code that needs a real device: those of
 # torch (c10/cuda, torch/cuda/__init__.py, the dispatcher), of triton or of bitsandbytes.
 _WORDS = (
     "Found no NVIDIA driver",
@@ -27,7 +27,7 @@ _WORDS = (
     "but found some tensors to not be on a GPU",
     "cannot be accessed from Triton (cpu tensor?)",
 )
-# The dispatcher's words for an operator that has a kernel for the card and none for the CPU.
+# The dispatcher's message for an operator with a kernel for the card but none for the CPU.
 _ONLY_ON_THE_CARD = re.compile(r"with arguments from the 'CPU' backend.*\[(?:\w+, )*CUDA[,\]]", re.DOTALL)
 
 
@@ -40,7 +40,7 @@ class AttributeEmulationGap(EmulationGap, AttributeError):
 
 
 class Incomplete:
-    """Base of what stands for a thing of the driver: an attribute that it lacks is a gap."""
+    """Base class of stand-ins for driver objects: a missing attribute is a gap."""
 
     def __getattr__(self, name: str) -> Any:
         what = f"{type(self).__name__}.{name}"
@@ -59,7 +59,7 @@ def _sentence(what: str) -> str:
 
 
 def as_gap(error: BaseException) -> EmulationGap | None:
-    """The gap that an exception tells of, in itself or in what it was raised from; None if it is no gap."""
+    """The gap that an exception or one of its causes reports; None if there is none."""
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, EmulationGap):

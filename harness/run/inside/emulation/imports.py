@@ -1,6 +1,6 @@
-"""A watch on imports: something is done to a module right after it was imported, and not before.
+"""Runs a function right after a module is imported, and not before.
 
-The stand-in must not import torch itself: a repro sets the variables that torch reads when it is imported.
+The stand-in must not import torch itself, because a repro may set variables that torch reads on import.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def after_import(name: str, act: Callable[[Any], None]) -> None:
 
 
 class _Finder:
-    """Finds what the other finders find, for the names that are waited for, with a loader that tells."""
+    """Finds watched names through the other finders, and wraps their loader."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if name not in _waiting:
@@ -41,7 +41,7 @@ class _Finder:
 
 
 class _Loader:
-    """Loads as the loader within does, puts that one back into the module, and then tells."""
+    """Loads with the wrapped loader, restores that loader on the module, and then calls the function."""
 
     def __init__(self, within: Any) -> None:
         self._within = within

@@ -1,4 +1,4 @@
-"""The stand-in, put in place before the packages to probe are imported."""
+"""Installs the stand-in before the probed packages are imported."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .table import answer
 
 
 def install(*, capability: str = DEFAULT_CAPABILITY) -> None:
-    """Put the stand-in in place, to answer from the moment that torch and triton have been imported.
+    """Install the stand-in, which answers as soon as torch and triton are imported.
 
-    `capability` is the compute capability to pretend ("7.5", "8.6", "9.0", ... see `CARDS`). Raises
-    ValueError where there is no such card. Call it once, before the packages to probe are imported.
+    `capability` is the compute capability to emulate ("7.5", "8.6", "9.0", ... see `CARDS`). Raises ValueError if there
+    is no such card. Call it once, before the probed packages are imported.
     """
     pretended = card(capability)
     prepare()

@@ -1,4 +1,4 @@
-"""Kernels: they can be found, defined and imported, and a launch of one is a gap."""
+"""Kernels can be found, defined and imported. Launching one is a gap."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .gaps import Incomplete, as_gap, gap, gap_class, gap_function
 if TYPE_CHECKING:
     from .device_profiles import Card
 
-# Settings and knowledge of the build: these answer without a driver, so they stay as they are.
+# Settings and build information: these work without a driver, so they stay.
 _HARMLESS = ("_cuda_getCompiledVersion", "_cuda_getArchFlags", "_cuda_isHistoryEnabled", "_cuda_tunableop_")
 
 
 def answers(torch: Any, card: Card) -> dict[str, Any]:  # noqa: ARG001 - one shape for every module of answers
-    """What calls an operator that may have no kernel for the CPU."""
+    """Functions that call an operator which may have no CPU kernel."""
     operators = torch._ops  # noqa: SLF001 - operators of torch.ops have no public class
 
     def watched(call: Any) -> Any:
@@ -39,14 +39,14 @@ def answers(torch: Any, card: Card) -> dict[str, Any]:  # noqa: ARG001 - one sha
 
 
 def close_the_rest(torch: Any, answered: set[str]) -> None:
-    """Turn every other door of `torch._C` to the driver into a gap, so that none is found by accident."""
+    """Turn every other entry of `torch._C` to the driver into a gap, so that none is called by accident."""
     for name in dir(torch._C):  # noqa: SLF001 - that is where the doors are
         if name.startswith("_cuda_") and f"_C.{name}" not in answered and not name.startswith(_HARMLESS):
             setattr(torch._C, name, gap_function(f"torch._C.{name}"))  # noqa: SLF001
 
 
 class Driver(Incomplete):
-    """An active driver of triton, old and new, for the pretended card."""
+    """An active triton driver, old and new API, for the emulated card."""
 
     def __init__(self, card: Card) -> None:
         self._card = card
@@ -80,7 +80,7 @@ class Driver(Incomplete):
         return 0
 
     def get_active_torch_device(self) -> Any:
-        """The device as torch names it."""
+        """The device as torch's object."""
         return sys.modules["torch"].device("cuda", 0)
 
     def get_device_interface(self) -> Any:
@@ -88,12 +88,12 @@ class Driver(Incomplete):
         return sys.modules["torch"].cuda
 
     def get_benchmarker(self) -> Any:
-        """What measures a kernel: made, but not to be called."""
+        """The benchmarker: it exists but must not be called."""
         return gap_function("the benchmark of a triton kernel")
 
 
 class Utils(Incomplete):
-    """What triton asks its driver about the card."""
+    """triton's questions about the card."""
 
     def __init__(self, card: Card) -> None:
         self._card = card
@@ -112,7 +112,7 @@ class Utils(Incomplete):
 
 
 def activate_triton(module: Any, card: Card) -> None:
-    """Give triton (its module `triton.runtime.driver`) the pretended driver."""
+    """Give triton (module `triton.runtime.driver`) the emulated driver."""
     module.driver.set_active(Driver(card))
 
 

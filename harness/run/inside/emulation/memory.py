@@ -1,4 +1,4 @@
-"""The card's memory: all of it is free, since nothing is ever put there."""
+"""The card's memory: all of it is free, because nothing is stored there."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 
 def answers(torch: Any, card: Card) -> dict[str, Any]:  # noqa: ARG001 - one shape for every module of answers
-    """What is asked of `torch.cuda` and `torch.cuda.memory` about bytes."""
+    """Answers of `torch.cuda` and `torch.cuda.memory` about bytes."""
 
     def zero(_device: Any = None) -> int:
         return 0
 
     def nothing(*_: Any, **__: Any) -> None:
-        """Done: no allocator keeps anything."""
+        """Nothing to do: no allocator keeps anything."""
 
     def stats(_device: Any = None) -> Any:
-        # Callers read keys such as "allocated_bytes.all.peak"; an allocator that never worked has zeros.
+        # Callers read keys such as "allocated_bytes.all.peak"; an unused allocator has zeros.
         names = (f"{kind}_bytes.all.{when}" for kind in _KINDS for when in _WHEN)
         return collections.defaultdict(int, dict.fromkeys(names, 0))
 

@@ -1,8 +1,8 @@
-"""Placement: whatever is asked to be on the card lands on the CPU.
+"""Placement: everything that is asked for on the card goes to the CPU.
 
-Functions are wrapped, rather than a mode of torch entered, because modes hold for one thread only and
-transformers 5 loads weights in several. The price is that `torch.compile` can't trace through the wrappers:
-`TORCHDYNAMO_DISABLE=1` keeps it from trying.
+Functions are wrapped instead of entering a torch mode, because a mode holds for one thread only and transformers 5
+loads weights in several. The price is that `torch.compile` can't trace through the wrappers; `TORCHDYNAMO_DISABLE=1`
+keeps it from trying.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .device_profiles import Card
 
 
-# Those of torch.utils._device that take a device, those made like another tensor, and torch.normal.
+# Functions of torch.utils._device that take a device, the `*_like` functions, and torch.normal.
 _FACTORIES = (
     *("arange", "as_tensor", "asarray", "bartlett_window", "blackman_window", "empty", "empty_like"),
     *("empty_permuted", "empty_strided", "eye", "full", "full_like", "hamming_window", "hann_window"),
@@ -28,7 +28,7 @@ _METHODS = ("new_empty", "new_empty_strided", "new_full", "new_ones", "new_tenso
 
 
 def on_cpu(torch: Any, device: Any) -> Any:
-    """The device that stands for `device`: the CPU for the card, in whatever way it is named."""
+    """The device to use for `device`: the CPU for the card, however it is named."""
     if isinstance(device, str):
         return "cpu" if device.partition(":")[0] == "cuda" else device
     if isinstance(device, torch.device):
@@ -37,7 +37,7 @@ def on_cpu(torch: Any, device: Any) -> Any:
 
 
 def answers(torch: Any, card: Card) -> dict[str, Any]:  # noqa: ARG001 - one shape for every module of answers
-    """What makes tensors on a device, or moves them there."""
+    """Functions that create tensors on a device, or move them there."""
     table = {name: _factory(torch, _original(torch, name)) for name in _FACTORIES if _original(torch, name)}
     table.update({f"Tensor.{name}": _method(torch, getattr(torch.Tensor, name)) for name in _METHODS})
 

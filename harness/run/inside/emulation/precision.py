@@ -1,4 +1,4 @@
-"""Mixed precision: autocast for the card is autocast for the CPU, where the work is done."""
+"""Mixed precision: autocast for the card is autocast for the CPU, which does the work."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def answers(torch: Any, card: Card) -> dict[str, Any]:  # noqa: ARG001 - one shape for every module of answers
-    """What asks for autocast on a device, and whether it is on."""
+    """Functions that enable autocast for a device, or ask whether it is on."""
     autocast = torch.amp.autocast_mode.autocast
     begin = autocast.__init__
 

@@ -1,4 +1,4 @@
-"""Random numbers: the card draws from the generator of the CPU, where its tensors are."""
+"""Random numbers come from the generator of the CPU, where the tensors are."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def answers(torch: Any, card: Card) -> dict[str, Any]:  # noqa: ARG001 - one shape for every module of answers
-    """What is asked of `torch.cuda` about seeds and states, and generators made for the device."""
+    """Answers of `torch.cuda` about seeds and states, and generators for the device."""
     generator = torch.default_generator
     made = torch.Generator
 

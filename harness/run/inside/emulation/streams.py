@@ -1,4 +1,4 @@
-"""Streams and events: work is done when it is asked for, so each stream is always up to date."""
+"""Streams and events: work is done when it is called, so each stream is always up to date."""
 
 from __future__ import annotations
 
@@ -106,14 +106,14 @@ class StreamContext:
 
 
 def answers(torch: Any, card: Card) -> dict[str, Any]:  # noqa: ARG001 - one shape for every module of answers
-    """What is asked of `torch.cuda` about streams, events and graphs."""
+    """Answers of `torch.cuda` about streams, events and graphs."""
     Stream.device = torch.device("cuda", 0)
 
     def default_stream(_device: Any = None) -> Stream:
         return default
 
     def nothing(*_: Any, **__: Any) -> None:
-        """Done: every stream is up to date."""
+        """Nothing to do: every stream is up to date."""
 
     class CudaEvent(Event):
         """Of a class of its own, under that of every device, as in torch."""

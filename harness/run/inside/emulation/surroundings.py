@@ -1,4 +1,4 @@
-"""The process around: what a package may do to it because it believes in a GPU, and what it may not."""
+"""The process environment: what a package may change because it sees a GPU, and what it must not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _VARIABLES = {
 def prepare() -> None:
     """Set the variables that the stand-in needs, and keep packages from linking CUDA as root.
 
-    unsloth runs `ldconfig` where it finds no libcuda, which changes the machine for everyone.
+    unsloth runs `ldconfig` if it finds no libcuda, which changes the machine for everyone.
     """
     os.environ.update(_VARIABLES)
     run = os.system

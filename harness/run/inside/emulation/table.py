@@ -1,6 +1,6 @@
-"""The table: every name in torch that the stand-in answers, and putting the answers there.
+"""The table of every name in torch that the stand-in answers, and their installation.
 
-Names are as they are written after `torch.`; each module of answers states one part of the table.
+Names are written as after `torch.`; each module of answers has one part of the table.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .device_profiles import Card
 
 PARTS = (devices, memory, streams, randomness, placement, precision, kernels)
-# Modules that torch.cuda takes its names from, or that have taken them from it.
+# Modules from which torch.cuda imports its names, or which import them from it.
 _ALSO_IN = (
     "cuda.memory",
     "cuda.random",
@@ -48,7 +48,7 @@ def _own(name: str, value: Any) -> Any:
 
 
 def answer(torch: Any, card: Card) -> None:
-    """Put every answer in its place in the probed torch, and make the remaining doors to the driver gaps."""
+    """Install every answer in the probed torch, and turn the remaining entries to the driver into gaps."""
     answers = table(torch, card)
     for name, value in answers.items():
         place, _, last = name.rpartition(".")
@@ -57,7 +57,7 @@ def answer(torch: Any, card: Card) -> None:
             if place
             else torch
         )
-        # A name that this torch lacks stays absent, since packages ask for its presence; only the doors to
+        # A name that this torch lacks stays absent, because packages check for it; only the entries to
         # the driver are there in every build for CUDA, and missing in the build for CPUs.
         if holder is None or not (hasattr(holder, last) or place == "_C"):
             continue
@@ -77,7 +77,7 @@ def _also(name: str, original: Any, value: Any) -> None:
 
 
 def _keep_scriptable(original: Any, value: Any) -> None:
-    """Let `torch.jit.script` know the wrapper as the operator that it wraps: it looks them up by identity."""
+    """Register the wrapper with `torch.jit.script`, which looks operators up by identity."""
     builtins = importlib.import_module("torch.jit._builtins")
     operator = builtins._find_builtin(original) if callable(original) else None  # noqa: SLF001
     if operator is not None:

@@ -1,0 +1,94 @@
+"""Plants one regression in a real package: one changed line, hidden among refactorings that change no answer.
+
+The older text is the package as it was published. The newer one has helpers renamed, moved and given parameters, with
+their callers, files renamed, results returned as tuples, base classes put in - and one line of one function that ran
+is wrong. Each step is checked by running the expression that shows the bug; what changes its answer is taken back.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from attrs import field, frozen
+
+from planting.evaluate import Runner
+from planting.moves import comment, move_in_file, move_to_new_file, new_base
+from planting.mutations import mutations
+from planting.renames import rename_attribute, rename_file, rename_function, rename_local
+from planting.signatures import add_parameter, name_the_result, new_helper, return_tuple
+from planting.text import Tree, parsed
+
+MESSAGE = "the answer is wrong"
+_REFACTORINGS = (
+    rename_local, rename_local, rename_function, rename_function, rename_attribute, add_parameter, add_parameter,
+    return_tuple, return_tuple, move_in_file, move_to_new_file, rename_file, comment, name_the_result,
+    name_the_result, new_helper, new_base,
+)  # fmt: skip
+
+
+@frozen
+class Case:
+    """Two trees, the expression that tells them apart, and where the bug is in the newer one (file and line)."""
+
+    name: str
+    package: str
+    setup: str
+    expression: str
+    expected: str
+    before: Tree = field(repr=False)
+    after: Tree = field(repr=False)
+    path: str
+    line: int
+    change: str
+    raised: str = ""
+    message: str = ""
+    steps: tuple[str, ...] = ()
+
+
+def plant(
+    name: str, package: str, tree: Tree, setup: str, expressions: list[str], run: Runner, rng: random.Random
+) -> Case | None:
+    """One case, None where nothing could be planted."""
+    expression = rng.choice(expressions)
+    good = run(tree, setup, expression)
+    if good.raised:
+        return None
+    newer, steps = _refactored(tree, lambda found: run(found, setup, expression) == good, rng)
+    ran = run(newer, setup, expression, trace=True)
+    spots = list(mutations(newer, ran.lines))
+    rng.shuffle(spots)
+    for path, line, mutated, change in spots[:40]:
+        bad = run({**newer, path: mutated}, setup, expression)
+        if bad == good or bad.raised == "died" or bad.raised == "SyntaxError":
+            continue
+        return Case(
+            name, package, setup, expression, good.value, tree, {**newer, path: mutated}, path, line, change,
+            bad.raised, bad.value if bad.raised else "", tuple(steps),
+        )  # fmt: skip
+    return None
+
+
+def _refactored(tree: Tree, is_same: Callable[[Tree], bool], rng: random.Random) -> tuple[Tree, list[str]]:
+    steps: list[str] = []
+    current = dict(tree)
+    for _ in range(rng.randint(2, 6)):
+        batch, done = dict(current), []
+        for _ in range(rng.randint(2, 6)):
+            kind = rng.choice(_REFACTORINGS)
+            found = kind(batch, rng)
+            if found is not None and all(_is_sound(text) for path, text in found.items() if text != batch.get(path)):
+                batch = found
+                done.append(kind.__name__.strip("_"))
+        if done and is_same(batch):
+            current = batch
+            steps += done
+    return current, steps
+
+
+def _is_sound(text: str) -> bool:
+    try:
+        parsed(text)
+    except SyntaxError:
+        return False
+    return True

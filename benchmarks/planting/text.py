@@ -1,0 +1,88 @@
+"""Finds and replaces parts of Python texts by their syntax trees."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import random
+import re
+from collections.abc import Iterator
+from typing import Any
+
+Tree = dict[str, str]
+parsed = functools.lru_cache(maxsize=2048)(ast.parse)  # nothing here alters a tree
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def picked_file(tree: Tree, rng: random.Random) -> tuple[str, str, ast.Module] | None:
+    """A file by chance: its path, text and syntax tree."""
+    paths = [path for path, text in tree.items() if text.isascii() and len(text) > 200]
+    if not paths:
+        return None
+    path = rng.choice(paths)
+    return path, tree[path], parsed(tree[path])
+
+
+def spliced(text: str, edits: list[tuple[int, int, str]]) -> str:
+    """A text with some spans replaced."""
+    for first, last, new in sorted(edits, reverse=True):
+        text = text[:first] + new + text[last:]
+    return text
+
+
+def line_starts(text: str) -> list[int]:
+    """The position at which each line starts."""
+    found = [0]
+    for line in text.splitlines(keepends=True):
+        found.append(found[-1] + len(line))
+    return found
+
+
+def span(node: Any, starts: list[int]) -> tuple[int, int]:
+    """The positions of a node in its text."""
+    return starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset
+
+
+def functions(tree: ast.AST) -> list[Function]:
+    """The functions of a tree."""
+    return [node for node in ast.walk(tree) if isinstance(node, Function)]
+
+
+def everywhere(tree: Tree, name: str) -> int:
+    """How often a name stands in all files."""
+    return sum(len(re.findall(rf"\b{re.escape(name)}\b", text)) for text in tree.values())
+
+
+def defined_once(tree: Tree, name: str) -> bool:
+    """Whether just one function has this name."""
+    return sum(len(re.findall(rf"\bdef {re.escape(name)}\b", text)) for text in tree.values()) == 1
+
+
+def renamed_everywhere(tree: Tree, name: str, new: str) -> Tree:
+    """All files with a name replaced."""
+    return {path: re.sub(rf"\b{re.escape(name)}\b", new, text) for path, text in tree.items()}
+
+
+def plain_functions(picked: tuple[str, str, ast.Module] | None, tree: Tree) -> list[Function]:
+    """Module-level functions without decorators, with a name of their own."""
+    if picked is None:
+        return []
+    found = [node for node in picked[2].body if isinstance(node, ast.FunctionDef) and not node.decorator_list]
+    return [f for f in found if defined_once(tree, f.name) and len(f.name) > 3]
+
+
+def calls_of(tree: Tree, name: str) -> Iterator[tuple[str, ast.Call, str]]:
+    """The calls of a name: file, node and text."""
+    for path, text in tree.items():
+        if name in text and text.isascii():
+            for node in ast.walk(parsed(text)):
+                if isinstance(node, ast.Call):
+                    called = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+                    if called == name:
+                        yield path, node, text
+
+
+def chunk(text: str, node: ast.stmt) -> tuple[int, int]:
+    """The positions of a statement's whole lines."""
+    starts = line_starts(text)
+    return starts[node.lineno - 1], starts[(node.end_lineno or node.lineno)]

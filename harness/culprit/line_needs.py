@@ -1,0 +1,119 @@
+"""What else the older release needs for the culprit to make the difference there, and the proof with it."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from harness.culprit.counterfactual import exchanged_in_words
+from harness.culprit.line_search import LineSearch
+from harness.culprit.pursuit import Pursuit
+from harness.culprit.reduction import Candidate, Reduced
+from harness.culprit.ties import Unit
+from harness.model import Verdict
+from harness.model.culprit import Proof
+
+_MOST_NEEDED = 14
+_MOST_EVIDENCE, _SAME_FILE, _DECLARES = 10.0, 6.0, 4.0
+
+
+@frozen
+class Advanced:
+    """The proof the other way, what it needed besides, and the runs that it took."""
+
+    proof: Proof
+    needs: Candidate
+    runs: int
+    ran_alone: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def advanced(search: LineSearch, core: Candidate, units: Candidate) -> Advanced:
+    """Add the culprit to the older environment, with what the ties say it needs; a skip may name one more."""
+    trials, sides = search.trials, search.sides
+    proof: Proof | None = None
+    runs, ran_alone = 0, False
+    tried: set[Candidate] = set()
+    attempts: list[Candidate] = [core, core, core, units]
+    for start in attempts:
+        new = search.consistency.advanced(start)
+        if new in tried:
+            continue
+        tried.add(new)
+        runs += 1
+        besides = new - core
+        one = trials.proof(_sentence_forth(search, core, besides), search.advanced(new), sides.after.verdict)
+        if proof is None or one.holds:
+            proof = one
+        if one.holds:
+            return Advanced(one, besides, runs, ran_alone)
+        ran_alone = ran_alone or one.verdict is sides.before.verdict
+        if one.observation is not None and one.verdict is Verdict.SKIP:
+            search.learn(new, one.observation, reverting=False)
+    needed = _needed(search, core)
+    runs += needed.runs
+    if needed.shown is not None:
+        besides = needed.units
+        sentence = _sentence_forth(search, core, besides)
+        along = search.advanced(besides | core)
+        return Advanced(trials.shown(sentence, needed, sides.after.verdict, lambda: along), besides, runs, ran_alone)
+    if proof is None:
+        proof = Proof("", sides.after.verdict, Verdict.SKIP, "not tried")
+    note = f"{search.names(core)} alone does not make the difference; what else it needs was not found"
+    return Advanced(proof, frozenset(), runs, ran_alone, (note,))
+
+
+def belongs(search: LineSearch, core: Candidate, forth: Advanced) -> bool:
+    """Whether the other files that the culprit needs are a part of it.
+
+    So it is where the older environment ran well with the culprit alone, and where all of them are new.
+    """
+    own = {search.edits.path_of(unit) for unit in core}
+    others = {unit for unit in forth.needs if search.edits.path_of(unit) not in own}
+    new = all(
+        not search.edits.is_region(unit)
+        and not any(path in search.edits.before.digests for path in search.edits.wholes[unit])
+        for unit in others
+    )
+    return bool(others) and (forth.ran_alone or new)
+
+
+def _needed(search: LineSearch, core: Candidate) -> Reduced:
+    """What else must be advanced for the culprit to make the difference, looked for with few runs."""
+    others = search.all - core
+    weights = {unit: _usefulness(search, core, unit) for unit in sorted(others)}
+    if not weights:
+        return Reduced(frozenset(), True, frozenset(), 0, 0, 0, None, False)
+    with_core = search.consistency.advanced
+    return Pursuit(
+        trials=search.trials,
+        flipped=search.sides.after.verdict,
+        weights=weights,
+        closed=lambda units: with_core(units | core) - core,
+        roughly=lambda unit: frozenset({unit}),
+        probe_of=lambda units: search.advanced(units | core),
+        label_of=lambda units: f"advanced: {search.names(core)} with {search.names(units)}",
+        learn=lambda moved, observation: search.learn(moved | core, observation, reverting=False),
+        most=_MOST_NEEDED,
+        until=search.trials.until,
+    ).run()
+
+
+def _usefulness(search: LineSearch, core: Candidate, unit: Unit) -> float:
+    """How likely an edit is what a culprit needs: declarations of its own file, and lines with its names."""
+    edits = search.edits
+    weight = min(search.weights.get(unit, 1.0), _MOST_EVIDENCE)
+    if not edits.is_region(unit):
+        return weight
+    path, function = edits.path_of(unit), edits.function(unit)
+    if path in {edits.path_of(one) for one in core}:
+        weight *= _SAME_FILE
+    if not function or not edits.differences[path].is_function(function):
+        weight *= _DECLARES
+    if any(edits.words(unit) & edits.words(one) for one in core):
+        weight *= 2
+    return weight
+
+
+def _sentence_forth(search: LineSearch, core: Candidate, besides: Candidate) -> str:
+    what = f"{search.names(core)} and, as it needs it, {search.names(besides)}" if besides else search.names(core)
+    return exchanged_in_words(search.exchange.package.packages, what, newer_base=False)

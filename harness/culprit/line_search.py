@@ -1,0 +1,159 @@
+"""What a search for lines stands on: its units, the ties between them, and how a set of them is run.
+
+Files that the run did not use count as one unit, compiled files as another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
+
+from attrs import field, frozen
+
+from harness.culprit.consistency import Consistency
+from harness.culprit.counterfactual import Trials, exchanged_in_words, places, versions
+from harness.culprit.edits import Edits
+from harness.culprit.evidence import Evidence
+from harness.culprit.exchange import Exchange
+from harness.culprit.pursuit import Pursuit
+from harness.culprit.reduction import Candidate, Reduced
+from harness.culprit.sides import METADATA, Sides
+from harness.culprit.ties import Unit
+from harness.model import Observation, Trace
+from harness.model.words import listed
+from harness.probe import Probe
+
+REST = "files that the run did not use"
+COMPILED = "compiled files"
+_COMPILED_ENDINGS = (".so", ".pyd", ".dylib", ".dll", ".a", ".lib")
+_MOST_SKIPS = 3  # where Python and compiled files can't be mixed, that shows soon
+_MOST_LESSONS = 12
+
+
+@frozen
+class LineSearch:
+    """What one search for lines stands on; `all` are its units."""
+
+    trials: Trials
+    sides: Sides
+    exchange: Exchange
+    edits: Edits
+    consistency: Consistency
+    weights: dict[Unit, float] = field(repr=False)
+
+    @property
+    def all(self) -> frozenset[Unit]:
+        """Every unit."""
+        return self.edits.all
+
+    def names(self, units: Collection[Unit]) -> str:
+        """What some units are called."""
+        regions = self.edits.regions(units)
+        wholes = sorted(unit for unit in units if not self.edits.is_region(unit))
+        told = [place for place in (places(regions),) if place] + wholes
+        return listed(told) if told else "nothing"
+
+    def reverted(self, old: Candidate) -> Probe:
+        """The newer environment with these units as before."""
+        label = f"{self.names(old)} as in {versions(self.exchange.package.packages, newer=False)}"
+        return self.trials.mixed(self.sides.after, self.consistency.mixture(old, label, newer_base=True))
+
+    def advanced(self, new: Candidate) -> Probe:
+        """The older environment with these units as after."""
+        label = f"{self.names(new)} as in {versions(self.exchange.package.packages, newer=True)}"
+        mixture = self.consistency.mixture(self.all - new, label, newer_base=False)
+        return self.trials.mixed(self.sides.before, mixture)
+
+    def learn(self, moved: Candidate, observation: Observation, *, reverting: bool) -> bool:
+        """Take from a skip what it teaches."""
+        if self.consistency.lessons >= _MOST_LESSONS or not observation.outcome.ran:
+            return False
+        return self.consistency.learn(self.consistency.taught(moved, observation, reverting=reverting))
+
+    def pursue(self, weights: dict[Unit, float], *, most: int) -> Reduced:
+        """The smallest set of units whose reversal undoes the difference."""
+        return Pursuit(
+            trials=self.trials,
+            flipped=self.sides.before.verdict,
+            weights=weights,
+            closed=self.consistency.reverted,
+            roughly=lambda unit: self.consistency.ties.closed({unit}),
+            probe_of=self.reverted,
+            label_of=lambda units: f"reverted: {self.names(units)}",
+            learn=lambda moved, observation: self.learn(moved, observation, reverting=True),
+            most=most,
+            most_skips=_MOST_SKIPS if COMPILED in self.edits.wholes else most,
+            until=self.trials.until,
+        ).run()
+
+
+def prepared(trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[Unit]) -> tuple[LineSearch, int]:
+    """Both texts read while both sides run once more under a trace; and how many runs that took."""
+    units = _units(exchange, used)
+    wanted = [path for unit in used for path in exchange.units[unit] if path.endswith(".py")]
+    with ThreadPoolExecutor(1, thread_name_prefix="ties") as desk:
+        reading = desk.submit(_read, exchange, units, used)
+        traces: list[Trace | None] = []
+        if COMPILED not in units and (len(exchange.units) > 1 or _is_worth_a_trace(exchange)):
+            traces = [trials.traced(side, wanted) for side in (sides.before, sides.after)]
+        edits, consistency = reading.result()
+    before, after = traces or (None, None)
+    evidence = Evidence(sides, trials.plan.repro.source, before, after)
+    return LineSearch(trials, sides, exchange, edits, consistency, evidence.weights(edits)), len(traces)
+
+
+def _read(exchange: Exchange, units: dict[Unit, tuple[str, ...]], used: frozenset[Unit]) -> tuple[Edits, Consistency]:
+    edits = Edits.of(units, exchange.before, exchange.after, used)
+    return edits, Consistency(edits, edits.ties())
+
+
+def _is_worth_a_trace(exchange: Exchange) -> bool:
+    """Whether the one file that differs has more than one region."""
+    edits = Edits.of(exchange.units, exchange.before, exchange.after, exchange.units)
+    return len(edits.all) > 1
+
+
+def _units(exchange: Exchange, used: frozenset[Unit]) -> dict[Unit, tuple[str, ...]]:
+    """Units of the search: what was used one by one, compiled files as one, and all the others as one."""
+    found: dict[Unit, tuple[str, ...]] = {}
+    compiled: list[str] = []
+    rest: list[str] = []
+    for unit, paths in exchange.units.items():
+        if any(path.endswith(_COMPILED_ENDINGS) or ".so." in path for path in paths):
+            compiled += paths
+        elif unit in used:
+            found[unit] = paths
+        else:
+            rest += paths
+    if compiled:
+        found[COMPILED] = tuple(compiled)
+    if rest:
+        found[REST] = tuple(rest)
+    return found
+
+
+def file_units(search: LineSearch, units: Candidate) -> list[Unit]:
+    """The units of difference that some edits belong to."""
+    found = {search.edits.path_of(unit) for unit in units}
+    if COMPILED in found:
+        compiled = set(search.edits.wholes[COMPILED])
+        found |= {unit for unit, paths in search.exchange.units.items() if set(paths) <= compiled}
+    return sorted(unit for unit in found if unit in search.exchange.units)
+
+
+def files_of(search: LineSearch, units: Candidate) -> tuple[str, ...]:
+    """The files of some edits for a person: metadata as one, compiled files as one."""
+    found: list[str] = []
+    for unit in {search.edits.path_of(unit) for unit in units}:
+        if unit.startswith(METADATA) or unit in (COMPILED, REST):
+            found.append(unit)
+        elif unit in search.edits.wholes:
+            found += search.edits.wholes[unit]
+        else:
+            found.append(unit)
+    return tuple(sorted(dict.fromkeys(found)))
+
+
+def reverted_in_words(search: LineSearch, units: Candidate) -> str:
+    """The newer release with some units from the older one, for a person."""
+    return exchanged_in_words(search.exchange.package.packages, search.names(units), newer_base=True)

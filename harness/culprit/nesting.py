@@ -1,0 +1,70 @@
+"""Regions that moved code to another depth: they are one change, though lines between them are equal. Pure.
+
+Where a block gets one more `for` or `if` around it, all its lines are indented anew, and a line diff still finds a few
+equal ones among them: a blank line, an `else:`, a line that happens to stand at the same depth. With one half of such a
+block as before and the other as after, a file may be sound Python that does something neither release does.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+
+from harness.culprit.regions import FileDifference, lines_of
+
+_MOST_BETWEEN = 3  # equal lines between two regions of one such block
+_SAYS_LITTLE = frozenset({"else:", "try:", "finally:", "pass", "break", "continue", "return"})
+_WORD = re.compile(r"\w\w")
+
+
+def moved_together(difference: FileDifference) -> Iterator[tuple[int, int]]:
+    """Pairs of neighbouring regions of one function in which code moved to another depth, by their numbers."""
+    for function, numbers in difference.groups().items():
+        if not function or not difference.is_function(function) or len(numbers) < 2:
+            continue
+        before, after = _depths(difference, numbers, is_newer=False), _depths(difference, numbers, is_newer=True)
+        moved = {text for text in before.keys() & after.keys() if before[text].isdisjoint(after[text])}
+        for one, other in itertools.pairwise(numbers):
+            (_, b, _, _), (a, _, _, _) = difference.blocks[one], difference.blocks[other]
+            if other == one + 1 and a - b <= _MOST_BETWEEN and all(_has(difference, n, moved) for n in (one, other)):
+                yield one, other
+
+
+def _has(difference: FileDifference, number: int, texts: set[str]) -> bool:
+    """Whether a region has one of these statements, on either side."""
+    return any(not texts.isdisjoint(_statements(difference, number, is_newer=is_newer)) for is_newer in (False, True))
+
+
+def _depths(difference: FileDifference, numbers: Sequence[int], *, is_newer: bool) -> dict[str, set[int]]:
+    """The depths at which each statement of some regions stands on one side."""
+    found: dict[str, set[int]] = {}
+    for number in numbers:
+        for text, depth in _statements(difference, number, is_newer=is_newer).items():
+            found.setdefault(text, set()).add(depth)
+    return found
+
+
+def _statements(difference: FileDifference, number: int, *, is_newer: bool) -> dict[str, int]:
+    """The first lines of the statements in a region that say enough to be known again, with their depths."""
+    text = difference.after if is_newer else difference.before
+    first, last = difference.blocks[number][2:] if is_newer else difference.blocks[number][:2]
+    starts, lines = _starts(text), lines_of(text)
+    found = {}
+    for position in range(first, last):
+        stripped = lines[position].strip()
+        if position + 1 in starts and stripped not in _SAYS_LITTLE and _WORD.search(stripped):
+            found[stripped] = len(lines[position]) - len(lines[position].lstrip())
+    return found
+
+
+@functools.lru_cache(maxsize=64)
+def _starts(text: str) -> frozenset[int]:
+    """The lines on which statements start, counted from 1."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return frozenset()
+    return frozenset(node.lineno for node in ast.walk(tree) if isinstance(node, ast.stmt))

@@ -1,0 +1,249 @@
+"""Reads what a Python text defines and uses from its syntax tree. Pure.
+
+Names are resolved by scope as Python does it, attributes by their name alone. Uses are read only where lines changed,
+definitions everywhere: a name that unchanged lines define ties nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+from harness.culprit.facts import Arity, Call, Facts, Function, Parameters, Signature, Symbol
+
+_STORED = re.compile(r"\.([A-Za-z_]\w*)[ \t]*(?::[^=\n]+)?=(?!=)")
+_SETTERS = frozenset({"getattr", "hasattr"})
+
+
+def read_facts(path: str, source: str, is_changed: Callable[[int, int], bool]) -> Facts | None:
+    """The facts of a text; `is_changed(first, last)` tells whether some of these lines changed.
+
+    None where it is no Python, or of another version than this interpreter can read.
+    """
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    reader = _Reader(path, is_changed)
+    reader.module(tree)
+    for number, line in enumerate(source.splitlines(), 1):
+        if "." in line and "=" in line and not line.lstrip().startswith("#"):
+            reader.facts.defines += [(("attribute", name), number) for name in _STORED.findall(line)]
+    return reader.facts
+
+
+class _Reader:
+    """One walk over a tree; scopes are pairs of qualified name and bound names, the innermost last."""
+
+    def __init__(self, path: str, is_changed: Callable[[int, int], bool]) -> None:
+        self.facts = Facts()
+        self._path = path
+        self._is_changed = is_changed
+
+    def module(self, tree: ast.Module) -> None:
+        for name, line in _bound(tree.body):
+            self.facts.defines += [(("name", self._path, name), line), (("attribute", name), line)]
+        self._body(tree.body, (), "", in_class="")
+
+    def _body(
+        self, body: Iterable[ast.stmt], scopes: tuple[tuple[str, frozenset[str]], ...], prefix: str, in_class: str
+    ) -> None:
+        for node in body:
+            if isinstance(node, ast.ClassDef):
+                self._class(node, scopes, prefix)
+            elif isinstance(node, Function):
+                self._function(node, scopes, prefix, in_class)
+            else:
+                self._statement(node, scopes, prefix, in_class)
+
+    def _class(self, node: ast.ClassDef, scopes: tuple[tuple[str, frozenset[str]], ...], prefix: str) -> None:
+        self._header(node, scopes)
+        for name, line in _bound(node.body):
+            self.facts.defines.append((("attribute", name), line))
+        self._body(node.body, scopes, f"{prefix}{node.name}.", in_class=node.name)
+
+    def _function(
+        self, node: Function, scopes: tuple[tuple[str, frozenset[str]], ...], prefix: str, in_class: str
+    ) -> None:
+        qualname = f"{prefix}{node.name}"
+        first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+        called = in_class if node.name == "__init__" and in_class else node.name
+        takes = _parameters(node, is_method=bool(in_class))
+        self.facts.signatures.append(Signature(qualname, called, first, node.body[0].lineno - 1, takes))
+        if not self._is_changed(first, node.end_lineno or first):
+            return
+        self._header(node, scopes)
+        arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+        arguments += [one for one in (node.args.vararg, node.args.kwarg) if one is not None]
+        bound = [(one.arg, one.lineno) for one in arguments]
+        bound += list(_bound(node.body, deep=True))
+        own = list(_own(node))
+        elsewhere = frozenset(name for one in own if isinstance(one, ast.Global | ast.Nonlocal) for name in one.names)
+        local = frozenset(name for name, _ in bound) - elsewhere
+        for name, line in bound:
+            if name in local:
+                self.facts.defines.append((("local", self._path, qualname, name), line))
+            else:
+                self.facts.defines.append((("name", self._path, name), line))
+        for inner in own:
+            if isinstance(inner, ast.Return) and inner.value is not None and self._touches(inner):
+                size = len(inner.value.elts) if isinstance(inner.value, ast.Tuple) else 1
+                self.facts.returns.append(Arity(node.name, size, inner.lineno, inner.end_lineno or inner.lineno))
+        self._body(node.body, (*scopes, (qualname, local)), f"{qualname}.", in_class="")
+
+    def _statement(
+        self, node: ast.stmt, scopes: tuple[tuple[str, frozenset[str]], ...], prefix: str, in_class: str
+    ) -> None:
+        first, last = node.lineno, node.end_lineno or node.lineno
+        inner: list[list[ast.stmt]] = [
+            body for name in ("body", "orelse", "finalbody") if isinstance(body := getattr(node, name, None), list)
+        ]
+        inner += [one.body for one in (*getattr(node, "handlers", ()), *getattr(node, "cases", ()))]
+        if not self._is_changed(first, last):
+            # Nothing in it changed, but functions in it may still define what others call.
+            for body in inner:
+                self._body([one for one in body if isinstance(one, ast.ClassDef | Function)], scopes, prefix, in_class)
+            return
+        head_last = min((body[0].lineno - 1 for body in inner if body), default=last)
+        self.facts.statements.append((first, max(first, head_last)))
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.stmt):
+                continue
+            if isinstance(child, ast.ExceptHandler | ast.match_case):
+                for part in ast.iter_child_nodes(child):
+                    if not isinstance(part, ast.stmt):
+                        self._expression(part, scopes)
+            else:
+                self._expression(child, scopes)
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            self._import(node)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and self._touches(node):
+            self._unpacking(node, node.value)
+        for body in inner:
+            self._body(body, scopes, prefix, in_class)
+
+    def _header(self, node: ast.ClassDef | Function, scopes: tuple[tuple[str, frozenset[str]], ...]) -> None:
+        """Decorators, bases, defaults and annotations belong to the scope around."""
+        first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+        last = max(node.lineno, node.body[0].lineno - 1)
+        if not isinstance(node, ast.ClassDef) or node.bases or node.keywords or node.decorator_list:
+            self.facts.statements.append((first, last))
+        if self._is_changed(first, last):
+            for child in ast.iter_child_nodes(node):
+                if not isinstance(child, ast.stmt):
+                    self._expression(child, scopes)
+
+    def _expression(self, node: ast.AST, scopes: tuple[tuple[str, frozenset[str]], ...]) -> None:
+        for one in ast.walk(node):
+            line = getattr(one, "lineno", None)
+            if line is None or not self._is_changed(line, getattr(one, "end_lineno", None) or line):
+                continue
+            if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load | ast.Del):
+                self.facts.uses.append((self._resolved(one.id, scopes), line))
+            elif isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Load | ast.Del):
+                self.facts.uses.append((("attribute", one.attr), one.end_lineno or line))
+            elif isinstance(one, ast.Call):
+                self._call(one)
+
+    def _call(self, node: ast.Call) -> None:
+        called = _last_name(node.func)
+        if called in _SETTERS and len(node.args) == 2 and isinstance(node.args[1], ast.Constant):
+            self.facts.uses.append((("attribute", str(node.args[1].value)), node.lineno))
+        if called == "__init__" and isinstance(node.func, ast.Attribute):
+            called = "super"
+        keywords = frozenset(one.arg for one in node.keywords if one.arg is not None)
+        unpacks = len(keywords) < len(node.keywords) or any(isinstance(one, ast.Starred) for one in node.args)
+        count = sum(not isinstance(one, ast.Starred) for one in node.args)
+        last = node.end_lineno or node.lineno
+        self.facts.calls.append(Call(called, count, keywords, unpacks, node.lineno, last))
+
+    def _import(self, node: ast.Import | ast.ImportFrom) -> None:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                parts = alias.name.split(".")
+                for end in range(1, len(parts) + 1):
+                    self.facts.uses.append((("module", ".".join(parts[:end])), alias.lineno))
+            return
+        package = self._path.split("/")[:-1]
+        base = package[: len(package) - node.level + 1] if node.level else []
+        module = ".".join([*base, *([node.module] if node.module else [])])
+        self.facts.uses.append((("module", module), node.lineno))
+        for alias in node.names:
+            if self._is_changed(alias.lineno, alias.lineno):
+                self.facts.uses.append((("taken", module, alias.name), alias.lineno))
+
+    def _unpacking(self, node: ast.Assign, value: ast.Call) -> None:
+        for target in node.targets:
+            if isinstance(target, ast.Tuple | ast.List) and not any(isinstance(e, ast.Starred) for e in target.elts):
+                last = node.end_lineno or node.lineno
+                self.facts.unpackings.append(Arity(_last_name(value.func), len(target.elts), node.lineno, last))
+
+    def _resolved(self, name: str, scopes: tuple[tuple[str, frozenset[str]], ...]) -> Symbol:
+        for qualname, bound in reversed(scopes):
+            if name in bound:
+                return ("local", self._path, qualname, name)
+        return ("name", self._path, name)
+
+    def _touches(self, node: ast.stmt) -> bool:
+        return self._is_changed(node.lineno, node.end_lineno or node.lineno)
+
+
+def _bound(body: Iterable[ast.stmt], *, deep: bool = False) -> Iterator[tuple[str, int]]:
+    """Names that these statements bind in their own scope, with their lines.
+
+    With `deep` those of walrus assignments, comprehensions and lambdas too, which shadow what is outside.
+    """
+    waiting: list[ast.AST] = list(body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.ClassDef | Function):
+            yield node.name, node.lineno
+            continue
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for alias in node.names:
+                yield alias.asname or alias.name.partition(".")[0], alias.lineno
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id, node.lineno
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+            yield node.name, node.lineno
+        elif isinstance(node, ast.arg) and deep:
+            yield node.arg, node.lineno
+        if deep or not isinstance(node, ast.expr) or isinstance(node, ast.Tuple | ast.List | ast.Starred):
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+def _own(node: Function) -> Iterator[ast.AST]:
+    """The nodes of a function without those of functions in it."""
+    waiting: list[ast.AST] = list(node.body)
+    while waiting:
+        one = waiting.pop()
+        yield one
+        if not isinstance(one, ast.ClassDef | Function | ast.Lambda):
+            waiting.extend(ast.iter_child_nodes(one))
+
+
+def _parameters(node: Function, *, is_method: bool) -> Parameters:
+    positional = [*node.args.posonlyargs, *node.args.args]
+    with_default = len(node.args.defaults)
+    required = {one.arg for one in (positional[:-with_default] if with_default else positional)}
+    required |= {
+        one.arg for one, value in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True) if value is None
+    }
+    is_static = any(_last_name(one) == "staticmethod" for one in node.decorator_list)
+    skipped = positional[:1] if is_method and not is_static else []
+    names = tuple(one.arg for one in positional[len(skipped) :])
+    return Parameters(
+        positional=names,
+        keyword_only=tuple(one.arg for one in node.args.kwonlyargs),
+        required=frozenset(required - {one.arg for one in skipped}),
+        takes_rest=node.args.vararg is not None,
+        takes_any_keyword=node.args.kwarg is not None,
+        positional_only=frozenset(one.arg for one in node.args.posonlyargs),
+    )
+
+
+def _last_name(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""

@@ -1,0 +1,116 @@
+"""What the packages of a mixed lock require of each other, learned where it fails: the next mixture has it.
+
+Packages are exchanged without asking the resolver, as many stand apart though their requirements tie them together.
+Where a mixture fails, its unmet requirements, as the installed metadata states them, say which packages it lacks.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+from attrs import define, field
+from packaging.requirements import InvalidRequirement, Requirement
+
+from harness.culprit.ties import Ties
+from harness.environment.build import site_packages
+from harness.model import normalized_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from harness.environment import Environment
+
+Needs = Mapping[str, tuple[Requirement, ...]]  # by the normalised name of a distribution
+
+
+@define
+class Installed:
+    """The versions of one side and what each of its distributions requires."""
+
+    versions: Mapping[str, str]
+    needs: Needs
+
+    @classmethod
+    def of(cls, environment: Environment) -> Installed:
+        """Read the metadata of an environment; extras are left out."""
+        lock = environment.lock
+        versions = {pin.name: pin.version for pin in lock.pins}
+        folder = environment.folder
+        return cls(versions, _required_in(site_packages(folder), lock.python) if folder is not None else {})
+
+
+@define
+class Required:
+    """Which of the packages that differ can't be exchanged without others, as far as failures have taught it.
+
+    `base` is the side that is exchanged into, `other` where the exchanged packages are from.
+    """
+
+    base: Installed
+    other: Installed
+    ties: Ties = field(factory=Ties)
+
+    def closed(self, names: Collection[str]) -> frozenset[str]:
+        """Names with all that they are known to need."""
+        return self.ties.closed(names)
+
+    def learn(self, names: Collection[str]) -> bool:
+        """Learn from a mixture that failed; whether its requirements said anything new."""
+        found: set[tuple[str, str]] = set()
+        moved = self.ties.closed(names)
+        while True:
+            fresh = set(self._unmet(moved)) - found
+            if not fresh:
+                break
+            found |= fresh
+            moved = self.ties.and_also(found).closed(names)
+        is_new = any(other not in self.ties.needs.get(one, ()) for one, other in found)
+        self.ties = self.ties.and_also(found)
+        return is_new
+
+    def _unmet(self, moved: frozenset[str]) -> Iterator[tuple[str, str]]:
+        """Pairs "the first, exchanged, needs the second to be exchanged, too"."""
+        for name in self.base.versions.keys() | self.other.versions.keys():
+            side = self.other if name in moved else self.base
+            if name not in side.versions:
+                continue
+            for required in side.needs.get(name, ()):
+                target = normalized_name(required.name)
+                source, rest = (self.other, self.base) if target in moved else (self.base, self.other)
+                if _meets(source, target, required) or not _meets(rest, target, required):
+                    continue
+                if name in moved:
+                    yield name, target
+                elif target in moved and self._differs(name):
+                    yield target, name
+
+    def _differs(self, name: str) -> bool:
+        return self.base.versions.get(name) != self.other.versions.get(name)
+
+
+def _meets(side: Installed, name: str, required: Requirement) -> bool:
+    version = side.versions.get(name)
+    return version is not None and required.specifier.contains(version, prereleases=True)
+
+
+def _required_in(packages: Path, python: str) -> dict[str, tuple[Requirement, ...]]:
+    found: dict[str, tuple[Requirement, ...]] = {}
+    context = {"extra": "", "python_full_version": python, "python_version": ".".join(python.split(".")[:2])}
+    for distribution in importlib.metadata.distributions(path=[str(packages)]):
+        name = distribution.metadata["Name"]
+        if name:
+            texts = distribution.requires or []
+            found[normalized_name(name)] = tuple(one for text in texts if (one := _applying(text, context)) is not None)
+    return found
+
+
+def _applying(text: str, context: Mapping[str, str]) -> Requirement | None:
+    """A requirement, None where it is for another platform or Python, for an extra, or can't be read."""
+    try:
+        required = Requirement(text)
+        return required if required.marker is None or required.marker.evaluate(dict(context)) else None
+    except (InvalidRequirement, ValueError):
+        return None

@@ -1,0 +1,56 @@
+"""Give an environment a file of the wheel store without copying its content: cloned, hard-linked, or else copied.
+
+A clone (FICLONE) shares the blocks on disk but no inode, so a write to it reaches nobody else.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+# The file is on another file system, or has too many links.
+NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP)
+_NO_CLONES = (errno.EOPNOTSUPP, errno.ENOTTY, errno.EXDEV, errno.EINVAL, errno.ENOSYS)
+_FICLONE = 0x40049409  # ioctl_ficlone(2)
+
+_cannot_clone: set[int] = set()  # devices
+
+
+def sharing(folder: Path) -> Callable[..., object]:
+    """The function that shares files of this folder: a clone, or a link where the file system can't clone."""
+    return _link_or_copy if folder.stat().st_dev in _cannot_clone else _clone
+
+
+def _clone(origin: str, target: str, *, follow_symlinks: bool = False) -> None:
+    """Create a file that shares the blocks of another but not its inode. Link it if that fails."""
+    if os.path.islink(origin):  # noqa: PTH114
+        _link_or_copy(origin, target, follow_symlinks=follow_symlinks)
+        return
+    with open(origin, "rb") as source:  # noqa: PTH123
+        try:
+            with open(target, "xb") as copy:  # noqa: PTH123
+                fcntl.ioctl(copy.fileno(), _FICLONE, source.fileno())
+        except OSError as error:
+            if error.errno not in _NO_CLONES:
+                raise
+            _cannot_clone.add(os.fstat(source.fileno()).st_dev)
+            os.unlink(target)  # noqa: PTH108
+            _link_or_copy(origin, target)
+            return
+    shutil.copystat(origin, target)
+
+
+def _link_or_copy(origin: str, target: str, *, follow_symlinks: bool = False) -> None:
+    try:
+        os.link(origin, target, follow_symlinks=follow_symlinks)
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        shutil.copy2(origin, target, follow_symlinks=follow_symlinks)

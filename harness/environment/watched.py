@@ -1,0 +1,224 @@
+"""Watches an environment while one repro runs in it: it matches its lock before the run, and is compared again after.
+
+Environments share files through hard links, so a repro that writes into one changes others too. If an environment
+changed while several runs were under way, nobody can say which of them did it, and their results are not sure. With
+`apart`, a run gets an environment that shares no file, and its result is sure.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING
+
+from attrs import define, evolve, field, frozen
+
+from harness.environment.build import Environment, Uninstallable
+from harness.environment.bytecode_tree import BytecodeTree
+from harness.environment.file_locks import Busy, acquire, claimed_folder, is_claimed, locked
+from harness.environment.file_state import files_below
+from harness.environment.mixing import build_mixture
+from harness.errors import HarnessError
+from harness.run.process import Cancelled
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from harness.environment.build import Builder
+    from harness.environment.environment_record import EnvironmentRecord
+    from harness.environment.location import Location
+    from harness.environment.manifest import Manifest
+    from harness.model import Mixture
+
+_TRIES = 3
+
+
+class CannotBuild(Exception):
+    """The environment is gone and can't be built again; the message is the installer's."""
+
+
+@frozen
+class Altered:
+    """What changed in an environment during a run. `is_sure` is false if another run was under way."""
+
+    files: tuple[str, ...] = ()
+    is_sure: bool = True
+
+
+@define
+class _Base:
+    """An environment that is ready. `location` and `record` are None unless it is shared."""
+
+    folder: Path
+    manifest: Manifest
+    location: Location | None = None
+    record: EnvironmentRecord | None = None
+    is_broken: bool = False
+
+
+@define
+class WatchedEnvironment:
+    """Where one run happens: an environment, a scratch folder, and a bytecode tree (None: the default one)."""
+
+    environment: Environment
+    scratch: Path
+    pycache: Path | None = None
+    _look: Callable[[], Altered] = field(default=Altered, alias="look")
+
+    def altered(self) -> Altered:
+        """Compare the environment after the run, once. If nothing changed, the bytecode of the run is kept."""
+        return self._look()
+
+
+@contextlib.contextmanager
+def watched_environment(
+    builder: Builder,
+    environment: Environment,
+    *,
+    mixture: Mixture | None = None,
+    apart: bool = False,
+    cancel: threading.Event | None = None,
+) -> Iterator[WatchedEnvironment]:
+    """Share an environment with other runs as long as the context lasts; nobody removes or rebuilds it meanwhile.
+
+    It is compared with its manifest first, and rebuilt if it differs. `mixture` makes one for this run alone, with
+    some files exchanged. With `apart` this run gets an environment that shares no file. Raises `CannotBuild`,
+    `NoSpace`, `NoNetwork` and `Cancelled`.
+    """
+    workspace = builder.workspace
+    with claimed_folder(workspace.scratch, "") as scratch, contextlib.ExitStack() as stack:
+        if environment.folder is None:
+            yield WatchedEnvironment(environment, scratch)
+            return
+        base = None if apart else stack.enter_context(_shared(builder, environment, cancel))
+        if base is None:
+            base = _unshared(builder, environment, scratch / "environment", cancel)
+        is_alone = _watch_for_others(scratch, workspace.locks / "runs.count")
+        folder = base.folder
+        if mixture is not None:
+            folder = scratch / "mixture"
+            build_mixture(base.folder, mixture, folder)
+        tree = stack.enter_context(_bytecode(builder, environment, base, folder, scratch, mixture))
+        look = _comparison(builder, base, folder if mixture is not None else None, tree, is_alone, scratch, cancel)
+        where = evolve(environment, folder=folder, python=folder / "bin" / "python")
+        yield WatchedEnvironment(where, scratch, tree.folder, look)
+
+
+def _bytecode(
+    builder: Builder, environment: Environment, base: _Base, folder: Path, scratch: Path, mixture: Mixture | None
+) -> AbstractContextManager[BytecodeTree]:
+    """The bytecode for a run in `folder`, without that of the files that a mixture exchanges."""
+    return BytecodeTree.opened(
+        builder.bytecode,
+        builder.sources(environment.lock, folder, base.folder if mixture is not None else None),
+        scratch / "pycache",
+        shared=base.record if mixture is None else None,
+        without=mixture.files if mixture is not None else (),
+    )
+
+
+def _comparison(
+    builder: Builder,
+    base: _Base,
+    mixed: Path | None,
+    tree: BytecodeTree,
+    is_alone: Callable[[], bool],
+    scratch: Path,
+    cancel: threading.Event | None,
+) -> Callable[[], Altered]:
+    """The comparison to do after the run; `mixed` is the folder of a mixture, which is recorded now."""
+    before = files_below(mixed) if mixed is not None else {}
+
+    def look() -> Altered:
+        differs = _differences(builder, base)
+        if mixed is not None:
+            differs += _differences_of_mixture(before, mixed)
+        differs += tree.differences()
+        if not differs and mixed is None:
+            tree.keep(base.manifest, builder.interpreter.path, scratch, cancel)
+        base.is_broken = bool(differs)
+        return Altered(tuple(dict.fromkeys(differs)), base.record is None or is_alone())
+
+    return look
+
+
+@contextlib.contextmanager
+def _shared(builder: Builder, environment: Environment, cancel: threading.Event | None) -> Iterator[_Base | None]:
+    """The environment that other runs share; None if it must be rebuilt while others still run in it."""
+    lock = environment.lock
+    location = builder.location(lock)
+    record = builder.record(location)
+    for _ in range(_TRIES):
+        hold = acquire(record.in_use, shared=True, cancel=cancel)
+        manifest = record.sound(location, lock.id, builder.wheels)
+        if manifest is not None:
+            break
+        hold.release()
+        try:
+            with locked(record.in_use, wait=not location.folder.exists(), cancel=cancel):
+                failure = builder.renew(lock, location, cancel)
+        except Busy:
+            break
+        if failure is not None:
+            raise CannotBuild(failure.words)
+    if manifest is None:
+        yield None
+        return
+    base = _Base(location.folder, manifest, location, record)
+    try:
+        yield base
+    finally:
+        hold.release()
+        if base.is_broken:
+            # If this fails, the next user rebuilds it. The finished run must not be lost.
+            with contextlib.suppress(Busy, Cancelled, HarnessError), locked(record.in_use, wait=False):
+                builder.renew(lock, location, cancel)
+
+
+def _unshared(builder: Builder, environment: Environment, folder: Path, cancel: threading.Event | None) -> _Base:
+    folder.mkdir()
+    built = builder.build_at(folder, environment.lock, apart=True, cancel=cancel)
+    if isinstance(built, Uninstallable):
+        raise CannotBuild(built.words)
+    return _Base(folder, built)
+
+
+def _differences(builder: Builder, base: _Base) -> list[str]:
+    """Files that differ from what was built. The store drops the wheels that they belong to."""
+    is_users = base.location is not None and base.location.is_users
+    differs, now = base.manifest.look(base.folder, builder.wheels.ctimes, is_users=is_users)
+    if base.record is not None:
+        if differs:
+            builder.wheels.drop(base.manifest.wheels_with(set(differs)))
+        elif now is not base.manifest:
+            now.write(base.record.manifest_path)
+    return list(differs)
+
+
+def _differences_of_mixture(before: dict[str, os.stat_result], folder: Path) -> list[str]:
+    after = files_below(folder)
+    return [path for path in before.keys() | after.keys() if _identity(before.get(path)) != _identity(after.get(path))]
+
+
+def _identity(found: os.stat_result | None) -> tuple[int, ...]:
+    if found is None:
+        return ()
+    return found.st_mode, found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _watch_for_others(mine: Path, count: Path) -> Callable[[], bool]:
+    """Returns a function that says whether no other run used this cache since now.
+
+    `mine` is the claimed scratch folder of this run. Each run that begins makes the file `count` one byte longer.
+    """
+    descriptor = os.open(count, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    try:
+        os.write(descriptor, b".")
+        begun = os.lseek(descriptor, 0, os.SEEK_CUR)
+    finally:
+        os.close(descriptor)
+    was_alone = not any(is_claimed(folder) for folder in mine.parent.iterdir() if folder != mine)
+    return lambda: was_alone and count.stat().st_size == begun

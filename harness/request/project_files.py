@@ -1,0 +1,101 @@
+"""Which files belong to a project: those that git knows; their digest, and a copy of them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from packaging.version import InvalidVersion, Version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_IN_A_TAG = re.compile(r"\d+(\.\d+)*[\w.]*$")
+_NOT_COPIED = {
+    *(".git", ".hg", ".svn", ".tox", ".nox", ".venv", "venv", "env", "node_modules", "__pycache__"),
+    *(".mypy_cache", ".pytest_cache", ".ruff_cache", ".eggs", "results"),
+}
+
+
+def files_of(root: Path) -> Iterator[Path]:
+    """Files relative to the folder: those that git tracks, or without git all but environments and caches."""
+    listed = _git(root, "ls-files", "-z", "--cached", "--recurse-submodules")
+    if listed:
+        yield from (Path(name) for name in listed.split("\0") if name and _is_there(root / name))
+        return
+    for parent, folders, names in os.walk(root):
+        folders[:] = [
+            name
+            for name in folders
+            if name not in _NOT_COPIED
+            and not name.endswith(".egg-info")
+            and not Path(parent, name, "pyvenv.cfg").exists()
+        ]
+        yield from (Path(parent, name).relative_to(root) for name in names)
+
+
+def _is_there(path: Path) -> bool:
+    return path.is_symlink() or path.is_file()
+
+
+def _git(root: Path, *words: str) -> str:
+    try:
+        answer = subprocess.run(
+            ["git", "-C", str(root), *words], capture_output=True, text=True, timeout=60, check=False,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return answer.stdout if answer.returncode == 0 else ""
+
+
+def last_commit(root: Path) -> str:
+    """The moment of the last commit (ISO 8601), "" where there is none."""
+    return _git(root, "log", "-1", "--format=%cI").strip()
+
+
+def version_of_tag(root: Path) -> str:
+    """The version that the nearest tag names, as that of a copy; 0 where none does."""
+    tag = _git(root, "describe", "--tags", "--abbrev=0").strip()
+    found = _IN_A_TAG.search(tag)
+    try:
+        return f"{Version(found[0]).public}+copy" if found else "0+copy"
+    except InvalidVersion:
+        return "0+copy"
+
+
+def make_repository(folder: Path) -> None:
+    """Make a folder a git repository with all its files: some builds take only what git knows."""
+    identity = ("-c", "user.name=copy", "-c", "user.email=copy@localhost", "-c", "commit.gpgsign=false")
+    _git(folder, "init", "-q")
+    _git(folder, "add", "--all", "--force")
+    _git(folder, *identity, "commit", "-q", "--no-verify", "-m", "A copy")
+
+
+def content_digest(root: Path, files: Iterable[Path]) -> str:
+    """Of the content of all files, so that a changed test is a new question."""
+    digest = hashlib.sha256()
+    for file in files:
+        path = root / file
+        content = str(path.readlink()).encode() if path.is_symlink() else path.read_bytes()
+        mode = b"" if path.is_symlink() or not path.stat().st_mode & 0o100 else b"x"
+        digest.update(b"\0".join([str(file).encode(), mode, hashlib.sha256(content).digest()]))
+    return digest.hexdigest()[:20]
+
+
+def copy_files(root: Path, files: Iterable[Path], home: Path) -> None:
+    """Copy files of a folder to `home / "tree"`, which is there as a whole or not at all."""
+    home.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix="tree-", dir=home))
+    for file in files:
+        target = partial / file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(root / file, target, follow_symlinks=False)
+    partial.chmod(0o755)
+    partial.rename(home / "tree")

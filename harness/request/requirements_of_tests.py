@@ -1,0 +1,235 @@
+"""What a project's tests need besides its own requirements, from the place where the project says so.
+
+There is no one place, so they are asked in this order and the first that answers counts: extras and dependency groups
+for tests, tox, requirement files for tests, `tests_require`; then, mixed with other tools, extras, groups and
+requirement files for development. Tools of the latter that no file of the project imports are left out: they would only
+keep others from being installed. An exact pin counts by its name: it would hide what upgrades change.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING, Any
+
+from attrs import evolve, frozen
+from packaging.requirements import InvalidRequirement, Requirement
+
+from harness.errors import UserMistake
+from harness.model import normalized_name
+from harness.request.pyproject import Declared, declared_in_setup, read_ini, read_toml
+from harness.request.requirement_files import read_requirement_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+_FOR_TESTS = ("test", "tests", "testing", "unittest", "unittests")
+_FOR_DEVELOPMENT = ("dev", "devel", "develop", "development")
+_CONDITION = re.compile(r"^(?P<factors>[\w.,{}!-]+)\s*:\s+(?P<rest>\S.*)$")
+_REFERENCE = re.compile(r"^\{\[(?P<section>[^]]+)\](?P<key>\w+)\}$")
+_OWN_EXTRAS = re.compile(r"^(?:-e\s*)?(?:\.|\{toxinidir\})/?\[(?P<extras>[^]]+)\]$")
+_PINNED = ("==", "===")
+# What builds, publishes, formats or checks: no test needs it unless it imports it.
+_NO_TEST_TOOLS = re.compile(
+    r"^(attribution|autoflake|autopep8|bandit|black|build|bump2?version|bumpversion|check-manifest|codecov|commitizen"
+    r"|coveralls|docformatter|flake8.*|flit|furo|hatch|ipdb|ipython|isort|jupyter.*|mkdocs.*|mkautodoc|mypy|mypy-extensions"
+    r"|nox|pip|pip-tools|poetry|pre-commit|pycodestyle|pydocstyle|pylava|pylint.*|pymdown-extensions|pyright|pyupgrade"
+    r"|readme-renderer|reno|restructuredtext-lint|rstcheck|ruff|safety|semantic-version|setuptools-scm|sphinx.*|towncrier|tox.*"
+    r"|twine|types-.*|.*-stubs|virtualenv|watchdog|wheel|zest-releaser.*)$"
+)
+
+
+@frozen
+class TestsNeed:
+    """Requirements, extras of the project that go with them, and where they were found, in words.
+
+    `is_mixed` says that tools for other work than tests are among them.
+    """
+
+    requirements: tuple[str, ...] = ()
+    extras: tuple[str, ...] = ()
+    where: str = ""
+    is_mixed: bool = False
+
+
+def requirements_of_tests(
+    tree: Path, extras: Iterable[str], groups: Mapping[str, Any], environment: Mapping[str, str]
+) -> TestsNeed:
+    """What the tests of a project need; `extras` are the ones that it offers, `groups` its dependency groups."""
+    offered = tuple(extras)
+    for found in _places(tree, offered, groups, environment):
+        if found.requirements or found.extras:
+            return found
+    return TestsNeed()
+
+
+def named_for_tests(extras: Iterable[str], groups: Mapping[str, Any]) -> TestsNeed:
+    """The extra and the dependency group that are called after tests."""
+    return _named(_FOR_TESTS, tuple(extras), groups)
+
+
+def group_requirements(groups: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """A dependency group with those that it includes (PEP 735). Raises `UserMistake`."""
+    from packaging.dependency_groups import resolve_dependency_groups
+
+    try:
+        return tuple(resolve_dependency_groups(groups, name))
+    except (LookupError, ValueError, TypeError) as error:
+        raise UserMistake(f"the project's dependency group {name!r} can't be read: {error}") from error
+
+
+def _places(
+    tree: Path, extras: tuple[str, ...], groups: Mapping[str, Any], environment: Mapping[str, str]
+) -> Iterator[TestsNeed]:
+    pyproject, setup = read_toml(tree / "pyproject.toml"), declared_in_setup(tree)
+    tools = {**_tool_groups(pyproject), **groups}
+    yield _named(_FOR_TESTS, extras, tools)
+    yield _of_tox(tree, pyproject, environment)
+    yield _of_files(tree, _FOR_TESTS, environment)
+    yield _of_setup(setup)
+    for found in (_named(_FOR_DEVELOPMENT, extras, tools), _of_files(tree, _FOR_DEVELOPMENT, environment)):
+        yield evolve(found, is_mixed=True)
+
+
+def _named(kinds: tuple[str, ...], extras: tuple[str, ...], groups: Mapping[str, Any]) -> TestsNeed:
+    chosen, chosen_groups = _first_of(kinds, extras), _first_of(kinds, groups)
+    requirements = [text for group in chosen_groups for text in group_requirements(groups, group)]
+    where = [f"extra {name} (--extra changes it)" for name in chosen]
+    where += [f"group {name} (--group changes it)" for name in chosen_groups]
+    return TestsNeed(lifted(requirements), chosen, ", ".join(where))
+
+
+def _first_of(kinds: tuple[str, ...], names: Iterable[str]) -> tuple[str, ...]:
+    known = {normalized_name(name): name for name in names}
+    return tuple(known[kind] for kind in kinds if kind in known)[:1]
+
+
+def _tool_groups(pyproject: Mapping[str, Any]) -> dict[str, list[str]]:
+    """What tools of before PEP 735 call groups: Poetry, PDM, uv and Hatch."""
+    tool = pyproject.get("tool", {})
+    poetry, hatch = tool.get("poetry", {}), tool.get("hatch", {}).get("envs", {})
+    found = {name: list(group.get("dependencies", ())) for name, group in hatch.items() if isinstance(group, dict)}
+    if "default" in found and not any(name in found for name in _FOR_TESTS):
+        found["dev"] = found.pop("default")
+    found |= {name: list(texts) for name, texts in tool.get("pdm", {}).get("dev-dependencies", {}).items()}
+    if "dev-dependencies" in tool.get("uv", {}):
+        found["dev"] = list(tool["uv"]["dev-dependencies"])
+    by_group = {name: group.get("dependencies", {}) for name, group in poetry.get("group", {}).items()}
+    by_group |= {"dev": poetry["dev-dependencies"]} if "dev-dependencies" in poetry else {}
+    found |= {name: [_of_poetry(*one) for one in group.items()] for name, group in by_group.items()}
+    return {name: [text for text in texts if isinstance(text, str) and text] for name, texts in found.items()}
+
+
+def _of_poetry(name: str, wanted: object) -> str:
+    """A requirement of Poetry as one of pip's; what it may not be newer than is no matter here."""
+    extras = ""
+    if isinstance(wanted, dict):
+        extras = f"[{','.join(wanted['extras'])}]" if wanted.get("extras") else ""
+        wanted = wanted.get("version", "")
+    if not isinstance(wanted, str) or name == "python":
+        return ""
+    lower = re.match(r"^(?:\^|~|>=)?\s*(\d[\w.]*)$", wanted.strip())
+    return f"{name}{extras}>={lower[1]}" if lower and wanted.strip()[0] in "^~>" else f"{name}{extras}"
+
+
+def _of_tox(tree: Path, pyproject: Mapping[str, Any], environment: Mapping[str, str]) -> TestsNeed:
+    """`deps` and `extras` of tox's base environment, from wherever tox reads them."""
+    native = pyproject.get("tool", {}).get("tox", {})
+    base = {**read_toml(tree / "tox.toml").get("env_run_base", {}), **native.get("env_run_base", {})}
+    settings = read_ini(tree / "tox.ini")
+    if not settings.has_section("testenv"):
+        settings = read_ini(tree / "setup.cfg")
+    if not settings.has_section("testenv") and isinstance(native.get("legacy_tox_ini"), str):
+        settings.read_string(native["legacy_tox_ini"])
+    section = settings["testenv"] if settings.has_section("testenv") else {}
+    lines = [line for line in base.get("deps", ()) if isinstance(line, str)]
+    for line in section.get("deps", "").splitlines():
+        named = _REFERENCE.match(line.strip())
+        text = settings.get(named["section"], named["key"], fallback="") if named else line
+        lines += text.splitlines()
+    extras = [str(one) for one in base.get("extras", ())] + re.split(r"[\s,]+", section.get("extras", "").strip())
+    found: list[str] = []
+    for line in lines:
+        text = line.split(" #")[0].strip()
+        if (own := _OWN_EXTRAS.match(text)) is not None:
+            extras += own["extras"].split(",")
+            continue
+        found += _of_line(text, tree, environment)
+    kept = tuple(dict.fromkeys(extra.strip() for extra in extras if re.fullmatch(r"[\w.-]+", extra.strip())))
+    return TestsNeed(lifted(found), kept, "the deps of tox (--with changes them)")
+
+
+def _of_line(line: str, tree: Path, environment: Mapping[str, str]) -> list[str]:
+    """One line of tox's `deps`; a line for one kind of environment counts for none."""
+    if line.startswith("-r"):
+        path = tree / line.removeprefix("-r").strip().removeprefix("{toxinidir}").lstrip("/")
+        source = path.with_suffix(".in")  # what pip-compile made the file of
+        return _of_file(source if source.is_file() else path, environment)
+    if not line or line.startswith(("-", "#", ".", "{")) or _CONDITION.match(line):
+        return []
+    return [line]
+
+
+def _of_files(tree: Path, kinds: tuple[str, ...], environment: Mapping[str, str]) -> TestsNeed:
+    for kind in kinds:
+        for ending in (".in", ".txt"):
+            named = [f"requirements{mark}{kind}{ending}" for mark in ("-", "_", ".", "/")]
+            named += [f"{kind}{mark}requirements{ending}" for mark in ("-", "_", "/")]
+            for name in named:
+                if found := _of_file(tree / name, environment):
+                    return TestsNeed(lifted(found), (), f"{name} (--with changes it)")
+    return TestsNeed()
+
+
+def _of_file(path: Path, environment: Mapping[str, str]) -> list[str]:
+    if not path.is_file():
+        return []
+    try:
+        return list(read_requirement_file(path, environment).requirements)
+    except UserMistake:  # nobody named this file
+        return []
+
+
+def _of_setup(setup: Declared) -> TestsNeed:
+    return TestsNeed(lifted(setup.tests), (), "tests_require of the setup file (--with changes it)")
+
+
+def lifted(requirements: Iterable[str]) -> tuple[str, ...]:
+    """The requirements without exact versions, each project once; what is none is left out."""
+    found: dict[str, str] = {}
+    for text in requirements:
+        try:
+            requirement = Requirement(text)
+        except InvalidRequirement:
+            continue
+        if any(one.operator in _PINNED for one in requirement.specifier) or requirement.url:
+            extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
+            marker = f"; {requirement.marker}" if requirement.marker else ""
+            text = f"{requirement.name}{extras}{marker}"
+        found.setdefault(text, text)
+    return tuple(found)
+
+
+def without_tools(requirements: Iterable[str], tree: Path) -> tuple[str, ...]:
+    """The requirements less tools that build, publish, format or check, unless a file of the project imports them."""
+    imported = _imported(tree)
+
+    def is_needed(text: str) -> bool:
+        name = normalized_name(Requirement(text).name)
+        return _NO_TEST_TOOLS.match(name) is None or name.replace("-", "_") in imported
+
+    return tuple(text for text in requirements if is_needed(text))
+
+
+def _imported(tree: Path) -> frozenset[str]:
+    """The top-level modules that any file of the project imports."""
+    found: set[str] = set()
+    for path in tree.rglob("*.py"):
+        try:
+            nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        except (OSError, ValueError, SyntaxError, RecursionError):
+            continue
+        found |= {alias.name.split(".")[0] for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+        found |= {node.module.split(".")[0] for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+    return frozenset(found)

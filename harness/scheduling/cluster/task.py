@@ -1,0 +1,84 @@
+"""A task to a worker and its reply: frozen values without anything specific to one machine."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from attrs import evolve, frozen
+
+from harness.run.inside.emulation.device_profiles import DEFAULT_CAPABILITY
+
+if TYPE_CHECKING:
+    from harness.environment import Interpreter
+    from harness.errors import HarnessError
+    from harness.model import Combination, Lock, Mixture, Observation, Repro
+    from harness.probe import Probe, Prober
+
+
+@frozen
+class Task:
+    """One probe for a worker: the lock to install, the repro's source, and how to run it.
+
+    `key` is the key of the observation; a worker refuses if its run would get another key. `cache_tag` names the kind
+    of interpreter; the lock has its version and platform. `pass_env` names variables of the worker's environment;
+    `rights` says what the run may do beyond the sandbox, which the worker sets up.
+    """
+
+    key: str
+    repro: Repro
+    combination: Combination
+    lock: Lock
+    cache_tag: str
+    attempt: int = 0
+    mixture: Mixture | None = None
+    trace: frozenset[str] | None = None
+    capability: str = DEFAULT_CAPABILITY
+    pass_env: tuple[str, ...] = ()
+    from_source: tuple[str, ...] = ()
+    torch_backend: str = ""
+    rights: str = ""
+    is_sandbox_required: bool = False
+
+
+@frozen
+class Trouble:
+    """An error that a worker raised: its class, message and hint."""
+
+    kind: type[HarnessError]
+    message: str
+    hint: str
+
+
+@frozen
+class Reply:
+    """A reply is one of: an observation with its compressed log, a refusal, an error, or that it stopped.
+
+    `stopped` says that the run was cancelled or that the worker is shutting down.
+    """
+
+    observation: Observation | None = None
+    log: bytes = b""
+    refused: str = ""
+    trouble: Trouble | None = None
+    stopped: bool = False
+
+
+def task_for(probe: Probe, lock: Lock, key: str, prober: Prober, interpreter: Interpreter) -> Task:
+    """The task for a probe that `prober` would run here with `lock`."""
+    return Task(
+        key=key,
+        repro=evolve(probe.repro, path=PurePath(probe.repro.path).name),
+        combination=probe.combination,
+        lock=lock,
+        cache_tag=interpreter.cache_tag,
+        attempt=probe.attempt,
+        mixture=probe.mixture,
+        trace=probe.trace,
+        capability=prober.capability,
+        pass_env=prober.pass_env,
+        from_source=prober.builder.from_source,
+        torch_backend=prober.builder.uv.extra_environment.get("UV_TORCH_BACKEND", ""),
+        rights=prober.rights,
+        is_sandbox_required=prober.sandbox is not None and prober.sandbox.is_required,
+    )

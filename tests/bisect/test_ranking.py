@@ -1,0 +1,31 @@
+"""Which of the packages that changed is tried first."""
+
+from __future__ import annotations
+
+from harness.bisect.held_back import named_in, ranked
+from harness.model import Change, RaisedException, StackFrame
+
+CHANGES = {name: Change(name, "1.0", "2.0") for name in ("aiohttp", "coverage", "docutils", "pytest", "pytest-asyncio")}
+
+
+def first(*raised: RaisedException) -> str:
+    return ranked(CHANGES, raised, "", ("pytest", "docutils"))[0]
+
+
+def test_the_one_that_the_message_names():
+    assert first(RaisedException("builtins.AttributeError", "module 'aiohttp' has no attribute 'x'")) == "aiohttp"
+
+
+def test_a_plugin_where_a_fixture_is_missing():
+    missing = RaisedException("_pytest.fixtures.FixtureLookupError", "('event_loop', <SubRequest 'loop'>)")
+    assert first(missing) == "pytest-asyncio"
+    assert named_in((missing,), tuple(CHANGES))[0] == "pytest-asyncio"
+
+
+def test_a_failure_in_words_of_pytest_says_nothing_on_pytest():
+    assert first(RaisedException("_pytest.outcomes.Failed", "DID NOT RAISE <class 'ValueError'>")) == "docutils"
+
+
+def test_one_whose_files_it_passed_through():
+    frames = (StackFrame("aiohttp/web.py", 3, "run", package="aiohttp"),)
+    assert first(RaisedException("builtins.AssertionError", "", frames=frames)) == "aiohttp"

@@ -1,0 +1,105 @@
+"""Code that moved to another depth is one change; a function that was cut in halves is made whole after a skip."""
+
+from __future__ import annotations
+
+from edited import edits_of, unit
+from test_likelihood import sides_of
+
+from harness.culprit.consistency import Consistency
+from harness.culprit.nesting import moved_together
+
+BEFORE = """def train(batches, step):
+    total = 0
+    for batch in batches:
+        loss = step(batch)
+
+        if loss is None:
+            continue
+        else:
+            total += loss
+            log(total)
+
+    return total
+
+
+def log(value):
+    print(value)
+    note(value)
+"""
+AFTER = """def train(batches, step):
+    total = 0
+    for chunk in chunks(batches):
+        for batch in chunk:
+            loss = step(batch)
+
+            if loss is None:
+                continue
+            else:
+                total += loss
+                log(total)
+
+    return total
+
+
+def log(value):
+    print(value, flush=True)
+    note(value)
+"""
+
+
+def test_regions_of_a_block_at_another_depth_move_together(tmp_path):
+    edits = edits_of(tmp_path, {"a.py": BEFORE}, {"a.py": AFTER})
+    block = {one for one in edits.all if edits.function(one) == "train"}
+    assert len(block) > 1
+    for one in block:
+        assert edits.ties().closed({one}) == block
+    assert edits.ties().closed({unit(edits, "flush=True")}) == {unit(edits, "flush=True")}
+
+
+def test_a_statement_on_more_lines_is_at_no_other_depth(tmp_path):
+    calls = "def f(x):\n    first(x, 1)\n    y = x\n    second(x, 2)\n    return y\n"
+    wrapped = (
+        "def f(x):\n    first(\n        x,\n        3,\n    )\n    y = x\n    second(\n        x,\n        4,\n    )\n"
+    )
+    edits = edits_of(tmp_path, {"a.py": calls}, {"a.py": f"{wrapped}    return y\n"})
+    assert not list(moved_together(edits.differences["a.py"]))
+
+
+def test_blocks_far_apart_are_two_changes(tmp_path):
+    def text(depth):
+        inner = "".join(f"{' ' * depth}call({n})\n" for n in range(2))
+        between = "".join(f"    keep({n})\n" for n in range(9))
+        head = "    if True:\n" if depth > 4 else ""
+        return f"def f():\n{head}{inner}{between}{head}{inner.replace('call', 'send')}    return 1\n"
+
+    edits = edits_of(tmp_path, {"a.py": text(4)}, {"a.py": text(8)})
+    assert len(edits.all) > 1
+    assert not list(moved_together(edits.differences["a.py"]))
+
+
+HALF = {"a.py": "def f(x):\n    x += 1\n    keep(x)\n    x *= 2\n    return x\n\n\ndef g(x):\n    return x\n"}
+OTHER = {
+    "a.py": HALF["a.py"]
+    .replace("+= 1", "+= 3")
+    .replace("*= 2", "*= 4")
+    .replace("    return x\n\n\n", "    return x + 0\n\n\n")
+}
+
+
+def test_a_skip_that_points_to_nothing_makes_a_function_whole(tmp_path):
+    edits = edits_of(tmp_path, HALF, OTHER)
+    skip = sides_of(("the_repro.py", "main", "")).after.observation
+    for is_reverting in (True, False):
+        consistency = Consistency(edits, edits.ties())
+        one = frozenset({unit(edits, "x += 1")})
+        complete = consistency.reverted if is_reverting else consistency.advanced
+        assert complete(one) == one
+        assert consistency.learn(consistency.taught(one, skip, reverting=is_reverting))
+        assert complete(one) == {one for one in edits.all if edits.function(one) == "f"}
+
+
+def test_a_whole_function_teaches_nothing_more(tmp_path):
+    edits = edits_of(tmp_path, HALF, OTHER)
+    consistency = Consistency(edits, edits.ties())
+    whole = frozenset(one for one in edits.all if edits.function(one) == "f")
+    assert consistency.taught(whole, sides_of(("the_repro.py", "main", "")).after.observation, reverting=True) == []

@@ -1,0 +1,44 @@
+"""Test tools that a project uses without saying so are found, and no others."""
+
+from __future__ import annotations
+
+from harness.request.lockfiles import environment_of
+from harness.request.plugins_in_use import plugins_in_use
+from harness.request.project_requirements import Wanted, requirements_of
+
+TESTS = """
+import httpretty, json
+import pytest
+from mine import mock_things
+
+@pytest.mark.asyncio
+async def test_one(mocker, tmp_path): pass
+
+def test_two(benchmark): pass
+
+@pytest.fixture
+def benchmark(): pass
+"""
+
+
+def test_options_settings_fixtures_marks_and_imports(tmp_path):
+    (tmp_path / "setup.cfg").write_text("[tool:pytest]\naddopts = --cov=mine -q --strict-markers\ntimeout = 60\n")
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_it.py").write_text(TESTS)
+    assert set(plugins_in_use(tmp_path)) == {
+        "pytest-cov", "pytest-timeout", "httpretty", "pytest-asyncio", "pytest-mock"
+    }  # fmt: skip
+
+
+def test_what_a_project_asks_for_itself_is_left_as_it_asks(tmp_path):
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --cov-report=xml -n 2\n")
+    (tmp_path / "requirements-test.txt").write_text("pytest-cov<6\n")
+    found = requirements_of(tmp_path, None, Wanted(find=True), environment_of("3.11.7"))
+    assert found.requirements == ("pytest-cov<6", "pytest-xdist")
+    assert any("-n" in told for told in found.told)
+
+
+def test_a_module_of_the_project_is_no_tool(tmp_path):
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_it.py").write_text("from .mock import thing\n")
+    assert plugins_in_use(tmp_path) == {}

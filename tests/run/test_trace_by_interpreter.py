@@ -1,0 +1,160 @@
+"""A trace says the same with each interpreter: by `sys.settrace` before Python 3.12, by `sys.monitoring` since."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+import uv
+
+import harness.run.inside.trace as trace_module
+
+SHOP = """
+import contextlib
+
+
+class Shop:
+    def __init__(self, size):
+        self.size = size
+
+    def double(self, number):
+        if number > 3:
+            return 0
+        return number * 2 * self.size
+
+    def fail(self):
+        raise ValueError("empty")
+
+
+def each(numbers):
+    for number in numbers:
+        yield number
+
+
+@contextlib.contextmanager
+def opened():
+    yield 1
+
+
+def run(numbers, *rest, mode=None, **more):
+    shop = Shop(1)
+    try:
+        shop.fail()
+    except ValueError:
+        mode = "failed"
+    with opened():
+        found = [shop.double(number) for number in each(numbers)]
+    return found, mode
+"""
+
+DRIVER = """
+import importlib.util, json, sys, threading
+path, folder, files, again = sys.argv[1:]
+spec = importlib.util.spec_from_file_location("tracing", path)
+tracing = importlib.util.module_from_spec(spec)
+sys.modules["tracing"] = tracing
+spec.loader.exec_module(tracing)
+sys.path.insert(0, folder)
+trace = tracing.Trace(json.loads(files), [folder])
+trace.start()
+try:
+    import shop
+    shop.run([1, 2], 5, other=6)
+    other = threading.Thread(target=shop.Shop(7).double, args=(1,))
+    other.start()
+    other.join()
+finally:
+    trace.stop()
+if again == "again":
+    shop.run([9], mode="after")
+    second = tracing.Trace(json.loads(files), [folder])
+    second.start()
+    shop.run([1, 2], 5, other=6)
+    second.stop()
+    trace = second
+print(json.dumps(trace.report()))
+"""
+
+
+@functools.cache
+def python_of(version):
+    """An interpreter of this version that uv finds, or one of pyenv's; None if there is none."""
+    words = [uv.find_uv_bin(), "python", "find", "--no-python-downloads", "--no-project", version]
+    found = subprocess.run(words, capture_output=True, text=True, check=False)
+    if found.returncode == 0:
+        return found.stdout.strip()
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    return next((str(path) for path in sorted(pyenv.glob(f"versions/{version}.*/bin/python"))), None)
+
+
+@pytest.fixture(params=["3.9", "3.10", "3.11", "3.12", "3.13", "3.14"])
+def traced(request, tmp_path):
+    """The report of a run with one interpreter."""
+    python = python_of(request.param)
+    if python is None:
+        pytest.skip(f"no Python {request.param} here")
+    (tmp_path / "shop.py").write_text(SHOP, encoding="utf-8")
+
+    def run(files=("shop.py",), *, again=False):
+        words = [python, "-I", "-B", "-c", DRIVER, trace_module.__file__, str(tmp_path), json.dumps(files)]
+        ended = subprocess.run([*words, "again" if again else ""], capture_output=True, text=True, check=False)
+        assert ended.returncode == 0, ended.stderr
+        return json.loads(ended.stdout)
+
+    return run
+
+
+def line_of(text):
+    return next(number for number, line in enumerate(SHOP.splitlines(), 1) if text in line)
+
+
+def values(report, function):
+    return [row[3] for row in report["returned"] if row[1].rpartition(".")[2] == function]
+
+
+def test_it_tells_functions_lines_and_values(traced):
+    report = traced()
+    bare = {name.rpartition(".")[2] for name in report["called"]["shop.py"]}
+    assert bare >= {"__init__", "double", "fail", "each", "opened", "run"}
+    lines = set(report["lines"]["shop.py"])
+    ran = (
+        "self.size = size",
+        "number * 2",
+        "raise ValueError",
+        "yield number",
+        'mode = "failed"',
+        "return found, mode",
+    )
+    assert {line_of(text) for text in ran} <= lines
+    assert line_of("return 0") not in lines
+    assert values(report, "double") == ["2", "4", "14"]
+    assert len(values(report, "run")) == 1
+
+
+def test_arguments_of_equal_calls_are_told_alike(traced):
+    given = [row[2] for row in traced()["returned"] if row[1].rpartition(".")[2] == "run"]
+    (told,) = given
+    assert "numbers=list2[1,2]" in told
+    assert "rest=tuple1[5]" in told
+    assert "more=dict1{'other'5:6}" in told
+
+
+def test_a_call_that_raises_returns_nothing(traced):
+    assert values(traced(), "fail") == []
+
+
+def test_files_that_are_not_wanted_are_told_by_their_functions_alone(traced):
+    report = traced(())
+    assert report["lines"] == {}
+    assert report["returned"] == []
+    assert "run" in report["called"]["shop.py"]
+
+
+def test_what_runs_after_the_end_is_not_told_and_a_second_trace_sees_all(traced):
+    report = traced(again=True)
+    assert values(report, "double") == ["2", "4"]
+    assert line_of("number * 2") in report["lines"]["shop.py"]
