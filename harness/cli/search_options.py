@@ -33,7 +33,7 @@ class SearchOptions:
     @property
     def is_about_releases(self) -> bool:
         """Whether an option is given that only a search over releases of one package has."""
-        return self.find_fix or self.flaky or self.prereleases or self.confirm is not None
+        return self.find_fix or self.flaky or self.trust_ends or self.prereleases or self.confirm is not None
 
     def as_fields(self) -> dict[str, Any]:
         """The fields of a `Question` that these options fill."""
@@ -61,7 +61,7 @@ _OPTIONS = [
     click.option(
         "--trust-ends",
         is_flag=True,
-        help="With --flaky: the bug never shows at the good end and often does at the bad one, for certain. Saves runs.",
+        help="With --flaky: you are certain that the bug never shows at the good end. Saves runs.",
     ),
     click.option("--fork/--no-fork", default=True, help="Fork runs that search for lines; proofs are fresh processes."),
     click.option("--git", default="", metavar="PATH|URL|auto", help="SUBJECT's repository, to go down to the commit."),
