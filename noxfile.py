@@ -230,6 +230,7 @@ def showcase(session: nox.Session) -> None:
     """Copy the newest report, history and matrix to results/showcase/; `-- ID` chooses another report."""
     session.install("-e", ".")
     show = Path(RESULTS) / "showcase"
+    show.mkdir(parents=True, exist_ok=True)
     for style, suffix in (("markdown", "md"), ("html", "html")):
         output = str(show / f"report.{suffix}")
         session.run(
@@ -241,26 +242,23 @@ def showcase(session: nox.Session) -> None:
     if histories:
         shutil.copy(histories[-1], show / "history.html")
     for page in show.glob("*.html"):
-        share_assets(page, show / "assets")
+        share_assets(page)
 
 
-def share_assets(page: Path, assets: Path) -> None:
-    """Move the shared styles and scripts of a page into files beside it."""
+def share_assets(page: Path) -> None:
+    """Link a page of this repository to the styles and scripts of the templates, instead of having a copy of each."""
     text = POLICY.sub("", page.read_text(encoding="utf-8"))
-    links = []
     shared = {
         asset: asset.read_text(encoding="utf-8").strip() for asset in TEMPLATES.iterdir() if asset.suffix in ASSETS
     }
-    used = sorted((asset for asset, content in shared.items() if content in text), key=lambda a: text.index(shared[a]))
-    for asset in used:
+    links = []
+    for asset in sorted((a for a, content in shared.items() if content in text), key=lambda a: text.index(shared[a])):
         text = text.replace(shared[asset], "", 1)
+        address = os.path.relpath(asset, page.parent.absolute())
         is_style = asset.suffix == ".css"
-        address = f"{assets.name}/{asset.name}"
         links.append(
             f'<link rel="stylesheet" href="{address}">' if is_style else f'<script src="{address}" defer></script>'
         )
-        assets.mkdir(exist_ok=True)
-        shutil.copy(asset, assets / asset.name)
     page.write_text(text.replace("</head>", "\n".join([*links, "</head>"]), 1), encoding="utf-8")
 
 

@@ -83,7 +83,7 @@ def _fill_faulty(house: Wheelhouse, name: str, start: str, states: str) -> None:
 def house(tmp_path_factory: pytest.TempPathFactory) -> Wheelhouse:
     """All the projects that tests probe.
 
-    `brittle` breaks in 1.6 and is mended in 1.10; `stale` is broken in every release; `early` breaks in a
+    `brittle` breaks in 1.6 and is fixed in 1.10; `stale` is broken in every release; `early` breaks in a
     pre-release; `wavering` is broken twice; the edges of `edgy`'s break do not import; `mixed` has releases
     that can't be tried; `helper` has releases that come after each other.
     """

@@ -151,7 +151,7 @@ def _print_list(choice: Choice, *, as_json: bool) -> None:
         click.echo(to_json(choice.as_json()))
         return
     for cell in choice.cells:
-        click.echo(cell.name)
+        click.echo(cell.label)
     for line in _left_out(choice):
         click.echo(line, err=True)
 

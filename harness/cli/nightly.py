@@ -79,6 +79,9 @@ def nightly(
     cause is searched between the two locks, and each way to fail with one cause has one report. Later nights add to
     that report which cells it reached and which release fixed it. Where nothing changed, it prints one line.
 
+    A package axis can take `main`, or another branch as `@BRANCH`: it is compared with the commit of the last night,
+    and what broke it is searched down to the commit and its pull request.
+
     \b
     harness nightly matrices/nightly.toml --budget 60
     harness nightly matrices/nightly.toml --date 2025-06-27

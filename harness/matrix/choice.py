@@ -42,7 +42,13 @@ class Choice:
         return {
             "matrix": self.matrix.name,
             "cells": [
-                {"name": cell.name, "arguments": list(cell.arguments), "tags": list(cell.tags), "python": cell.python}
+                {
+                    "name": cell.name,
+                    "label": cell.label,
+                    "arguments": list(cell.arguments),
+                    "tags": list(cell.tags),
+                    "python": cell.python,
+                }
                 for cell in self.cells
             ],
             "left_out": [

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from attrs import field, frozen
 
 from harness.culprit.commit import open_repository
+from harness.errors import BadRepository
 from harness.model import normalized_name
 from harness.model.commit import PinnedCommit
 
@@ -38,7 +39,7 @@ class CommitLookup:
         name = normalized_name(project)
         repository = self._opened.get(name)
         if repository is None:
-            repository = self._opened[name] = open_repository(self.repositories[name], "", self.cache)
+            repository = self._opened[name] = self._open(name)
         known = self.known.get(known_as(project, revision))
         if known is not None:
             commit = repository.commit(known)
@@ -54,6 +55,13 @@ class CommitLookup:
             git=self.repositories[name],
             date=repository.dates([commit.sha])[commit.sha].astimezone(UTC).isoformat(),
         )
+
+    def _open(self, name: str) -> Repository:
+        try:
+            return open_repository(self.repositories[name], "", self.cache)
+        except BadRepository as error:
+            hint = f"repositories.{name} in the matrix names the folder of a clone, or a URL"
+            raise BadRepository(f"{name}: {error.message}", hint=hint) from error
 
 
 def known_as(project: str, revision: str) -> str:

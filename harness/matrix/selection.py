@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from harness.matrix.cells import Cell
 
-_TOKEN = re.compile(r"\s*(?:([()])|([\w.=+<>~!:/-]+))")
+_TOKEN = re.compile(r"\s*(?:([()])|([\w.=+<>~!:/@-]+))")
 _OPERATORS = ("and", "or", "not")
 
 
@@ -72,7 +72,7 @@ def _holds(expression: ast.expr, meant: Mapping[str, bool]) -> bool:
 
 
 def _meant(cell: Cell, named: Mapping[str, str]) -> dict[str, bool]:
-    texts = [_plain(text) for text in (*cell.tags, cell.name)]
+    texts = [_plain(text) for text in (*cell.tags, cell.name, cell.label)]
     return {name: any(word in text for text in texts) for name, word in named.items()}
 
 

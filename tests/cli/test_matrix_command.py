@@ -105,6 +105,7 @@ def test_a_list_is_what_nox_and_others_run(matrix):
     assert listed["cells"][0] == {
         "name": "brittle_step-brittle-1.5",
         "arguments": ["brittle_step", "--with", "brittle==1.5", "--device", "auto"],
+        "label": "brittle_step-brittle-1.5",
         "tags": ["brittle_step", "brittle_1_5"],
         "python": None,
     }

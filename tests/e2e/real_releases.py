@@ -98,13 +98,13 @@ def test_the_release_that_broke_it(bisect: Bisect) -> None:
     most_probes(answer, 27)
 
 
-def test_the_release_that_mended_it(bisect: Bisect) -> None:
-    """No 4.x release mends it; 5.0.0 does."""
+def test_the_release_that_fixed_it(bisect: Bisect) -> None:
+    """No 4.x release fixes it; 5.0.0 does."""
     answer = bisect("transformers", "--find-fix", "--bad", "4.57.6", "--good", "5.10.4")
     assert (answer["last_bad"], answer["first_good"]) == ("4.57.6", "5.0.0")
 
 
-def test_the_pre_release_that_mended_it(bisect: Bisect) -> None:
+def test_the_pre_release_that_fixed_it(bisect: Bisect) -> None:
     """Among pre-releases it is the second candidate of 5.0.0."""
     answer = bisect("transformers", "--find-fix", "--bad", "4.57.6", "--good", "5.10.4", "--pre")
     assert (answer["last_bad"], answer["first_good"]) == ("5.0.0rc1", "5.0.0rc2")
@@ -157,7 +157,7 @@ def test_the_line_that_multiplied_gradients(bisect: Bisect) -> None:
     assert finest_of(answer) == (True, *TRAINER, ["Trainer.training_step"])
 
 
-def test_the_lines_that_mended_it_in_a_file_that_can_not_be_put_back(bisect: Bisect) -> None:
+def test_the_lines_that_fixed_it_in_a_file_that_can_not_be_put_back(bisect: Bisect) -> None:
     """trainer.py of 4.47.1 imports what 4.48.0 lacks; the lines are found inside it."""
     answer = bisect(
         *("transformers", "--repro", "gradient_accumulation", "--param", "case=full-window-fix", "--find-fix"),

@@ -73,7 +73,9 @@ def test_a_range_excludes_no_commit(matrix) -> None:
 
 
 def test_words_select_commits_by_name(matrix) -> None:
-    assert [cell.name for cell in choose(with_commits(matrix(TEXT)), "shop_main").cells] == ["step-shop-main"]
+    """By the name that stays, or by the label that is shown."""
+    for words in ("shop_main", "main@abc1234"):
+        assert [cell.name for cell in choose(with_commits(matrix(TEXT)), words).cells] == ["step-shop-main"]
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def test_a_release_of_a_companion_breaks_it_and_another_fixes_it(nights):
     assert "closed 2024-02-04" in page
 
 
-def test_a_new_release_of_the_axis_package_breaks_and_the_next_one_mends(nights):
+def test_a_new_release_of_the_axis_package_breaks_and_the_next_one_fixes_it(nights):
     """Compared with the next older release; the culprit is the axis package, and the newer release is the fix."""
     nights.apps = ["latest 3"]
     nights.run("2024-02-01")

@@ -59,9 +59,9 @@ def test_what_travels_is_the_same_on_the_other_side_and_names_no_folder_of_here(
 
 
 def test_a_mixture_is_made_from_the_files_that_travelled(task, worker_setup):
-    mended = b"NUMBER = 6\ndef step():\n    return NUMBER\n"
-    reply = answer(task("1.6", mixture=Mixture({"brittle.py": mended}, "mended")), worker_setup)
-    assert (reply.observation.outcome, reply.observation.mixture) == (Outcome.COMPLETED, "mended")
+    fixed = b"NUMBER = 6\ndef step():\n    return NUMBER\n"
+    reply = answer(task("1.6", mixture=Mixture({"brittle.py": fixed}, "fixed")), worker_setup)
+    assert (reply.observation.outcome, reply.observation.mixture) == (Outcome.COMPLETED, "fixed")
     assert answer(task("1.6"), worker_setup).observation.outcome is Outcome.RAISED
 
 
