@@ -26,7 +26,7 @@ from harness.probe import Probe
 REST = "files that the run did not use"
 COMPILED = "compiled files"
 _COMPILED_ENDINGS = (".so", ".pyd", ".dylib", ".dll", ".a", ".lib")
-_MOST_SKIPS = 3  # where Python and compiled files can't be mixed, that shows soon
+MOST_SKIPS = 3  # where Python and compiled files can't be mixed, that shows soon
 _MOST_LESSONS = 12
 
 
@@ -82,7 +82,7 @@ class LineSearch:
             label_of=lambda units: f"reverted: {self.names(units)}",
             learn=lambda moved, observation: self.learn(moved, observation, reverting=True),
             most=most,
-            most_skips=_MOST_SKIPS if COMPILED in self.edits.wholes else most,
+            most_skips=MOST_SKIPS if COMPILED in self.edits.wholes else most,
             until=self.trials.until,
         ).run()
 

@@ -18,7 +18,16 @@ from harness.culprit.evidence import used_units
 from harness.culprit.exchange import Exchange
 from harness.culprit.forked_search import FRESH_FIRST, give_up, open_forks
 from harness.culprit.line_needs import Advanced, advanced, belongs
-from harness.culprit.line_search import COMPILED, REST, LineSearch, file_units, files_of, prepared, reverted_in_words
+from harness.culprit.line_search import (
+    COMPILED,
+    MOST_SKIPS,
+    REST,
+    LineSearch,
+    file_units,
+    files_of,
+    prepared,
+    reverted_in_words,
+)
 from harness.culprit.reduction import Candidate, Reduced
 from harness.culprit.refining import refined
 from harness.culprit.sides import Sides
@@ -60,7 +69,7 @@ def _pursued(search: LineSearch, used: frozenset[Unit], stack: ExitStack) -> tup
     """The smallest set that undoes the difference: fresh processes first, then forks; what it ends with is fresh."""
     trials = search.trials
     few = search.pursue(search.weights, most=FRESH_FIRST)
-    if not few.gave_up or trials.is_late:
+    if not few.gave_up or trials.is_late or _is_not_mixable(search, few):
         return search, few
     files = [path for unit in used for path in search.exchange.units[unit] if path.endswith(".py")]
     whole = search.reverted(frozenset(unit for unit in search.all if search.edits.path_of(unit) in used))
@@ -82,7 +91,7 @@ def _pursued(search: LineSearch, used: frozenset[Unit], stack: ExitStack) -> tup
 def _findings(search: LineSearch, reduced: Reduced, package: Finding, until: Level, traced: int) -> tuple[Finding, ...]:
     """What a search came to, narrowed further and shown the other way."""
     spent = [reduced]
-    if REST in reduced.units:
+    if REST in reduced.units and not _is_not_mixable(search, reduced):
         search, reduced = _into_the_rest(search, reduced)
         spent.append(reduced)
     if reduced.shown is None and not reduced.gave_up and len(files_of(search, reduced.units)) <= _FEW:
@@ -165,18 +174,27 @@ def _into_the_rest(search: LineSearch, reduced: Reduced) -> tuple[LineSearch, Re
 
 
 def _apart(search: LineSearch, reduced: Reduced) -> Reduced:
-    """The likeliest of several regions alone, where it can stand apart though others are tied to it."""
+    """Fewer of several regions, where they can stand apart though others are tied to them.
+
+    Those that no other one needs are tried, then the likeliest alone.
+    """
     if len(reduced.units) < 2 or not all(map(search.edits.is_region, reduced.units)):
         return reduced
     likeliest = frozenset({max(sorted(reduced.units), key=lambda unit: search.weights.get(unit, 0.0))})
-    proof = search.trials.proof(
-        reverted_in_words(search, likeliest), search.reverted(likeliest), search.sides.before.verdict
-    )
-    if not proof.holds:
-        return reduced
-    return evolve(
-        reduced, units=likeliest, shown=proof.observation, unproven=frozenset(), is_minimal=True, runs=reduced.runs + 1
-    )
+    tried = [fewer for fewer in dict.fromkeys((_core(search, reduced.units), likeliest)) if fewer != reduced.units]
+    for count, fewer in enumerate(tried, 1):
+        sentence = reverted_in_words(search, fewer)
+        proof = search.trials.proof(sentence, search.reverted(fewer), search.sides.before.verdict)
+        if proof.holds:
+            return evolve(
+                reduced,
+                units=fewer,
+                shown=proof.observation,
+                unproven=frozenset(),
+                is_minimal=reduced.is_minimal or len(fewer) == 1,
+                runs=reduced.runs + count,
+            )
+    return evolve(reduced, runs=reduced.runs + len(tried))
 
 
 def _core(search: LineSearch, units: Candidate) -> Candidate:
@@ -206,12 +224,17 @@ def _open(search: LineSearch, reduced: Reduced) -> str:
     """Why nothing smaller than the package was shown."""
     count = len(search.exchange.units)
     names = listed(change.name for change in search.exchange.package.packages)
-    if COMPILED in search.edits.wholes and reduced.gave_up and reduced.unresolved >= reduced.runs:
+    if _is_not_mixable(search, reduced):
         return (
-            f"its files were not told apart: {names} has compiled files, and in {reduced.runs} runs no mixture of them "
-            "with Python files of the other release could be judged"
+            f"its files were not told apart: {names} has compiled files, and {reduced.unresolved} of {reduced.runs} "
+            "mixtures of them with Python files of the other release could not be judged"
         )
     return f"none of its {count} files was shown to make the difference in {reduced.runs} runs{_out_of_time(search)}"
+
+
+def _is_not_mixable(search: LineSearch, reduced: Reduced) -> bool:
+    """Whether the search was given up because Python and compiled files of two releases can't be mixed."""
+    return COMPILED in search.edits.wholes and reduced.gave_up and reduced.unresolved >= MOST_SKIPS
 
 
 def _out_of_time(search: LineSearch) -> str:

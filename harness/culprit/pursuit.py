@@ -22,8 +22,8 @@ class Pursuit:
 
     `weights` say how likely each unit is, `closed` completes a set by what it can't stand without, `roughly` at little
     cost, and `learn` is told of each skip: True where `closed` has learned from it. `most` caps the runs, and
-    `most_skips` those at the start of which none could be judged; `until` is the moment, on the monotonic clock, at
-    which it stops; `judge` is that of the trials unless it is given.
+    `most_skips` those that could not be judged where they are the greater part; `until` is the moment, on the monotonic
+    clock, at which it stops; `judge` is that of the trials unless it is given.
     """
 
     trials: Trials
@@ -45,21 +45,22 @@ class Pursuit:
             tuple(self.weights), weights=self.weights, closed=self.closed, roughly=self.roughly
         )
         observations: dict[Candidate, Observation] = {}
-        ran = ran_now = judged_well = 0
+        ran = ran_now = judged_well = skipped = 0
 
         def judged(candidate: Candidate, observation: Observation, cached: bool) -> Judgement:
-            nonlocal ran, ran_now, judged_well
+            nonlocal ran, ran_now, judged_well, skipped
             judgement = (self.judge or self.trials.judge)(observation)
             observations[candidate] = observation
             ran += observation.outcome.ran
             ran_now += not cached and observation.outcome.ran
             judged_well += judgement.verdict is not Verdict.SKIP
+            skipped += judgement.verdict is Verdict.SKIP
             if judgement.verdict is Verdict.SKIP and self.learn(candidate, observation):
                 search.refresh()
             return judgement
 
         def is_enough() -> bool:
-            if not judged_well and len(observations) >= self.most_skips:
+            if skipped >= self.most_skips and skipped > judged_well:
                 return True
             return ran >= self.most or (self.until is not None and time.monotonic() >= self.until)
 

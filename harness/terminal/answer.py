@@ -37,8 +37,7 @@ def print_answer(console: Console, answer: Answer, results: str) -> None:
     style = {Status.FOUND: "bold red", Status.FIXED: "bold green"}.get(answer.status, "bold yellow")
     console.print(Text(answer.sentence, style=style), soft_wrap=True)
     console.print()
-    if answer.culprit is not None:
-        _print_proofs(console, answer.culprit)
+    _print_proofs(console, answer)
     if answer.signature is not None:
         print_line(console, f"  recognised by: {short_reason(str(answer.signature))}")
     if answer.lock_changes:
@@ -84,14 +83,16 @@ def _grouped(drift: dict[str, tuple[str, ...]]) -> list[tuple[tuple[str, ...], l
     return list(groups.items())
 
 
-def _print_proofs(console: Console, culprit: Culprit) -> None:
+def _print_proofs(console: Console, answer: Answer) -> None:
     """Print each level's proofs, and what is weaker than it should be."""
-    for finding in culprit.findings:
+    for finding in answer.culprit.findings if answer.culprit is not None else ():
         for proof in finding.proofs:
             mark, style = ("proved", "green") if proof.holds else ("not shown", "yellow")
             print_line(console, Text.assemble((f"  {mark:<9} ", style), f"{proof.sentence}: {proof.verdict.word}"))
         for note in finding.notes:
             print_line(console, Text(f"            {short_reason(note)}", style="dim"))
+    for evidence in answer.evidence:
+        print_line(console, Text.assemble(("  evidence  ", "cyan"), short_reason(evidence.text)))
 
 
 def _print_lines(console: Console, culprit: Culprit) -> None:
