@@ -11,13 +11,14 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
+from packaging.requirements import Requirement
 
 from harness.bisect.boundary import Boundary, find_boundary
 from harness.bisect.held_back import Means, find_partners
 from harness.bisect.standing import Standing
 from harness.bisect.upgrade_answer import PackageCulprit
 from harness.culprit.sides import exchanged
-from harness.model import Change, Lock, Observation, Repro
+from harness.model import Change, Lock, Observation, Repro, normalized_name
 from harness.probe import Probe
 
 if TYPE_CHECKING:
@@ -120,6 +121,9 @@ def _culprit(search: Search, change: Change, others: Versions, known: Collection
     """
     boundary = _boundary(search, change, others)
     moved = _moved(boundary)
+    owner = _pinned_by(search, boundary, moved)
+    if owner is not None and owner.name not in {*known, *others}:
+        return _culprit(search, search.units[owner.name], others, {*known, boundary.package})
     instead = _moved_along(search, boundary, moved)
     if instead is not None and instead.name in search.units and instead.name not in {*known, *others}:
         unit = evolve(search.units[instead.name], before=instead.before)
@@ -131,6 +135,22 @@ def _culprit(search: Search, change: Change, others: Versions, known: Collection
 def _moved(boundary: Boundary) -> tuple[Change, ...]:
     locks: list[Lock] = [side.lock for side in boundary.sides if side.lock is not None]
     return locks[0].diff(locks[1]) if len(locks) == 2 else ()
+
+
+def _pinned_by(search: Search, boundary: Boundary, moved: Sequence[Change]) -> Change | None:
+    """The package of which a transitive one is a part: it moved with it, and pins it to exactly this release.
+
+    Nobody can upgrade or hold back the one without the other, so the one that is asked for is named.
+    """
+    asked = {normalized_name(Requirement(text).name) for text in search.bad.requirements}
+    if boundary.package in asked or boundary.first_bad is None or len(boundary.sides) != 2:
+        return None
+    for change in moved:
+        if change.name in search.units and change.name in asked and change.after is not None:
+            other = (f"{change.name}=={change.after}", f"{boundary.package}!={boundary.first_bad}")
+            if search.means.prober.resolve(search.bad.constrained(other, search.repro)).lock is None:
+                return change
+    return None
 
 
 def _moved_along(search: Search, boundary: Boundary, moved: Sequence[Change]) -> Change | None:

@@ -145,6 +145,12 @@ def seen_by(observation: Observation, group: Group) -> Observation:
     return observation
 
 
+def failing_of(observation: Observation, tests: Iterable[str]) -> tuple[str, ...]:
+    """Those of some tests that fail in a run, whatever they fail by."""
+    results = _Results(observation)
+    return tuple(test for test in tests if results.failures(test))
+
+
 class _Results:
     """The results of one run, by test; a module, class or folder that failed stands for the tests in it."""
 

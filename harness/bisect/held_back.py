@@ -168,6 +168,7 @@ def _search(
 
 # What runs, measures and draws tests is rarely what breaks them.
 _TEST_TOOL = re.compile(r"^(pytest.*|pluggy|iniconfig|coverage|exceptiongroup|tox)$")
+_RAISES_FOR_OTHERS = ("_pytest", "pytest", "pluggy")
 _NO_FIXTURE = "FixtureLookupError"
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*[A-Za-z0-9]|[A-Za-z]")
 
@@ -179,9 +180,7 @@ def ranked(
     step."""
     message = _projects(" ".join(raised.message for raised in exceptions))
     types = _projects(" ".join(map(_type, exceptions))) | _plugins(exceptions, changes)
-    frames = [
-        normalized_name(frame.package) for raised in exceptions for frame in reversed(raised.frames) if frame.package
-    ]
+    frames = _packages_of_frames(exceptions)
     printed = _projects("\n".join(line for line in log.splitlines() if "Error" in line or line.startswith("E ")))
     files = _projects(" ".join(re.findall(r"site-packages/([A-Za-z0-9_]+)", log)))
 
@@ -207,9 +206,7 @@ def named_in(exceptions: Sequence[RaisedException], order: Sequence[str]) -> tup
     """Of some packages those that exceptions name, and then those whose files they passed through, innermost first."""
     words = _projects(" ".join(f"{_type(raised)} {raised.message}" for raised in exceptions))
     words |= _plugins(exceptions, order)
-    frames = [
-        normalized_name(frame.package) for raised in exceptions for frame in reversed(raised.frames) if frame.package
-    ]
+    frames = _packages_of_frames(exceptions)
     named = [name for name in order if name in words]
     return tuple(dict.fromkeys([*named, *(name for name in frames if name in order)]))
 
@@ -217,6 +214,12 @@ def named_in(exceptions: Sequence[RaisedException], order: Sequence[str]) -> tup
 def _type(raised: RaisedException) -> str:
     """The type of an exception, "" for those in which pytest tells what others did, which say nothing on pytest."""
     return "" if raised.name in ("Failed", _NO_FIXTURE) else raised.type
+
+
+def _packages_of_frames(exceptions: Sequence[RaisedException]) -> list[str]:
+    """The packages whose files exceptions passed through, the innermost first; pytest raises for others."""
+    packages = [frame.package for raised in exceptions for frame in reversed(raised.frames) if frame.package]
+    return [normalized_name(package) for package in packages if package not in _RAISES_FOR_OTHERS]
 
 
 def _plugins(exceptions: Sequence[RaisedException], names: Iterable[str]) -> frozenset[str]:

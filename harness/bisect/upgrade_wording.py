@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from harness.bisect.answer import Status
+from harness.bisect.groups import failing_of
 from harness.model.text import one_line
 from harness.model.words import listed
 from harness.planning.world import end_words
@@ -86,11 +87,11 @@ def _since(group: GroupAnswer) -> str:
         if culprit.package in told:
             continue
         told |= {culprit.package, *culprit.together_with}
-        joined[_culprit(culprit, main)] = None
+        joined[_culprit(culprit, main, group.tests)] = None
     return f"since {' and '.join(joined)}"
 
 
-def _culprit(culprit: PackageCulprit, others: list[PackageCulprit]) -> str:
+def _culprit(culprit: PackageCulprit, others: list[PackageCulprit], tests: tuple[str, ...]) -> str:
     boundary = culprit.boundary
     if boundary.first_bad is None:
         text = f"{culprit.package} {boundary.last_good} is no longer installed"
@@ -104,5 +105,7 @@ def _culprit(culprit: PackageCulprit, others: list[PackageCulprit]) -> str:
         text += f" together with {' and '.join(along)}"
     notes = [evidence.short for evidence in culprit.evidence[:1] if evidence.short]
     if boundary.since is not None:
-        notes.append(f"with today's message since {boundary.since}; before: {one_line(boundary.message, 120)}")
+        failing = failing_of(boundary.sides[-1], tests) if boundary.sides else tests
+        some = f", {len(failing)} of them" if len(failing) < len(tests) else ""
+        notes.append(f"with today's message since {boundary.since}; before{some}: {one_line(boundary.message, 120)}")
     return f"{text} ({'; '.join(notes)})" if notes else text

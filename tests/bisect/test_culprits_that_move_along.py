@@ -36,6 +36,18 @@ def moving(harness, tmp_path_factory):
     return harness.with_environ(**house.environ)
 
 
+@pytest.fixture
+def pinned(harness, tmp_path_factory):
+    """Each `shell` is made for one `kernel`, which is broken from 2.0 on."""
+    house = Wheelhouse(tmp_path_factory.mktemp("pinned"))
+    for number, version in enumerate(("1.0", "1.1", "2.0", "2.1")):
+        broken = "kernel is broken" if number >= 2 else ""
+        house.add("kernel", f"0.{number}", files={"kernel.py": source(version, broken=broken)}, uploaded=month(number))
+        needs = (f"kernel==0.{number}",)
+        house.add("shell", version, files={"shell.py": source(version)}, requires=needs, uploaded=month(number))
+    return harness.with_environ(**house.environ)
+
+
 def culprits(answer):
     return {
         culprit["package"]: (culprit["last_good"], culprit["first_bad"])
@@ -50,4 +62,13 @@ def test_both_are_named_each_with_its_own_release(moving):
     answer = moving("bisect", "--good", "2024-02-15", "--bad", "2024-08-01", *RUN).json
     assert culprits(answer) == {"framework": ("1.1", "2.0"), "tools": ("2.1", "3.0")}
     assert set(answer["constraints"]) == {"framework<2", "tools<3"}
+    assert answer["constraints_verified"]
+
+
+def test_a_package_that_another_pins_exactly_is_a_part_of_that_one(pinned):
+    tests = TESTS.format(imports="import shell as framework, kernel as tools")
+    write_project(pinned.folder, tests, requires=["shell"])
+    answer = pinned("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN).json
+    assert culprits(answer) == {"shell": ("1.1", "2.0")}
+    assert answer["constraints"] == ["shell<2"]
     assert answer["constraints_verified"]

@@ -7,7 +7,15 @@ from attrs import evolve
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.bisect.groups import FAILS_DIFFERENTLY, Group, fails_at_all, judge_group, newly_failing, seen_by
+from harness.bisect.groups import (
+    FAILS_DIFFERENTLY,
+    Group,
+    failing_of,
+    fails_at_all,
+    judge_group,
+    newly_failing,
+    seen_by,
+)
 from harness.model import (
     Device,
     Observation,
@@ -46,6 +54,11 @@ def names_in(groups) -> list[tuple[str, ...]]:
 
 
 # -- which tests are in question
+
+
+def test_those_that_fail_are_told_from_those_that_do_not():
+    observed = run(*ok("a.py::one"), bad("a.py::two"), bad("b.py", MISSING, TestOutcome.ERROR))
+    assert failing_of(observed, ("a.py::one", "a.py::two", "b.py::three")) == ("a.py::two", "b.py::three")
 
 
 def test_tests_that_miss_one_fixture_are_one_group():
