@@ -12,7 +12,7 @@ from random import Random
 from typing import NamedTuple
 
 from harness.model.verdict import Verdict
-from harness.search import BisectionStatus, SureBisection
+from harness.search import BisectionStatus, Noise, SureBisection
 
 RATES = ((0.0, 0.5), (0.0, 0.9), (0.05, 0.95))
 NAMED = (BisectionStatus.FOUND, BisectionStatus.FIXED)
@@ -53,7 +53,7 @@ def investigate(number: int, seed: int) -> Ended:
     untestable = _untestable(count, dice)
     faults = dice.choice((0.0, 0.0, 0.05))
     ends = {"good": count - 1, "bad": 0} if find_fix else {"good": 0, "bad": count - 1}
-    search = SureBisection(count, find_fix=find_fix, flaky=dice.random() < 0.25, **ends)  # type: ignore[arg-type]
+    search = SureBisection(count, find_fix=find_fix, noise=Noise(flaky=dice.random() < 0.25), **ends)  # type: ignore[arg-type]
     lanes, runs = dice.choice((1, 1, 2)), 0
     while asked := search.ask(lanes):
         trial = dice.choice(asked)

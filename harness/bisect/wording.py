@@ -12,7 +12,7 @@ from harness.model import Verdict
 from harness.model.step import Step
 from harness.model.words import listed
 from harness.search import BisectionStatus
-from harness.search.noisy import CONFIDENCE
+from harness.search.noise import CONFIDENCE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,6 +39,7 @@ def sentence_for(answer: Answer, result: BisectionResult, name: Mapping[int, str
         case Status.NO_FAILURE:
             runs = sum(step.release == newest and step.verdict is Verdict.GOOD for step in answer.steps)
             text = f"No failure: {subject} {newest} is good" + (f" in {runs} runs of {runs}." if runs > 1 else ".")
+            text += _would_have_shown(runs)
         case Status.NOT_FIXED:
             text = f"Not fixed: {subject} {newest}, the newest release that could be tested here, still fails."
         case Status.INCONCLUSIVE:
@@ -88,6 +89,14 @@ def advice_for(answer: Answer, plan: Plan) -> str:
             return ""
 
 
+def _would_have_shown(passes: int) -> str:
+    """The failure rate that so many passes exclude with 0.99, where that is worth telling."""
+    if passes < 2:
+        return ""
+    rate = math.ceil(100 * (1 - 0.01 ** (1 / passes)))
+    return f" A bug that shows in {rate} % of the runs or more would have shown with 99 %; --flaky runs it more often."
+
+
 def _how_sure(answer: Answer, result: BisectionResult) -> str:
     """The chance that it is right and the runs behind it, where that is not plain."""
     good, bad = result.good_side, result.bad_side
@@ -99,8 +108,9 @@ def _how_sure(answer: Answer, result: BisectionResult) -> str:
     if not result.flaky:
         return f" That is {sure}, from {good.runs} runs that passed and {bad.runs} that failed; --confirm runs more."
     where = f"up to {answer.last_bad}" if answer.status is Status.FIXED else f"from {answer.first_bad} on"
+    given = ", if the bug really never shows at the good end" if result.trusts_ends else ""
     other = "after" if answer.status is Status.FIXED else "before"
-    return f" It is flaky: it fails in {bad} runs {where}, and in {good} {other}; that is {sure}."
+    return f" It is flaky: it fails in {bad} runs {where}, and in {good} {other}; that is {sure}{given}."
 
 
 def _how_far(answer: Answer) -> str:

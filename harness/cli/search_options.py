@@ -23,6 +23,8 @@ class SearchOptions:
     prereleases: bool
     confirm: int | None
     flaky: bool
+    confidence: float
+    trust_ends: bool
     fork: bool
     git: str
     depth: Level = field(converter=Level)
@@ -31,11 +33,11 @@ class SearchOptions:
     @property
     def is_about_releases(self) -> bool:
         """Whether an option is given that only a search over releases of one package has."""
-        return self.find_fix or self.flaky or self.prereleases or self.confirm is not None
+        return self.find_fix or self.flaky or self.trust_ends or self.prereleases or self.confirm is not None
 
     def as_fields(self) -> dict[str, Any]:
         """The fields of a `Question` that these options fill."""
-        names = ("find_fix", "prereleases", "confirm", "flaky", "fork", "git")
+        names = ("find_fix", "prereleases", "confirm", "flaky", "confidence", "trust_ends", "fork", "git")
         return {**{name: getattr(self, name) for name in names}, "time_s": self.time_limit}
 
 
@@ -49,6 +51,18 @@ _OPTIONS = [
         help="Run both sides of the change this often again [default: as often as it takes to be sure].",
     ),
     click.option("--flaky", is_flag=True, help="One run does not tell good from bad: repeat runs from the start."),
+    click.option(
+        "--confidence",
+        type=click.FloatRange(0.5, 1.0, max_open=True),
+        default=0.99,
+        show_default=True,
+        help="How sure a release has to be before it is named.",
+    ),
+    click.option(
+        "--trust-ends",
+        is_flag=True,
+        help="With --flaky: you are certain that the bug never shows at the good end. Saves runs.",
+    ),
     click.option("--fork/--no-fork", default=True, help="Fork runs that search for lines; proofs are fresh processes."),
     click.option("--git", default="", metavar="PATH|URL|auto", help="SUBJECT's repository, to go down to the commit."),
     click.option(

@@ -16,7 +16,7 @@ from harness.planning.anchor import find_anchor
 from harness.planning.announcing import search_began
 from harness.scheduling.loop import Engine
 from harness.scheduling.recording import Record
-from harness.search import Gauges, SureBisection, Trial
+from harness.search import Gauges, Noise, SureBisection, Trial
 
 if TYPE_CHECKING:
     from harness.planning.plan import Plan
@@ -74,7 +74,7 @@ class ReleaseSearch:
             bad=plan.bad,
             find_fix=plan.question.find_fix,
             confirm=plan.question.confirm,
-            flaky=plan.question.flaky,
+            noise=Noise(plan.question.flaky, plan.question.confidence, plan.question.trust_ends),
             patient=patient,
             gauges=Gauges(lambda position: _seconds(record, position), lambda trial: _number(record, trial)),
         )

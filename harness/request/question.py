@@ -17,7 +17,8 @@ class Question:
 
     `good` and `bad` are versions; `with_` and `hold` requirements; `as_of` is "era", "none" or an ISO date;
     `python` a version or a path; `confirm` is how often both sides of the change are run again, None as often
-    as it takes to be sure; `flaky` says that one run does not tell good from bad;
+    as it takes to be sure; `flaky` says that one run does not tell good from bad; `confidence` is how sure a release
+    has to be before it is named; `trust_ends` says that there is a change and that the bug never shows before it;
     `device` "auto", "cpu", "cuda" or "emulated"; `from_source` names projects that
     may be built from source; `git` names the subject's repository, for the commit level; `fork` lets runs that
     search for lines be forked;
@@ -38,6 +39,8 @@ class Question:
     device: str = "auto"
     confirm: int | None = None
     flaky: bool = False
+    confidence: float = 0.99
+    trust_ends: bool = False
     from_source: tuple[str, ...] = ()
     typed: tuple[str, ...] = ()
     git: str = ""

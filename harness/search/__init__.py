@@ -8,6 +8,7 @@ from harness.search.fewest import FewestChanges, FewestResult
 from harness.search.grid import Grid
 from harness.search.measured import Gauges
 from harness.search.narrowing import Narrowing
+from harness.search.noise import Noise
 from harness.search.noisy import NoisySearch
 from harness.search.posterior import Counts
 from harness.search.protocol import Search
@@ -29,6 +30,7 @@ __all__ = [
     "Grid",
     "MovedEnd",
     "Narrowing",
+    "Noise",
     "NoisySearch",
     "PositionState",
     "Search",

@@ -50,7 +50,8 @@ class BisectionResult:
     and all that lie between the sides. `skipped` are all skipped positions between the ends. `flaky` are
     those with two verdicts. `confidence` is the chance that the answer is right, as far as the runs tell (0 to 1, None
     where nothing was computed), `good_side` and `bad_side` the runs behind it on both sides of the change. `effect` is
-    how far the number differs between the two sides, where the bug is recognised by one.
+    how far the number differs between the two sides, where the bug is recognised by one. `trusts_ends`: the confidence
+    holds only if the ends are as the user says.
     """
 
     status: BisectionStatus
@@ -66,6 +67,7 @@ class BisectionResult:
     good_side: Counts | None = None
     bad_side: Counts | None = None
     effect: Effect | None = None
+    trusts_ends: bool = False
 
     @property
     def boundary(self) -> tuple[int, int] | None:

@@ -20,29 +20,32 @@ from harness.model.verdict import Verdict
 from harness.search.bisection import Bisection
 from harness.search.bisection_result import BisectionResult, BisectionStatus, Trial
 from harness.search.measured import Gauges, Measurements
-from harness.search.noisy import CONFIDENCE, MOST, NoisySearch
+from harness.search.noise import CONFIDENCE, Noise
+from harness.search.noisy import NoisySearch
 from harness.search.posterior import Counts, Posterior
+from harness.search.prior import FLAKY, TRUSTED_ENDS
 from harness.search.protocol import record
 
 if TYPE_CHECKING:
     from harness.search.effect import Effect
     from harness.search.states import PositionState
 
-_PASSES_AGAIN = 3  # the bad end passed: run again so often before it is called no failure
+_PASSES_AGAIN = 6  # the bad end passed: run again so often; of bugs that fail half the time 1 in 128 passes them all
 _FAILURES = 3  # so many failures show that nothing older is good
 _MOST_AGAIN = 16  # repetitions of one question, so that it ends whatever is told
 
 _NO_GAUGES = Gauges()
+_NO_NOISE = Noise()
 
 
 class SureBisection:
     """Search over positions 0 (oldest) to count - 1 (newest); its candidates are `Trial`s.
 
-    `good`, `bad`, `find_fix` are those of `Bisection`. `confirm`: None repeats until it is 0.99 sure; a number
-    repeats each side just so often (0: one run of each is enough, and the answer says how sure that is). `flaky`
-    begins as a noisy search. `patient` leaves the repetitions to who goes on from here: what that shows is told by
-    `support` and by `tell`, and `insist` asks for what is still missing. `gauges` tell of runs
-    what they take, and the number by which they were judged.
+    `good`, `bad`, `find_fix` are those of `Bisection`. `confirm`: None repeats until it is sure; a number
+    repeats each side just so often (0: one run of each is enough, and the answer says how sure that is). `noise` says
+    what sure is, and whether it begins as a noisy search. `patient` leaves the repetitions to who goes on from here:
+    what that shows is told by `support` and by `tell`, and `insist` asks for what is still missing. `gauges` tell of
+    runs what they take, and the number by which they were judged.
     """
 
     def __init__(
@@ -53,12 +56,21 @@ class SureBisection:
         bad: int | None = None,
         find_fix: bool = False,
         confirm: int | None = None,
-        flaky: bool = False,
+        noise: Noise = _NO_NOISE,
         patient: bool = False,
         gauges: Gauges = _NO_GAUGES,
     ) -> None:
         self._plain = Bisection(count, good=good, bad=bad, find_fix=find_fix, confirm=confirm or 0)
-        self._in_noise = NoisySearch(count, good=good, bad=bad, find_fix=find_fix, most=MOST, seconds=gauges.seconds)
+        self._in_noise = NoisySearch(
+            count,
+            good=good,
+            bad=bad,
+            find_fix=find_fix,
+            confidence=noise.confidence,
+            seconds=gauges.seconds,
+            prior=TRUSTED_ENDS if noise.trusts_ends else FLAKY,
+        )
+        self._confidence = noise.confidence
         self._measured = Measurements(gauges.number, CONFIDENCE)
         self._confirm = confirm
         self._find_fix = find_fix
@@ -69,7 +81,7 @@ class SureBisection:
         )
         self._told: dict[Trial, Verdict] = {}
         self._support: dict[tuple[int, int], tuple[int, int]] = {}
-        self._noisy: NoisySearch | None = self._in_noise if flaky else None
+        self._noisy: NoisySearch | None = self._in_noise if noise.flaky else None
 
     def ask(self, n: int = 1) -> tuple[Trial, ...]:
         """Up to n trials worth running now; what was asked before and still matters comes first."""
@@ -212,7 +224,7 @@ class SureBisection:
         good, bad = self._boundary(result)
         more = {good: 0, bad: 0}
         limit = _MOST_AGAIN - self._repeated(good) - self._repeated(bad)
-        while sum(more.values()) < limit and self._sureness(result, more) < CONFIDENCE:
+        while sum(more.values()) < limit and self._sureness(result, more) < self._confidence:
             side = max((good, bad), key=lambda p: self._sureness(result, {**more, p: more[p] + 1}))
             more[side] += 1
         return (

@@ -101,13 +101,22 @@ def test_a_step_seen_through_noise_is_found_where_it_is():
 
 
 def test_a_drift_that_is_small_beside_its_noise_is_not_named_though_it_crosses_the_bound():
-    """Each release adds a little: none of them is what broke it, and the rate of failures changes all the same."""
-    dice, unclear = Random(6), 0
-    for _ in range(16):
-        search, _ = investigate(lambda p: 9 + p / 8 + dice.uniform(-0.6, 0.6), 16)
-        assert search.result.status not in NAMED
-        unclear += search.result.boundary is not None and not search.result.effect.is_clear
-    assert unclear >= 1
+    """Each release adds a little: none of them is what broke it, and the rate of failures changes all the same.
+
+    In the long run 1 search of 60 names a release; more than 2 of 16 do in 1 of 500 tests.
+    """
+    dice = Random(6)
+    ended = [investigate(lambda p: 9 + p / 8 + dice.uniform(-0.6, 0.6), 16)[0] for _ in range(16)]
+    assert sum(search.result.status in NAMED for search in ended) <= 2
+
+
+def test_a_release_that_verdicts_alone_would_name_is_not_sure_while_its_number_does_not_differ():
+    """Of such searches half end with a boundary whose two sides the number does not tell apart."""
+    dice = Random(1)
+    ended = [investigate(lambda p: 9.3 + p / 5 + dice.uniform(-0.5, 0.5), 8)[0].result for _ in range(12)]
+    unclear = [r for r in ended if r.boundary is not None and not r.effect.is_clear]
+    assert unclear
+    assert {result.status for result in unclear} == {BisectionStatus.INCONCLUSIVE}
 
 
 def test_a_number_that_is_not_finite_is_confirmed_as_an_exception_is():

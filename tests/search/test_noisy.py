@@ -11,6 +11,7 @@ import pytest
 from harness.model.verdict import Verdict
 from harness.search import BisectionStatus, Counts, NoisySearch, Trial
 from harness.search.posterior import Posterior
+from harness.search.prior import FLAKY, RATES, TRUSTED_ENDS, UNKNOWN
 
 
 def investigate(count, change, before, after, dice, lanes=1, **more):
@@ -47,6 +48,33 @@ def test_nothing_is_named_where_the_rate_is_the_same_everywhere(rate):
         assert set(ended) == {BisectionStatus.NO_FAILURE}
     if rate == 1.0:
         assert set(ended) == {BisectionStatus.NOT_A_REGRESSION}
+
+
+@pytest.mark.parametrize(("before", "after", "most"), [(0, 0.5, 29), (0.05, 0.95, 16), (0, 1, 13)])
+def test_who_vouches_for_the_ends_gets_the_answer_in_fewer_runs(before, after, most):
+    dice, right, spent = Random(14), 0, 0
+    for _ in range(40):
+        change = dice.randrange(1, 32)
+        result, runs = investigate(32, change, before, after, dice, confidence=0.96, prior=TRUSTED_ENDS)
+        right += result.first_bad == change
+        spent += runs
+        assert result.trusts_ends
+    assert right >= 36
+    assert spent / 40 <= most
+
+
+def test_the_only_release_that_can_be_it_is_named_once_both_sides_were_seen():
+    """With trusted ends the oldest boundary is sure before the good end was ever run."""
+    result, runs = investigate(32, 1, 0, 1, Random(1), confidence=0.96, prior=TRUSTED_ENDS)
+    assert (result.status, result.last_good, result.first_bad) == (BisectionStatus.FOUND, 0, 1)
+    assert runs <= 12
+
+
+def test_a_trusted_good_end_that_always_fails_names_nothing():
+    result, runs = investigate(32, None, 1, 1, Random(1), confidence=0.96, prior=TRUSTED_ENDS)
+    assert result.status is BisectionStatus.INCONCLUSIVE
+    assert result.boundary is None
+    assert runs <= 40
 
 
 def test_a_fix_is_found_in_the_other_direction():
@@ -97,28 +125,35 @@ def test_several_lanes_get_different_runs_and_none_is_dropped():
     assert set(first) - {first[2]} <= set(search.ask(4))
 
 
-def test_the_posterior_is_that_of_a_sum_over_all_boundaries_and_rates():
-    """Against the sum written out, with the rates and weights of the module."""
-    from harness.search import posterior as model
-
+@pytest.mark.parametrize("prior", [UNKNOWN, FLAKY, TRUSTED_ENDS])
+def test_the_posterior_is_that_of_a_sum_over_all_boundaries_and_rates(prior):
+    """Against the sum written out."""
     told = {0: Counts(0, 3), 2: Counts(1, 2), 3: Counts(2, 2)}
     weights = {}
     for cut in range(1, 5):
         total = 0.0
-        for weight, good, bad in model._KINDS:
-            for i, q in enumerate(model._RATES):
-                for j in range(i + 1, len(model._RATES)):
-                    likely = weight * good[i] * bad[j]
+        for kind in prior.kinds:
+            for i, q in enumerate(RATES):
+                for j in range(i + 1, len(RATES)):
+                    likely = kind.weight * kind.good[i] * kind.bad[j]
                     for position, counts in told.items():
-                        rate = model._RATES[j] if position >= cut else q
+                        rate = RATES[j] if position >= cut else q
                         likely *= rate**counts.bad * (1 - rate) ** (counts.runs - counts.bad)
                     total += likely
-        weights[cut] = total * (1 - model.NO_CHANGE) / 4
-    none = model.NO_CHANGE * sum(
+        weights[cut] = total * (1 - prior.no_change) / 4
+    none = prior.no_change * sum(
         w * math.prod(r**c.bad * (1 - r) ** (c.runs - c.bad) for c in told.values())
-        for w, r in zip(model._SAME, model._RATES, strict=True)
+        for w, r in zip(prior.same, RATES, strict=True)
     )
     total = sum(weights.values()) + none
-    posterior = Posterior.of(5, told)
+    posterior = Posterior.of(5, told, prior)
     assert posterior.none == pytest.approx(none / total)
     assert posterior.cuts[1:] == pytest.approx([weights[cut] / total for cut in range(1, 5)])
+
+
+@pytest.mark.parametrize("prior", [UNKNOWN, FLAKY, TRUSTED_ENDS])
+def test_before_any_run_a_change_is_as_likely_as_the_prior_says(prior):
+    """The weights of the kinds add up to 1 over the pairs of rates in order."""
+    posterior = Posterior.of(9, {}, prior)
+    assert posterior.none == pytest.approx(prior.no_change)
+    assert posterior.cuts[1:] == pytest.approx([(1 - prior.no_change) / 8] * 8)

@@ -1,0 +1,113 @@
+"""What the runs of a noisy search tell, on the line from the good end (index 0) to the bad end (the last index)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from harness.model.verdict import Verdict
+from harness.search.posterior import Counts, Posterior
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from harness.search.prior import Prior
+
+
+@frozen
+class Knowledge:
+    """Judged runs by index, the indexes that were skipped more often than judged, and what follows.
+
+    To run what is `untestable` again is a waste. A boundary c lies between the indexes c - 1 and c.
+    """
+
+    length: int
+    counts: Mapping[int, Counts]
+    untestable: frozenset[int]
+    posterior: Posterior
+
+    @classmethod
+    def of(cls, length: int, told: Iterable[tuple[int, Verdict]], prior: Prior) -> Knowledge:
+        """What follows from verdicts by index; those outside the line tell nothing."""
+        counts: dict[int, Counts] = {}
+        balance: dict[int, int] = {}
+        for index, verdict in told:
+            if not 0 <= index < length:
+                continue
+            skipped = verdict is Verdict.SKIP
+            balance[index] = balance.get(index, 0) + (1 if skipped else -1)
+            if not skipped:
+                before = counts.get(index, Counts())
+                counts[index] = Counts(before.bad + (verdict is Verdict.BAD), before.runs + 1)
+        untestable = frozenset(index for index, value in balance.items() if value > 0)
+        return cls(length, counts, untestable, Posterior.of(length, counts, prior))
+
+    @property
+    def fails(self) -> int:
+        """How many runs failed."""
+        return sum(c.bad for c in self.counts.values())
+
+    @property
+    def runs(self) -> int:
+        """How many runs were judged."""
+        return sum(c.runs for c in self.counts.values())
+
+    @property
+    def flaky(self) -> tuple[int, ...]:
+        """The indexes with both verdicts."""
+        return tuple(i for i, c in self.counts.items() if 0 < c.bad < c.runs)
+
+    def groups(self) -> list[range]:
+        """Boundaries that no run can tell apart, since all between them was skipped."""
+        groups: list[range] = []
+        start = 1
+        for cut in range(1, self.length):
+            if cut not in self.untestable or cut == self.length - 1:
+                groups.append(range(start, cut + 1))
+                start = cut + 1
+        return groups
+
+    def mass(self, cuts: Sequence[int]) -> float:
+        """The chance that the change lies at one of these boundaries."""
+        return sum(self.posterior.cuts[cut] for cut in cuts)
+
+    def runs_at(self, index: int) -> int:
+        """How many runs were judged there."""
+        return self.counts.get(index, Counts()).runs
+
+    def shows_at(self, index: int, *, is_bad: bool) -> bool:
+        """Whether a run there failed, or with `is_bad` false, passed."""
+        counts = self.counts.get(index, Counts())
+        return counts.bad > 0 if is_bad else counts.bad < counts.runs
+
+    def shows(self, low: int, high: int) -> bool:
+        """Whether the index `low` was seen to pass, and `high` to fail."""
+        return self.shows_at(low, is_bad=False) and self.shows_at(high, is_bad=True)
+
+    def sides(self, cut: int) -> tuple[Counts, Counts]:
+        """The runs before a boundary and from it on."""
+        good = [c for i, c in self.counts.items() if i < cut]
+        bad = [c for i, c in self.counts.items() if i >= cut]
+        return (
+            Counts(sum(c.bad for c in good), sum(c.runs for c in good)),
+            Counts(sum(c.bad for c in bad), sum(c.runs for c in bad)),
+        )
+
+    def credible(self, confidence: float) -> list[int]:
+        """The fewest boundaries that together are so sure, given that there is a change."""
+        cuts = self.posterior.cuts
+        wanted, chosen, total = confidence * sum(cuts), [], 0.0
+        for cut in sorted(range(1, self.length), key=lambda c: -cuts[c]):
+            if total >= wanted:
+                break
+            chosen.append(cut)
+            total += cuts[cut]
+        return chosen
+
+    def chance_of_a_verdict(self, index: int) -> float:
+        """The chance that a run there can be judged: less beside what was skipped, unless it was judged before."""
+        if index in self.counts or not self.untestable:
+            return 1.0
+        distance = min(abs(index - other) for other in self.untestable)
+        return distance / (distance + 2)
