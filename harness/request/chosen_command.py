@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @frozen
 class ChosenProject:
-    """What the options say of the project; `good_day` (ISO 8601) is when it worked, to build what git knows no day of."""
+    """What the options say of the project; `good_day` (ISO 8601) is when it worked, for what git knows no day of."""
 
     folder: Path | None = None
     extras: tuple[str, ...] = ()
