@@ -122,7 +122,7 @@ def bisect(
     ):
         projects = Projects(session.workspace, session.local.builder.uv, session.interpreter, session.index)
         if ends is not None and ends.good is not None and ends.good.moment is not None:
-            project = evolve(project, day=ends.good.moment.isoformat())
+            project = evolve(project, good_day=ends.good.moment.isoformat())
         chosen = chosen_command(asked.repro, asked.run, asked.subject, settings, project, projects)
         if ends is None:
             found = _between_releases(session, asked, search, chosen)

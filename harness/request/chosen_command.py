@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 @frozen
 class ChosenProject:
-    """What the options say of the project. `day` (ISO 8601) is when it worked, to build what git knows no day of."""
+    """What the options say of the project. `good_day` (ISO 8601) is when it worked, to build what git knows no day of."""
 
     folder: Path | None = None
     extras: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     unpin: bool = False
-    day: str = ""
+    good_day: str = ""
 
 
 @frozen
@@ -64,6 +64,6 @@ def chosen_command(
         groups=project.groups,
         unpin=project.unpin,
         content_digest=digest_of(run),
-        day=project.day,
+        day=project.good_day,
     )
     return ChosenCommand(command.repro.with_params(parameters(settings.params)), beside.requirements, command.told)
