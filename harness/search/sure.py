@@ -70,7 +70,8 @@ class SureBisection:
             seconds=gauges.seconds,
             prior=TRUSTED_ENDS if noise.trusts_ends else FLAKY,
         )
-        self._confidence = noise.confidence
+        # Half of the doubt, since a flaky bug can be named wrongly here or by the noisy search that may follow.
+        self._wanted = 1 - (1 - noise.confidence) / 2
         self._measured = Measurements(gauges.number, CONFIDENCE)
         self._confirm = confirm
         self._find_fix = find_fix
@@ -224,7 +225,7 @@ class SureBisection:
         good, bad = self._boundary(result)
         more = {good: 0, bad: 0}
         limit = _MOST_AGAIN - self._repeated(good) - self._repeated(bad)
-        while sum(more.values()) < limit and self._sureness(result, more) < self._confidence:
+        while sum(more.values()) < limit and self._sureness(result, more) < self._wanted:
             side = max((good, bad), key=lambda p: self._sureness(result, {**more, p: more[p] + 1}))
             more[side] += 1
         return (
