@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
 import pytest
@@ -44,5 +45,7 @@ def test_a_caller_in_an_event_loop_is_answered_as_well(house):
     async def cell(address):
         return refused(address)
 
-    with house.served() as url:
-        assert "it is not a Dask scheduler" in asyncio.run(cell(f"tcp://{urlsplit(url).netloc}"))
+    # The loop has a thread of its own, since a browser of another test may have one in this thread.
+    with house.served() as url, ThreadPoolExecutor(max_workers=1) as threads:
+        asked = threads.submit(lambda: asyncio.run(cell(f"tcp://{urlsplit(url).netloc}")))
+        assert "it is not a Dask scheduler" in asked.result()
