@@ -84,9 +84,13 @@ def _grouped(drift: dict[str, tuple[str, ...]]) -> list[tuple[tuple[str, ...], l
 
 
 def _print_proofs(console: Console, answer: Answer) -> None:
-    """Print each level's proofs, and what is weaker than it should be."""
+    """Print each level's proofs, those that two levels share once, and what is weaker than it should be."""
+    told: set[tuple[str, Verdict]] = set()
     for finding in answer.culprit.findings if answer.culprit is not None else ():
         for proof in finding.proofs:
+            if (proof.sentence, proof.verdict) in told:
+                continue
+            told.add((proof.sentence, proof.verdict))
             mark, style = ("proved", "green") if proof.holds else ("not shown", "yellow")
             print_line(console, Text.assemble((f"  {mark:<9} ", style), f"{proof.sentence}: {proof.verdict.word}"))
         for note in finding.notes:

@@ -199,6 +199,14 @@ def test_a_bad_end_that_passes_once_is_run_again(harness, write_repro):
     assert ended.json["rates"]["good"]["failed"] == 0
 
 
+def test_a_proof_that_two_levels_share_is_shown_once(harness, write_repro):
+    write_repro("brittle")
+    ended = harness("bisect", "brittle", "--good", "1.5", "--bad", "1.6")
+    proofs = [line for line in ended.stdout.splitlines() if line.startswith("  proved")]
+    assert proofs
+    assert len(set(proofs)) == len(proofs)
+
+
 def test_pre_releases_are_tried_when_asked_for(harness, write_repro):
     write_repro("early")
     without = bisect(harness, "early", "--good", "1.0", "--json").json
