@@ -76,7 +76,7 @@ class Upgrade:
             return nothing
         good_run = self._good_run(bad_run)
         if good_run is None or self.good is None:
-            return self._plain(Status.NOT_A_REGRESSION, (bad_run,))
+            return evolve(self._plain(Status.NOT_A_REGRESSION, (bad_run,)), advice=advice_on(bad_run))
         asked = questions_between(good_run, bad_run, self.means.prober.store, self.repro.signature)
         if not asked.questions:
             return evolve(

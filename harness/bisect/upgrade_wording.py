@@ -13,6 +13,7 @@ from harness.planning.world import end_words
 from harness.request.ends import EndKind
 
 _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
+_SETUPTOOLS = "setuptools<81"  # later releases have no pkg_resources
 
 if TYPE_CHECKING:
     from harness.bisect.upgrade_answer import GroupAnswer, PackageCulprit, UpgradeAnswer
@@ -45,15 +46,19 @@ def sentence_of(answer: UpgradeAnswer) -> str:
 
 
 def advice_on(run: Observation) -> str:
-    """What to add where the run of a good end could not import something, "" where that is not what it failed by."""
+    """What to add where a run could not import something, "" where that is not what it failed by."""
     raised = [run.exception, *(test.exception for test in run.tests)]
     found: dict[str, None] = {}
     for one in raised:
         while one is not None:
-            if one.name == "ModuleNotFoundError" and (named := _NO_MODULE.search(one.message)) is not None:
+            is_import = one.name == "ModuleNotFoundError" or "ModuleNotFoundError" in one.message
+            if is_import and (named := _NO_MODULE.search(one.message)) is not None:
                 found[named[1]] = None
             one = one.cause
-    return f"Not installed: {listed(found)}. --with PACKAGE adds what the tests need." if found else ""
+    if not found:
+        return ""
+    package = f"'{_SETUPTOOLS}'" if list(found) == ["pkg_resources"] else "PACKAGE"
+    return f"Not installed: {listed(found)}. --with {package} adds what the tests need."
 
 
 def _end(end: End, answer: UpgradeAnswer) -> str:

@@ -40,6 +40,14 @@ def test_what_fails_at_both_ends_is_no_answer(planted):
     assert ended.json["failing_at_both"] == ["test_mine.T.test_part07"]
 
 
+def test_where_no_day_passes_as_a_package_is_missing_it_is_named(planted):
+    write_project(planted.folder, "import pkg_resources\n" + suite_of("part07"), requires=["part07"])
+    ended = planted("bisect", "--bad", "2024-06-01", *RUN)
+    assert ended.code == 1
+    assert "pkg_resources" in ended.stdout
+    assert "--with 'setuptools<81'" in ended.stdout
+
+
 def test_a_command_that_finds_no_tests(planted):
     write_project(planted.folder, "", requires=["part07"])
     ended = planted(
