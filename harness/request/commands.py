@@ -17,6 +17,7 @@ from harness.request.project import Project, Projects, find_project
 from harness.request.requirement_files import read_requirement_file
 
 _TEST_TOOLS = ("pytest", "nose2", "trial", "ward", "green")
+_INSTALLERS = ("setuptools", "pip", "wheel")  # added to what a project needs, not in place of it
 
 
 @frozen
@@ -142,7 +143,8 @@ def _with_tool(repro: Repro, given: frozenset[str]) -> Repro:
 
 
 def _others_than_tools(requirements: Iterable[str]) -> bool:
-    return any(not name.startswith("pytest") and name not in _TEST_TOOLS for name in _names(requirements))
+    tools = {*_TEST_TOOLS, *_INSTALLERS}
+    return any(not name.startswith("pytest") and name not in tools for name in _names(requirements))
 
 
 def _names(requirements: Iterable[str]) -> frozenset[str]:

@@ -146,3 +146,10 @@ def test_folders_and_files_beside_a_command(projects, folder, tmp_path):
     command = read_command("pytest", beside, projects, start=tmp_path)
     assert "pytest" in command.repro.dependencies
     assert command.repro.search_path[0].startswith(str(projects.workspace.projects))
+
+
+@pytest.mark.parametrize(("beside", "is_found"), [("setuptools<81", True), ("pytest-cov", True), ("six", False)])
+def test_what_a_user_adds_as_a_tool_takes_the_place_of_nothing(projects, folder, beside, is_found):
+    (folder / "test_it.py").write_text("def test_it(mocker): pass\n")
+    command = read_command("pytest", read_beside([beside], projects), projects, start=folder, folder=folder)
+    assert ("pytest-mock" in command.repro.dependencies) is is_found
