@@ -57,8 +57,12 @@ def advice_on(run: Observation) -> str:
             one = one.cause
     if not found:
         return ""
-    package = f"'{_SETUPTOOLS}'" if list(found) == ["pkg_resources"] else "PACKAGE"
-    return f"Not installed: {listed(found)}. --with {package} adds what the tests need."
+    if list(found) == ["pkg_resources"]:
+        return f"Not installed: pkg_resources. --with '{_SETUPTOOLS}' adds it."
+    return (
+        f"Not installed: {listed(found)}. Add what the tests need with --with, one for each package: they take the "
+        "place of requirement files and tox."
+    )
 
 
 def _end(end: End, answer: UpgradeAnswer) -> str:
