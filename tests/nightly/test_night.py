@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 from attrs import define, field
+from commit_project import BACKEND, app, needs
+from git_project import new_project
 from night_cells import FIRST, SECOND, THIRD
 from simulation import BROKEN, MESSAGE, REPRO
 from support import make_parts
@@ -16,10 +18,12 @@ from harness.events import Judged, LevelBegan, Note, SearchBegan, Started
 from harness.matrix import Cell
 from harness.matrix.running import CellProbes
 from harness.model import Verdict
+from harness.model.commit import PinnedCommit
 from harness.nightly.budget import Budget
 from harness.nightly.night import Nightly
 from harness.nightly.record import Past, Standing
 from harness.nightly.triage import Triage
+from harness.request.project import Projects
 from harness.scheduling.lanes import LocalLanes
 from harness.scheduling.probers import Probers
 
@@ -81,11 +85,19 @@ def night(nights, tmp_path, uv_cache, interpreter):
     parts = make_parts(tmp_path, PipSettings(index_url=nights.house.url), uv_cache, interpreter)
     shelf, history, pool = Shelf(), [], LocalLanes(1)
 
-    def run(start: str, clock: Clock, *numbers: int, minutes: float | None = 1.0):
+    def run(start: str, clock: Clock, *numbers: int, minutes: float | None = 1.0, commits: tuple = ()):
         (tmp_path / "repros").mkdir(exist_ok=True)
         path = str(Path.cwd() / "repros" / "step.py")
         cells = tuple(
-            Cell(f"cell {n}", path, ("app==1.0",), params={"case": n}, choice={"parameters.case": n}) for n in numbers
+            Cell(
+                f"cell {n}",
+                path,
+                () if commits else ("app==1.0",),
+                params={"case": n},
+                choice={"parameters.case": n},
+                commits=commits,
+            )
+            for n in numbers
         )
         past, diary = Past.of(tuple(history), "small"), Diary(clock)
         triage = Triage(
@@ -101,7 +113,8 @@ def night(nights, tmp_path, uv_cache, interpreter):
             budget=Budget(clock, minutes),
             reporter=diary,
         )
-        bench = CellProbes(parts.index, {None: interpreter}, as_of=datetime.fromisoformat(start))
+        projects = {None: Projects(parts.workspace, parts.builder.uv, interpreter)}
+        bench = CellProbes(parts.index, {None: interpreter}, as_of=datetime.fromisoformat(start), projects=projects)
         ended = Nightly("small", start, cells, past, bench, triage).run()
         history.append(ended)
         run.diary = diary.lines
@@ -172,3 +185,33 @@ def test_remaining_cells_come_first_the_next_night(night):
     assert left.left == ("cell 3",)
     night(SECOND, Clock(), 1, 2, 3)
     assert night.diary == ["cell 3 good", "cell 1 good", "cell 2 good"]
+
+
+def test_a_commit_not_compared_for_lack_of_time_is_compared_the_next_night(night, nights, tmp_path):
+    """It failed in the first night; whether the newest release fails too was not asked."""
+    project = new_project(tmp_path / "clone")
+    project.commit("Begin", {**app(), **needs("helper", "other"), "backend.py": BACKEND})
+    project.git("tag", "v1.0")
+    guilty = project.commit("Rework the step", app(BROKEN))
+    clone = str(project.folder)
+    commits = (PinnedCommit("app", "main", guilty, clone, clone, "2024-01-02T00:00:00+00:00"),)
+    first = night(FIRST, Clock(a_cell=61), 1, commits=commits)
+    assert standings(first) == [Standing.LEFT]
+    assert first.left == ("cell 1",)
+    second = night(SECOND, Clock(), 1, commits=commits)
+    assert standings(second) == [Standing.BROKEN]
+    assert [commit.sha for known in second.breaks for commit in known.commits] == [guilty]
+
+
+def test_a_compared_commit_whose_cause_no_time_was_left_for_is_searched_in_the_next_night(night, nights, tmp_path):
+    project = new_project(tmp_path / "clone")
+    project.commit("Begin", {**app(), **needs("helper", "other"), "backend.py": BACKEND})
+    project.git("tag", "v1.0")
+    project.commit("Talk", {"README": "talk\n"})
+    guilty = project.commit("Rework the step", app(BROKEN))
+    clone = str(project.folder)
+    commits = (PinnedCommit("app", "main", guilty, clone, clone, "2024-01-02T00:00:00+00:00"),)
+    first = night(FIRST, Clock(a_try=61), 1, commits=commits)
+    assert standings(first) == [Standing.TURNED]
+    second = night(SECOND, Clock(), 1, commits=commits)
+    assert [commit.sha for known in second.breaks for commit in known.commits] == [guilty]
