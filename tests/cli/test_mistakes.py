@@ -1,4 +1,4 @@
-"""Every mistake of a user ends in one sentence and the exit code of its kind."""
+"""Every mistake of a user gives one sentence and the matching exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One issue says what broke a project's tests: opened once, updated, and closed when they pass again."""
+"""One issue reports what broke a project's tests: opened once, updated, and closed when they pass again."""
 
 from __future__ import annotations
 

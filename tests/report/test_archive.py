@@ -1,4 +1,4 @@
-"""A kept answer comes back as it was, and is found by the begin of its id."""
+"""A stored answer is read back unchanged, and found by a prefix of its id."""
 
 from __future__ import annotations
 
