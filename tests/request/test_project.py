@@ -159,9 +159,7 @@ def test_folders_and_files_of_a_command_are_found(projects, folder, tmp_path):
         (["-r needs.txt"], False),
     ],
 )
-def test_what_with_names_is_added_unless_it_names_everything(
-    projects, folder, monkeypatch, beside, is_found
-):
+def test_what_with_names_is_added_unless_it_names_everything(projects, folder, monkeypatch, beside, is_found):
     monkeypatch.chdir(folder)
     (folder / "needs.txt").write_text("idna\n")
     (folder / "test_it.py").write_text("def test_it(mocker): pass\n")
