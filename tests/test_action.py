@@ -46,7 +46,7 @@ def test_it_follows_the_schema():
     assert ended.returncode == 0, ended.stdout
 
 
-def test_the_schema_is_looked_at(tmp_path):
+def test_the_schema_check_works(tmp_path):
     """One with a misspelt key fails."""
     wrong = tmp_path / "action.yml"
     wrong.write_text(ACTION.read_text(encoding="utf-8").replace("using: composite", "uses: composite"))
@@ -62,7 +62,7 @@ def test_every_expression_names_an_input_or_a_step_that_exists():
     assert {name for kind, name in named if kind == "steps"} <= steps
 
 
-def test_no_script_has_an_expression_in_it():
+def test_no_script_contains_an_expression():
     """What a person wrote into an input would run as a part of the script; it is given by variables."""
     scripts = [step["run"] for step in yaml.safe_load(ACTION.read_text())["runs"]["steps"] if "run" in step]
     assert len(scripts) >= 5
@@ -221,7 +221,7 @@ def test_nights_of_a_project(repository):
     assert git(repository.origin, "rev-list", "--count", "harness-watch").strip() in ("3", "4")
 
 
-def test_a_test_that_never_worked_is_no_news_after_the_first_night(repository):
+def test_a_test_that_never_passed_is_no_news_after_the_first_night(repository):
     """And an action that is told so keeps no issue and does not fail."""
     first = repository(GREEN, issue="false", fail="false")
     assert first.status == "unknown", first.said

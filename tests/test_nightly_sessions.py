@@ -56,7 +56,7 @@ def nox(harness, write_repro, tmp_path):
     return run
 
 
-def test_nights_are_kept_on_a_branch_from_one_runner_to_the_next(nox):
+def test_nights_are_kept_on_a_branch_between_runners(nox):
     """The first run begins the branch, the second goes on with it; only pages are published."""
     first = nox("one", "nightly_open", "nightly", "nightly_keep", fresh=True, words=("--date", "2024-03-01"))
     assert first.returncode == 0, first.stdout
@@ -85,7 +85,7 @@ def test_nights_are_kept_on_a_branch_from_one_runner_to_the_next(nox):
     ]
 
 
-def test_a_night_that_found_something_fails_its_session(nox):
+def test_a_night_with_a_break_fails_its_session(nox):
     """So that the workflow shows it; what comes after runs all the same."""
     nox("one", "nightly", fresh=True, words=("--date", "2023-01-01"))  # brittle 1.5 is not there yet
     ended = nox("one", "nightly", words=("matrices/nightly.toml", "--budget", "0", "--date", "2024-03-01"))

@@ -62,7 +62,7 @@ def test_a_plain_nox_runs_tests_lint_and_types(nox):
     assert re.findall(r"^\* (\S+)", listed, re.MULTILINE) == ["tests", "lint", "types"]
 
 
-def test_each_cell_is_a_session_that_can_be_selected(nox):
+def test_each_cell_is_a_selectable_session(nox):
     """Cells are listed by name, and chosen by a keyword."""
     assert "matrix(tiny:brittle_step-brittle-1.5)" in nox("-l", tiny=MATRIX).stdout
     listed = nox("-l", "-s", "matrix", "-k", "brittle_1_6").stdout
@@ -70,7 +70,7 @@ def test_each_cell_is_a_session_that_can_be_selected(nox):
     assert [line.split()[1] for line in chosen] == ["matrix(tiny:brittle_step-brittle-1.6)"]
 
 
-def test_bad_is_an_answer_and_the_verdicts_are_shown_at_the_end(nox):
+def test_a_bad_cell_passes_its_session_and_the_verdicts_are_shown(nox):
     ended = nox("-s", "matrix", tiny=MATRIX)
     assert ended.returncode == 0, ended.stdout
     assert "bad RuntimeError: the step is broken" in ended.stdout
@@ -78,14 +78,14 @@ def test_bad_is_an_answer_and_the_verdicts_are_shown_at_the_end(nox):
     assert [line.split() for line in table] == [["1.5", "good"], ["1.6", "bad"]]
 
 
-def test_the_table_keeps_verdicts_of_cells_that_did_not_run_this_time(nox):
+def test_the_table_keeps_verdicts_of_earlier_runs(nox):
     nox("-s", "matrix(tiny:brittle_step-brittle-1.6)", tiny=MATRIX)
     ended = nox("-s", "matrix_report")
     table = ended.stdout.partition("brittle  verdict\n")[2].splitlines()[:2]
     assert [line.split() for line in table] == [["1.5", "-"], ["1.6", "bad"]]
 
 
-def test_a_cell_without_a_verdict_fails_and_the_others_run(nox):
+def test_an_unjudged_cell_fails_its_session_and_the_others_run(nox):
     """A repro that does not exist is a mistake in the matrix, not a verdict."""
     text = MATRIX.replace('"brittle_step"', '["no_such_repro", "brittle_step"]')
     ended = nox("-s", "matrix", "-k", "brittle_1_6", tiny=text)
@@ -94,7 +94,7 @@ def test_a_cell_without_a_verdict_fails_and_the_others_run(nox):
     assert "bad RuntimeError: the step is broken" in ended.stdout
 
 
-def test_a_broken_matrix_fails_by_itself_and_says_why(nox):
+def test_a_broken_matrix_fails_alone_with_a_reason(nox):
     """The other sessions, and the cells of other files, are there all the same."""
     ended = nox("-s", "matrix(broken)", broken="axes.repro = []", tiny=MATRIX)
     assert ended.returncode == 1
@@ -102,7 +102,7 @@ def test_a_broken_matrix_fails_by_itself_and_says_why(nox):
     assert "matrix(tiny:brittle_step-brittle-1.5)" in nox("-l").stdout
 
 
-def test_a_cell_leaves_its_environment_in_the_folder_that_nox_knows(nox, harness):
+def test_a_cell_leaves_its_environment_in_the_folder_of_nox(nox, harness):
     """It can be entered afterwards; the same cell again neither runs nor fills it."""
     mine = harness.folder / ".nox" / "harness"  # stands for the one that nox would install the harness into
     venv.create(mine, with_pip=False, symlinks=True)
@@ -140,7 +140,7 @@ def newest(nox, tmp_path):
     return run
 
 
-def test_what_the_index_says_counts_for_an_hour(newest, harness):
+def test_index_lookups_are_cached_for_an_hour(newest, harness):
     """Each nox that --parallel starts must see the same cells; without network the old ones are better than none."""
     assert "brittle_step-brittle-1.0)" in newest("-l", release="1.0")[0]
     assert "brittle_step-brittle-1.0)" in newest("-l", release="2.0")[0]
@@ -150,12 +150,12 @@ def test_what_the_index_says_counts_for_an_hour(newest, harness):
     assert "brittle_step-brittle-2.0)" in newest("-l")[0]
 
 
-def test_nothing_is_looked_up_for_sessions_that_are_no_cells(newest, harness):
+def test_other_sessions_look_nothing_up(newest, harness):
     newest("-s", "harness", release="1.0")
     assert not (harness.folder / ".nox" / ".cache" / "cells").exists()
 
 
-def test_a_matrix_that_can_not_be_looked_up_fails_by_itself(newest):
+def test_a_matrix_without_an_index_fails_alone(newest):
     said = newest("-s", "matrix(newest)", online=False)
     assert any("the package index" in line and "reached" in line for line in said), said
 
@@ -165,7 +165,7 @@ def test_the_test_command_is_the_same_everywhere(name):
     assert TEST_COMMAND in (ROOT / name).read_text(encoding="utf-8")
 
 
-def test_the_checks_of_ci_are_those_of_nox():
+def test_ci_and_nox_run_the_same_checks():
     """What one of them runs, the other runs too."""
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     for command in ("ruff check .", "ruff format --check .", "lint-imports", "mypy"):

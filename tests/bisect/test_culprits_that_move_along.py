@@ -56,7 +56,7 @@ def culprits(answer):
     }
 
 
-def test_both_are_named_each_with_its_own_release(moving):
+def test_both_are_named_with_their_own_releases(moving):
     tests = TESTS.format(imports="import framework, tools")
     write_project(moving.folder, tests, requires=["framework", "tools"])
     answer = moving("bisect", "--good", "2024-02-15", "--bad", "2024-08-01", *RUN).json
@@ -65,7 +65,7 @@ def test_both_are_named_each_with_its_own_release(moving):
     assert answer["constraints_verified"]
 
 
-def test_a_package_that_another_pins_exactly_is_a_part_of_that_one(pinned):
+def test_a_package_pinned_exactly_by_another_is_part_of_it(pinned):
     tests = TESTS.format(imports="import shell as framework, kernel as tools")
     write_project(pinned.folder, tests, requires=["shell"])
     answer = pinned("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN).json

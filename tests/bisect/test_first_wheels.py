@@ -20,7 +20,7 @@ def aged(harness, tmp_path_factory):
     return harness.with_environ(**house.environ)
 
 
-def test_its_first_wheel_is_taken_and_told(aged):
+def test_its_first_wheel_is_installed_and_reported(aged):
     write_project(aged.folder, suite_of("aged"), requires=["aged"])
     answer = aged("bisect", "--good", "2022-03-01", "--bad", "2024-03-01", *RUN).json
     (culprit,) = answer["groups"][0]["culprits"]

@@ -60,7 +60,7 @@ def tracker(harness, tmp_path) -> Tracker:
     return Tracker(folder, harness.with_environ(PATH=path, GITHUB_REPOSITORY="some-one/project"))
 
 
-def test_an_issue_is_opened_updated_closed_and_opened_again(tracker):
+def test_an_issue_is_opened_updated_closed_and_reopened(tracker):
     """One issue all along, and the same command again does nothing."""
     tracker.night(BREAK)
     assert tracker.run("issues").stdout == "open: helper 1.2 breaks step\n"
@@ -98,7 +98,7 @@ def test_another_repository_is_refused_before_anything_is_called(tracker):
     assert tracker.calls == []
 
 
-def test_what_gh_says_is_told(tracker):
+def test_errors_of_gh_are_shown(tracker):
     (tracker.folder / "offline").touch()
     ended = tracker.run("issues")
     assert ended.code == 5
@@ -111,7 +111,7 @@ def test_without_gh_it_says_so(tracker):
     assert "gh is not installed" in ended.stderr
 
 
-def test_upstream_prints_an_issue_and_calls_nothing(tracker, write_repro):
+def test_upstream_prints_an_issue_and_does_not_call_gh(tracker, write_repro):
     """The target is the repository that the culprit's metadata names; here it names none."""
     write_repro("brittle")
     tracker.run("bisect", "brittle", "--good", "1.5", "--bad", "1.6")

@@ -26,7 +26,7 @@ def gauge(house, write_repro):
     return lambda noise: write_repro("gauge", body=BODY.replace("NOISE", str(noise)), tool=SIGNATURE)
 
 
-def test_a_metric_that_varies_is_named_with_the_interval_of_its_difference(harness, gauge):
+def test_a_noisy_metric_is_reported_with_a_confidence_interval(harness, gauge):
     gauge(0.9)
     ended = harness("bisect", "gauge", "--repro", "gauge_step", "--depth", "release", "--json")
     assert (ended.code, ended.json["first_bad"]) == (0, "1.3"), ended.stderr
@@ -43,7 +43,7 @@ def test_a_metric_that_varies_is_named_with_the_interval_of_its_difference(harne
     assert "99% interval" in ended.json["sentence"]
 
 
-def test_a_metric_that_does_not_vary_costs_no_more_runs_than_an_exception(harness, gauge, write_repro):
+def test_a_stable_metric_takes_as_few_runs_as_an_exception(harness, gauge, write_repro):
     gauge(0.0)
     measured = harness("bisect", "gauge", "--repro", "gauge_step", "--depth", "release", "--json").json
     body = "import gauge\n\nif gauge.COST > 1:\n    raise RuntimeError('dear')\n"

@@ -78,7 +78,7 @@ def steps_of(answer: Any) -> dict[str, str]:
     return {step["release"]: step["verdict"] for step in answer["steps"]}
 
 
-def test_without_leave_nothing_is_built(plant: Planted, project: GitProject) -> None:
+def test_nothing_is_built_without_permission(plant: Planted, project: GitProject) -> None:
     ended = asked(plant, project, "--good", "v1.0", "--bad", "main")
     assert ended.code == 2
     assert "--build shop" in ended.stderr
@@ -99,7 +99,7 @@ def test_a_commit_that_does_not_compile_is_skipped(plant: Planted, project: GitP
     assert "could not be built" in ended.json["steps"][0]["reason"]
 
 
-def test_the_commit_level_builds_too(plant: Planted, project: GitProject) -> None:
+def test_the_commit_level_also_builds(plant: Planted, project: GitProject) -> None:
     ends = ("--good", "1.0", "--bad", "1.1", "--depth", "commit")
     without = levels(asked(plant, project, *ends).json)
     assert "commit" not in without

@@ -38,7 +38,7 @@ def run():
 """
 
 
-def test_an_added_file_that_a_scan_picks_up(plant):
+def test_an_added_file_found_by_a_directory_scan(plant):
     files = {
         "shop/__init__.py": SCAN,
         "shop/plugins/__init__.py": "",
@@ -54,7 +54,7 @@ def test_an_added_file_that_a_scan_picks_up(plant):
     assert proved(answer["culprit"][-1])
 
 
-def test_an_added_file_that_a_changed_one_imports(plant):
+def test_an_added_file_imported_by_a_changed_one(plant):
     before = "def run():\n    return 1\n"
     after = "from shop.fresh import start\n\ndef run():\n    return start()\n"
     fresh = f"def start():\n    {BROKEN}\n"
@@ -131,7 +131,7 @@ def test_a_binary_file(plant):
     assert proved(found)
 
 
-def test_a_binary_file_and_another_that_the_run_never_opened(plant):
+def test_a_binary_file_beside_one_that_was_never_opened(plant):
     """What the run only lists is not known to be used: such files are one candidate, then looked into."""
     code = (
         f"from pathlib import Path\n\ndef run():\n    if any(Path(__file__).parent.glob('*.bin')):\n        {BROKEN}\n"
@@ -144,7 +144,7 @@ def test_a_binary_file_and_another_that_the_run_never_opened(plant):
 
 
 @pytest.mark.parametrize("read", ["version", "entry_points"])
-def test_a_change_of_metadata_only(plant, read):
+def test_a_change_in_metadata_only(plant, read):
     asked = {
         "version": "metadata.version('shop') == '1.1'",
         "entry_points": "any(point.value == 'shop:new' for point in metadata.entry_points(group='shop.work'))",
@@ -161,7 +161,7 @@ def test_a_change_of_metadata_only(plant, read):
     assert "in metadata of shop" in answer["sentence"]
 
 
-def test_what_a_skip_names_is_taken_along(plant):
+def test_names_in_a_skip_join_the_next_mixture(plant):
     """The culprit asks for a name of its neighbour that only the newer release has, in a way that no text tells."""
     core = "import importlib\n\ndef work():\n    getattr(importlib.import_module('sh' + 'op.util'), '%s')(); %s\n"
     plant.shops(
@@ -179,7 +179,7 @@ def test_what_a_skip_names_is_taken_along(plant):
     assert found["runs"] <= 6
 
 
-def test_a_changed_file_that_the_culprit_imports_is_told_and_not_blamed(plant):
+def test_a_changed_import_of_the_culprit_is_mentioned_but_not_blamed(plant):
     util = "def one():\n    return 1\n"
     plant.shops(
         {"shop/__init__.py": RUN, "shop/core.py": "def work():\n    return 1\n", "shop/util.py": util},
@@ -220,7 +220,7 @@ def test_a_mixture_that_fails_differently_is_never_named(plant):
     assert "could not be run without" in " ".join(found["notes"])
 
 
-def test_a_fix_has_its_culprit_too(plant):
+def test_a_fix_also_has_a_culprit_file(plant):
     core = f"{NOISY}\ndef work():\n    {{}}\n"
     plant.shops(
         {"shop/__init__.py": RUN, "shop/core.py": core.format(BROKEN), **NOISE_BEFORE},
@@ -235,7 +235,7 @@ def test_a_fix_has_its_culprit_too(plant):
     assert "The fix is shop 1.1, in shop/core.py" in answer["sentence"]
 
 
-def test_finished_environments_are_not_touched_by_mixtures(plant):
+def test_mixtures_do_not_change_finished_environments(plant):
     """Mixtures share files with them, and with the cache of the installer."""
     plant.shops(
         {"shop/__init__.py": RUN, "shop/core.py": "def work():\n    return 1\n", **NOISE_BEFORE},
@@ -259,7 +259,7 @@ def test_finished_environments_are_not_touched_by_mixtures(plant):
     assert digests() == untouched
 
 
-def test_a_file_that_can_not_be_put_back_whole_is_searched_inside(plant):
+def test_a_file_that_cannot_be_reverted_whole_is_searched_inside(plant):
     """What it imports is gone from the newer release: the lines that matter are found all the same."""
     start = "from shop.gone import helper\n\n"
     before = f"{start}def other():\n    return helper() + 1\n\n\ndef work():\n    value = 1\n    return value\n"
@@ -282,7 +282,7 @@ def test_a_file_that_can_not_be_put_back_whole_is_searched_inside(plant):
     assert proved(found["region"])
 
 
-def test_of_packages_that_only_moved_along_the_one_with_the_file_is_named(plant):
+def test_the_package_with_the_culprit_file_is_named(plant):
     """The new shop can't do without the new helper, nor the new helper without it: the line is in shop alone."""
     run = "import helping\n\nassert helping.LEVEL == {}\n\n\ndef run():\n    {}\n"
     helping = "import importlib.metadata\n\nassert importlib.metadata.version('shop') == '{}'\nLEVEL = {}\n"

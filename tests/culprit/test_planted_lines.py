@@ -126,7 +126,7 @@ def test_the_wrong_line_is_named_and_nothing_else(plant, planted):
     assert answer["culprit_probes"] <= 9
 
 
-def test_where_the_time_is_up_it_says_how_to_go_on(plant):
+def test_when_time_runs_out_it_says_how_to_resume(plant):
     plant.shops(_tree(), _renamed_helper()[0])
     answer = plant.answer("--good", "1.0", "--bad", "1.1", "--time", "0.001s", body=CHECK)
     assert answer["culprit"][-1]["level"] == "package"
@@ -134,7 +134,7 @@ def test_where_the_time_is_up_it_says_how_to_go_on(plant):
     assert answer["status"] == "found"
 
 
-def test_where_no_mixture_with_compiled_files_runs_it_says_so_soon(plant):
+def test_mixtures_with_compiled_files_that_never_run_are_given_up_soon(plant):
     """Each file refuses any other than its own release."""
     files = {}
     for version, body in (("1.0", "return 1"), ("1.1", "raise RuntimeError('the step is broken')")):

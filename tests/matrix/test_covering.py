@@ -48,7 +48,7 @@ def pairs(cells) -> set:
 
 
 @given(matrices())
-def test_every_pair_that_occurs_occurs_in_a_kept_cell(matrix):
+def test_every_occurring_pair_is_in_a_kept_cell(matrix):
     try:
         cells = matrix.cells
     except BadMatrix:  # the exclusions left nothing
@@ -71,7 +71,7 @@ def test_pairs_need_far_fewer_cells_than_the_product():
     assert chosen.pairs == 6 * 16
 
 
-def test_what_exclusions_make_hard_is_completed():
+def test_pairs_made_rare_by_exclusions_are_covered():
     """Of three axes with two values only the cells with an even sum are there: each pair needs its own cell."""
     axes = {"repro": ("v0", "v1"), "packages.a": ("0.0", "1.0"), "parameters.c": ("v0", "v1")}
     odd = ["001", "010", "100", "111"]
@@ -80,7 +80,7 @@ def test_what_exclusions_make_hard_is_completed():
     assert (len(chosen.cells), chosen.covered, chosen.pairs) == (4, 12, 12)
 
 
-def test_an_axis_that_only_an_included_cell_has_takes_no_value_away():
+def test_an_axis_of_only_an_included_cell_removes_no_value():
     """A cell of the product has no pair with it, and is kept all the same."""
     include = (Inclusion({"repro": "step", "packages.a": "1.0", "parameters.c": "v1"}),)
     cells = Matrix("m", {"repro": ("step",), "packages.a": ("1.0", "2.0", "3.0")}, include=include).cells

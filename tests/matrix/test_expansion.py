@@ -10,7 +10,7 @@ from harness.matrix import Matrix
 from harness.matrix.sessions import expanded_by_index
 
 
-def test_wheels_are_those_of_the_pythons_that_are_named(tmp_path, uv_cache, interpreter):
+def test_wheels_are_matched_to_the_named_pythons(tmp_path, uv_cache, interpreter):
     """None of them need be on this machine, and one that takes a wheel is enough."""
     house = Wheelhouse(tmp_path / "own")
     house.add("x", "1.0")

@@ -43,20 +43,20 @@ def test_every_choice_of_one_value_per_axis_is_a_cell(matrix):
     assert [cell.python for cell in cells] == ["3.11", "3.11", "3.12", "3.12"]
 
 
-def test_all_but_the_repro_may_be_left_out(matrix):
+def test_everything_but_the_repro_is_optional(matrix):
     """What is not said is left to `harness probe`."""
     (cell,) = matrix('axes.repro = "step"').cells
     assert cell == Cell(name="step", repro="step")
     assert cell.arguments == ("step", "--device", "auto")
 
 
-def test_as_of_none_is_no_date(matrix):
+def test_as_of_none_means_no_date(matrix):
     (cell,) = matrix('[axes]\nrepro = "step"\nas-of = "none"').cells
     assert cell.as_of is None
     assert cell.name == "step"
 
 
-def test_a_project_that_is_an_axis_is_neither_held_nor_required_otherwise(matrix):
+def test_a_project_on_an_axis_cannot_be_held_or_required(matrix):
     (cell,) = matrix(
         """
         hold = ["torch==2.13.0", "numpy<2.3"]
@@ -71,7 +71,7 @@ def test_a_project_that_is_an_axis_is_neither_held_nor_required_otherwise(matrix
     assert cell.hold == ("numpy<2.3",)
 
 
-def test_an_exclusion_leaves_out_the_cells_that_match_in_every_axis_it_names(matrix):
+def test_an_exclusion_drops_cells_that_match_on_every_named_axis(matrix):
     cells = matrix(
         """
         axes.repro = "step"
@@ -90,7 +90,7 @@ def test_an_exclusion_leaves_out_the_cells_that_match_in_every_axis_it_names(mat
     ]
 
 
-def test_an_exclusion_may_name_a_range(matrix):
+def test_an_exclusion_can_name_a_range(matrix):
     """It means the versions that lie in it, pre-releases among them; a version is the same however it is written."""
     cells = matrix(
         """
@@ -103,7 +103,7 @@ def test_an_exclusion_may_name_a_range(matrix):
     assert [cell.name for cell in cells] == ["step-torch-1.0", "step-torch-2.0"]
 
 
-def test_an_axis_that_asks_for_releases_has_no_cells_yet(matrix):
+def test_an_unresolved_axis_has_no_cells_yet(matrix):
     """The sentence names the axis, its value and what to do."""
     asking = matrix('axes.repro = "step"\naxes.packages.torch = ["1.0", "latest"]')
     assert asking.needs_index
@@ -113,23 +113,23 @@ def test_an_axis_that_asks_for_releases_has_no_cells_yet(matrix):
     assert not matrix('axes.repro = "step"\naxes.packages.torch = "1.0"').needs_index
 
 
-def test_an_included_cell_may_ask_for_the_index_too(matrix):
+def test_an_included_cell_can_need_the_index(matrix):
     assert matrix('axes.repro = "step"\n[[include]]\npackages.torch = "latest <3"').needs_index
 
 
-def test_an_era_is_carried_as_a_word(matrix):
+def test_era_is_kept_as_a_word(matrix):
     (cell,) = matrix('[axes]\nrepro = "step"\nas-of = "era"\npackages.torch = "1.0"').cells
     assert cell.as_of == "era"
     assert "--as-of era" in " ".join(cell.arguments)
     assert cell.name == "step-as-of-era-torch-1.0"
 
 
-def test_an_exclusion_tells_true_from_one(refused):
+def test_an_exclusion_distinguishes_true_from_one(refused):
     message = refused('axes.repro = "step"\naxes.parameters.n = [1, 2]\n[[exclude]]\nparameters.n = true')
     assert message == "small: exclude 1 (parameters.n = true) matches no cell"
 
 
-def test_an_included_cell_takes_what_it_does_not_name_from_axes_with_one_value(matrix):
+def test_an_included_cell_inherits_axes_with_one_value(matrix):
     cell = matrix(
         """
         hold = ["numpy<2.3"]
@@ -154,12 +154,12 @@ def test_an_included_cell_takes_what_it_does_not_name_from_axes_with_one_value(m
     )
 
 
-def test_a_matrix_may_be_made_of_included_cells_alone(matrix):
+def test_a_matrix_can_consist_of_included_cells_only(matrix):
     cells = matrix('[[include]]\nrepro = "a"\n[[include]]\nrepro = "b"').cells
     assert [cell.repro for cell in cells] == ["a", "b"]
 
 
-def test_exclusions_leave_included_cells_alone(matrix):
+def test_exclusions_do_not_affect_included_cells(matrix):
     cells = matrix(
         """
         axes.repro = ["a", "b"]
@@ -185,7 +185,7 @@ def test_a_new_value_renames_no_cell(torch, peft, flags):
     assert {cell.name for cell in small.cells} < {cell.name for cell in large.cells}
 
 
-def test_tags_are_words_that_nox_can_select_by(matrix):
+def test_tags_can_be_selected_by_nox(matrix):
     (cell,) = matrix('axes.repro = "repros/step.py"\naxes.packages.torch = "2.0rc1"\naxes.parameters.x = true').cells
     assert cell.tags == ("repros_step_py", "torch_2_0rc1", "x_true")
     assert all(tag.isidentifier() for tag in cell.tags)

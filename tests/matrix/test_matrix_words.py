@@ -31,7 +31,7 @@ def test_a_value_is_read(value, meant):
     assert selection("torch-x", value) == meant
 
 
-def test_a_project_may_be_called_like_a_word():
+def test_a_project_can_have_a_keyword_as_its_name():
     """What follows decides: a word stands first."""
     assert selection("latest", "latest latest >=2") == Selection(Word.LATEST, 1, SpecifierSet(">=2"))
 

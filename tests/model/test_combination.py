@@ -11,7 +11,7 @@ from harness.model import Combination, Device
 ASKED = Combination("3.11.7", ("b", "a==1"))
 
 
-def test_repetition_does_not_matter_and_the_order_of_requirements_does():
+def test_repetition_does_not_matter_but_order_does():
     """A resolver favours what is asked for first."""
     assert Combination("3.11.7", ("b", "a==1", "b")) == ASKED
     assert Combination("3.11.7", ("a==1", "b")).resolution_key != ASKED.resolution_key

@@ -23,7 +23,7 @@ def night_json(nights: Nights, day: str) -> dict:
     return nights.run(day, "--json").json
 
 
-def test_a_commit_breaks_main_and_another_one_fixes_it(nights, project):
+def test_a_commit_breaks_main_and_another_fixes_it(nights, project):
     """Three nights and a fourth: good, broken by one of three commits, still broken, fixed."""
     first = night_json(nights, "2024-02-01")
     assert [(cell["name"], cell["standing"]) for cell in first["cells"]] == [(CELL, "good")]
@@ -63,7 +63,7 @@ def test_a_commit_breaks_main_and_another_one_fixes_it(nights, project):
     assert known["closed"]
 
 
-def test_cells_that_one_commit_broke_share_one_report(nights, project):
+def test_cells_broken_by_one_commit_share_a_report(nights, project):
     nights.cases = [1, 2]
     nights.run("2024-02-01")
     guilty = project.commit("Rework the step", app(BROKEN))
@@ -76,7 +76,7 @@ def test_cells_that_one_commit_broke_share_one_report(nights, project):
     assert "case=2" in report
 
 
-def test_a_release_is_told_from_a_commit_of_the_same_day(nights, project):
+def test_a_release_is_distinguished_from_a_commit_of_the_same_day(nights, project):
     """The commits are harmless; the helper's release is not."""
     nights.run("2024-02-01")
     project.commit("Say more", {"README": "more\n"})
@@ -88,7 +88,7 @@ def test_a_release_is_told_from_a_commit_of_the_same_day(nights, project):
     assert "helper 1.1" in report
 
 
-def test_a_commit_that_asks_for_another_package_is_the_cause_itself(nights, project):
+def test_a_commit_that_adds_a_dependency_is_itself_the_cause(nights, project):
     """Its dependencies are those that it says itself, so tonight's environment differs too."""
     nights.house.add("till", "1.0", files={"till.py": "COINS = 3\n"}, uploaded="2023-06-01T12:00:00Z")
     nights.run("2024-02-01")
@@ -100,7 +100,7 @@ def test_a_commit_that_asks_for_another_package_is_the_cause_itself(nights, proj
     assert [one["sha"] for one in known["commits"]] == [guilty]
 
 
-def test_a_night_of_the_past_sees_the_branch_as_it_was(nights, project):
+def test_a_past_night_sees_the_branch_as_it_was(nights, project):
     """And the same night again takes the same commit, whatever was pushed in between."""
     begun = project.git("rev-parse", "main")
     project.commits = 90  # 90 days later: 2024-02-12
@@ -112,7 +112,7 @@ def test_a_night_of_the_past_sees_the_branch_as_it_was(nights, project):
     assert night_json(nights, "2024-02-01")["cells"][0]["commits"] == {"app": begun}
 
 
-def test_a_commit_that_can_not_be_read_is_no_break(nights, project):
+def test_an_unreadable_commit_is_not_a_break(nights, project):
     nights.run("2024-02-01")
     project.commit("Spoil the metadata", {"pyproject.toml": "[project\n"})
     told = nights.run("2024-02-02")
@@ -156,7 +156,7 @@ def test_the_first_night_compares_main_with_the_newest_release(nights, project):
     assert [fix[:10] in one["by"] for one in known["fixes"]] == [True]
 
 
-def test_a_failure_that_the_newest_release_has_too_is_no_break(nights, project):
+def test_a_failure_shared_with_the_newest_release_is_not_a_break(nights, project):
     project.commit("Break the step", app(BROKEN))
     project.git("tag", "1.0")
     project.commit("Talk", {"README": "talk\n"})

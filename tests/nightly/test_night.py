@@ -129,7 +129,7 @@ def standings(night) -> list[Standing]:
     return [cell.standing for cell in night.cells]
 
 
-def test_the_cause_of_what_turned_comes_before_the_cells_that_are_left(night, nights):
+def test_causes_of_new_breaks_come_before_the_remaining_cells(night, nights):
     """With half of the time used, the first cell's cause is searched; then the second cell has its turn."""
     night(FIRST, Clock(), 1, 2)
     nights.helper("1.1", "2024-02-01", BROKEN)
@@ -140,7 +140,7 @@ def test_the_cause_of_what_turned_comes_before_the_cells_that_are_left(night, ni
     assert standings(night(THIRD, Clock(), 1, 2)) == [Standing.GOOD, Standing.GOOD]
 
 
-def test_half_of_the_time_is_kept_for_the_cause(night, nights):
+def test_half_of_the_time_is_reserved_for_causes(night, nights):
     night(FIRST, Clock(), 1, 2)
     nights.helper("1.1", "2024-02-01", BROKEN)
     ended = night(SECOND, Clock(a_cell=31), 1, 2)
@@ -149,7 +149,7 @@ def test_half_of_the_time_is_kept_for_the_cause(night, nights):
     assert standings(ended)[0] is Standing.BROKEN
 
 
-def test_a_search_that_runs_out_of_time_goes_on_in_the_next_night(night, nights):
+def test_a_search_that_runs_out_of_time_resumes_the_next_night(night, nights):
     """The cell is left as turned, comes first, and what was run is not run again."""
     night(FIRST, Clock(), 1, 2)
     nights.helper("1.1", "2024-02-01", BROKEN)
@@ -166,7 +166,7 @@ def test_a_search_that_runs_out_of_time_goes_on_in_the_next_night(night, nights)
     assert kept.answer.sentence.startswith("helper 1.1 broke it: 1.0 is good, 1.1 is bad.")
 
 
-def test_a_bug_that_is_known_by_what_it_prints_is_bad_in_every_step(night, nights):
+def test_a_bug_recognised_by_its_output_is_bad_in_every_step(night, nights):
     """The runs that a report lists are judged with what they printed."""
     repro = REPRO.format(message=MESSAGE).replace('exception = "RuntimeError"\n# message', "output")
     (Path.cwd() / "repros" / "step.py").write_text(repro, encoding="utf-8")
@@ -179,7 +179,7 @@ def test_a_bug_that_is_known_by_what_it_prints_is_bad_in_every_step(night, night
     assert verdicts == {("1.0", Verdict.GOOD), ("1.1", Verdict.BAD)}
 
 
-def test_what_was_left_comes_first_in_the_next_night(night):
+def test_remaining_cells_come_first_the_next_night(night):
     left = night(FIRST, Clock(a_cell=31), 1, 2, 3)
     assert standings(left) == [Standing.GOOD, Standing.GOOD, Standing.LEFT]
     assert left.left == ("cell 3",)
@@ -187,7 +187,7 @@ def test_what_was_left_comes_first_in_the_next_night(night):
     assert night.diary == ["cell 3 good", "cell 1 good", "cell 2 good"]
 
 
-def test_a_commit_that_no_time_was_left_to_compare_is_compared_in_the_next_night(night, nights, tmp_path):
+def test_a_commit_not_compared_for_lack_of_time_is_compared_the_next_night(night, nights, tmp_path):
     """It failed in the first night; whether the newest release fails too was not asked."""
     project = new_project(tmp_path / "clone")
     project.commit("Begin", {**app(), **needs("helper", "other"), "backend.py": BACKEND})

@@ -22,7 +22,7 @@ def seen(rendered: str) -> str:
 
 
 @given(TEXTS)
-def test_a_fence_holds_whatever_is_in_it(text):
+def test_a_fence_holds_any_content(text):
     tokens = READER.parse(f"before\n\n{fence(text, 'text')}\n\nafter\n")
     blocks = [token for token in tokens if token.type == "fence"]
     assert [block.content.rstrip("\n") for block in blocks] == [text.rstrip("\n")]
@@ -44,5 +44,5 @@ def test_a_paragraph_shows_its_text_and_no_markup(text):
 
 
 @pytest.mark.parametrize("text", ["@someone", "see #123", "owner/name#5"])
-def test_nobody_is_called_and_nothing_is_linked(text):
+def test_nobody_is_mentioned_and_nothing_is_linked(text):
     assert re.search(r"[@#]\w", paragraph(text)) is None

@@ -23,7 +23,7 @@ def test_the_longest_details_go_first_and_are_named():
     assert "### Traceback" in text
 
 
-def test_answer_proofs_and_repro_never_go():
+def test_answer_proofs_and_repro_are_never_dropped():
     """Whatever the limit is."""
     text = shortened(CONTENT, render_issue, limit=10)
     assert CONTENT.sentence in text

@@ -31,13 +31,13 @@ def test_a_verdict_on_the_cpu_never_comes_from_a_gpu():
     assert "CUDA_VISIBLE_DEVICES" not in repro_variables({}, "cuda")
 
 
-def test_memory_is_what_is_asked_or_nine_tenths_of_the_machine():
+def test_the_memory_limit_is_as_requested_or_nine_tenths_of_the_machine():
     assert memory_limit(5) == 5
     assert memory_limit(None) == int(physical_memory() * 0.9)
 
 
 @pytest.mark.parametrize("capability", [None, "9.0"])
-def test_script_and_job_lie_where_the_child_driver_finds_them(tmp_path, capability):
+def test_script_and_job_are_where_the_child_driver_looks(tmp_path, capability):
     with scratch_folder(tmp_path) as place:
         command = script_command(
             place, python=Path("/p"), inside=tmp_path, name="step.py", source="pass", capability=capability
@@ -49,7 +49,7 @@ def test_script_and_job_lie_where_the_child_driver_finds_them(tmp_path, capabili
         assert job["emulation"] == (emulation if capability else None)
 
 
-def test_the_order_to_the_guard_is_one_line():
+def test_the_instructions_to_the_guard_are_one_line():
     line = guard_request(["a"], env={"B": "c\nd"}, cwd=Path("/"), wall_s=1.5, memory=9, output=Path("/log"))
     assert line.count(b"\n") == 1
     told = json.loads(line)
@@ -73,7 +73,7 @@ class Broken(io.BytesIO):
         raise OSError("gone")
 
 
-def test_a_log_is_kept_whole_or_not_at_all(tmp_path):
+def test_a_log_is_kept_completely_or_not_at_all(tmp_path):
     keep_log(io.BytesIO(b"stepping\n"), tmp_path / "logs" / "one.gz")
     assert gzip.decompress((tmp_path / "logs" / "one.gz").read_bytes()) == b"stepping\n"
     with pytest.raises(OSError, match="gone"):

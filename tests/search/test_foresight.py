@@ -12,12 +12,12 @@ def plan(supposed):
     return name if len(name) <= 2 else None
 
 
-def test_the_likeliest_path_comes_first():
+def test_the_most_likely_path_comes_first():
     found = foresee(4, plan=plan, chances=lambda _: CHANCES, asked=[""])
     assert found == ("b", "bb", "g", "bg")
 
 
-def test_it_ends_with_the_search_and_leaves_out_what_is_asked():
+def test_it_ends_with_the_search_and_excludes_current_requests():
     found = foresee(99, plan=plan, chances=lambda _: CHANCES, asked=["", "b"])
     assert len(found) == 3 + 9 - 1
     assert not {"", "b"}.intersection(found)

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from harness.search.gaps import cut, cut_gap, gaps_of, runs_to_close
 
 
-def test_gaps_are_runs_of_neighbours():
+def test_gaps_are_contiguous():
     assert gaps_of([7, 1, 2, 3, 9, 8]) == [range(1, 4), range(7, 10)]
     assert gaps_of([]) == []
 
 
 @given(st.integers(0, 100), st.integers(1, 200), st.integers(0, 12))
-def test_a_gap_is_cut_into_even_parts(start, length, points):
+def test_a_gap_is_split_evenly(start, length, points):
     gap = range(start, start + length)
     chosen = cut_gap(gap, points)
     edges = [start - 1, *chosen, gap.stop]
@@ -24,13 +24,13 @@ def test_a_gap_is_cut_into_even_parts(start, length, points):
 
 
 @given(st.sets(st.integers(0, 60)), st.integers(0, 12))
-def test_a_cut_gives_as_many_positions_as_there_are_and_once_each(positions, n):
+def test_a_split_gives_each_position_once(positions, n):
     chosen = cut(gaps_of(positions), n)
     assert len(set(chosen)) == len(chosen) == min(n, len(positions))
     assert positions.issuperset(chosen)
 
 
-def test_the_widest_gap_is_cut_and_of_equal_ones_the_central():
+def test_the_widest_and_most_central_gap_is_split():
     assert cut([range(3), range(5, 12), range(14, 16)], 1) == [8]
     assert cut([range(1), range(2, 3), range(4, 5), range(6, 7), range(8, 9)], 1) == [4]
 

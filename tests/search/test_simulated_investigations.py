@@ -9,7 +9,7 @@ from pathlib import Path
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "simulated_investigations.py"
 
 
-def test_no_more_wrong_names_than_the_stated_confidences_allow():
+def test_wrong_answers_stay_within_the_stated_confidence():
     """Random histories, rates, skips, faults and lanes. 0.8 wrong ones are allowed on average: more than 3, in 1 %."""
     investigate = runpy.run_path(str(SCRIPT))["investigate"]
     ended = [investigate(number, 1) for number in range(150)]

@@ -29,7 +29,7 @@ def ended(process):
     return process.returncode, json.loads(stdout) if stdout else None, stderr
 
 
-def test_the_answer_is_the_one_of_this_machine(harness, write_repro, cluster):
+def test_the_answer_equals_the_local_one(harness, write_repro, cluster):
     """Down to the region: mixtures and traces travel too, and environments are built here only to be looked into."""
     write_repro("brittle")
     command = ["bisect", "brittle", "--good", "1.5", "--bad", "1.6", "--lanes", "1", "--json"]
@@ -63,9 +63,7 @@ def gated(harness, write_repro, cluster, tmp_path):
     return process, int(reached.name.partition("-")[2])
 
 
-def test_a_probe_whose_worker_is_killed_runs_again_elsewhere_and_counts_as_nothing(
-    harness, write_repro, cluster, tmp_path
-):
+def test_a_probe_of_a_killed_worker_runs_again_elsewhere(harness, write_repro, cluster, tmp_path):
     """Also where no worker is left for a while: a new one takes it."""
     process, pid = gated(harness, write_repro, cluster, tmp_path)
     lost = []
@@ -104,7 +102,7 @@ def add_again(cluster, *names):
     cluster.wait_until_there(*missing)
 
 
-def test_ctrl_c_ends_what_runs_on_the_workers(harness, write_repro, cluster, tmp_path):
+def test_ctrl_c_stops_runs_on_the_workers(harness, write_repro, cluster, tmp_path):
     process, pid = gated(harness, write_repro, cluster, tmp_path)
     cache = cluster.cache(cluster.worker_of(pid))
     process.send_signal(signal.SIGINT)
@@ -114,7 +112,7 @@ def test_ctrl_c_ends_what_runs_on_the_workers(harness, write_repro, cluster, tmp
     wait_for(lambda: not processes_below(cache), "the run to end")
 
 
-def test_a_command_that_is_killed_leaves_nothing_running_on_the_workers(harness, write_repro, cluster, tmp_path):
+def test_a_killed_command_leaves_nothing_running_on_the_workers(harness, write_repro, cluster, tmp_path):
     process, pid = gated(harness, write_repro, cluster, tmp_path)
     cache = cluster.cache(cluster.worker_of(pid))
     process.kill()
@@ -122,7 +120,7 @@ def test_a_command_that_is_killed_leaves_nothing_running_on_the_workers(harness,
     wait_for(lambda: not processes_below(cache), "the run to end")
 
 
-def test_a_gpu_answers_for_its_own_kind_only(harness, write_repro, cluster):
+def test_results_come_from_one_gpu_model_only(harness, write_repro, cluster):
     """Of two kinds that have as many lanes, the first by name; the other is told and gets nothing."""
     write_repro("brittle", tool=f'device = "cuda"\n{SIGNED}')
     code, answer, stderr = ended(harness.start(*RANGE, "--scheduler", cluster.address))
@@ -132,7 +130,7 @@ def test_a_gpu_answers_for_its_own_kind_only(harness, write_repro, cluster):
     assert here.code != 0  # this machine has no GPU: what the cluster saw is not its own
 
 
-def test_without_workers_or_a_scheduler_there_is_one_sentence_and_an_exit_code(
+def test_missing_workers_or_scheduler_give_one_sentence_and_an_exit_code(
     harness, write_repro, cluster, tmp_path, tmp_path_factory
 ):
     """Where one lost worker is one too many; and where the scheduler goes away, or has gone."""

@@ -54,7 +54,7 @@ def test_a_history_runs_on_workers(harness, write_repro, cluster):
     assert found["probes"] == len(found["steps"]) > 0
 
 
-def test_the_commits_of_a_repository_given_by_its_url_run_on_workers(harness, write_repro, cluster, tmp_path):
+def test_commits_of_a_repository_url_run_on_workers(harness, write_repro, cluster, tmp_path):
     """Each is built here and sent; the workers have no clone."""
     project = new_project(tmp_path / "source")
     head = '[project]\nname = "brittle"\nversion = "2.0"\n[build-system]\nrequires = []\n'
