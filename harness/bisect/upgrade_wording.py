@@ -57,12 +57,9 @@ def advice_on(run: Observation) -> str:
             one = one.cause
     if not found:
         return ""
-    if list(found) == ["pkg_resources"]:
-        return f"Not installed: pkg_resources. --with '{_SETUPTOOLS}' adds it."
-    return (
-        f"Not installed: {listed(found)}. Add what the tests need with --with, one for each package: they take the "
-        "place of requirement files and tox."
-    )
+    wanted = [_SETUPTOOLS if name == "pkg_resources" else name for name in found]
+    options = " ".join(f"--with '{one}'" if "<" in one else f"--with {one}" for one in wanted)
+    return f"Not installed: {listed(found)}. {options} adds what is missing; a package may be called otherwise."
 
 
 def _end(end: End, answer: UpgradeAnswer) -> str:

@@ -175,3 +175,18 @@ def test_a_first_night_without_an_earlier_release_says_so(nights, project, tag):
     (cell,) = night_json(nights, "2024-02-01")["cells"]
     assert cell["standing"] == "broken before"
     assert (tag or "no release") in cell["reason"]
+
+
+def test_a_repository_given_by_its_url_is_fetched_every_night(nights, project, tmp_path):
+    """A bare repository, as a host has it: what was pushed since the last night is searched."""
+    bare = tmp_path / "host" / "app.git"
+    project.git("clone", "--quiet", "--bare", ".", str(bare))
+    nights.repository = bare.as_uri()
+    assert [cell["standing"] for cell in night_json(nights, "2024-02-01")["cells"]] == ["good"]
+    guilty = project.commit("Rework the step (#12)", app(BROKEN))
+    project.commit("Talk", {"README": "talk\n"})
+    project.git("push", "--quiet", str(bare), "main")
+    (known,) = night_json(nights, "2024-02-02")["breaks"]
+    assert [one["sha"] for one in known["commits"]] == [guilty]
+    (report,) = nights.reports().values()
+    assert str(tmp_path) not in report

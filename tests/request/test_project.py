@@ -148,8 +148,21 @@ def test_folders_and_files_of_a_command_are_found(projects, folder, tmp_path):
     assert command.repro.search_path[0].startswith(str(projects.workspace.projects))
 
 
-@pytest.mark.parametrize(("beside", "is_found"), [("setuptools<81", True), ("pytest-cov", True), ("six", False)])
-def test_a_tool_added_by_the_user_replaces_nothing(projects, folder, beside, is_found):
+@pytest.mark.parametrize(
+    ("beside", "is_found"),
+    [
+        (["setuptools<81"], True),
+        (["pytest-cov"], True),
+        (["idna"], True),
+        (["six==1.16"], True),  # a version of what the project requires is no list of what its tests need
+        (["six", "pytest"], False),
+        (["-r needs.txt"], False),
+    ],
+)
+def test_what_with_names_is_added_unless_it_names_everything(projects, folder, monkeypatch, beside, is_found):
+    monkeypatch.chdir(folder)
+    (folder / "needs.txt").write_text("idna\n")
     (folder / "test_it.py").write_text("def test_it(mocker): pass\n")
-    command = read_command("pytest", read_beside([beside], projects), projects, start=folder, folder=folder)
+    command = read_command("pytest", read_beside(beside, projects), projects, start=folder, folder=folder)
     assert ("pytest-mock" in command.repro.dependencies) is is_found
+    assert any(text in told for text in read_beside(beside, projects).requirements for told in command.told)

@@ -106,3 +106,39 @@ def test_a_cancelled_run_leaves_nothing(task, worker_setup):
     reply = answer(task(body="import time\ntime.sleep(600)\n"), worker_setup, cancel)
     assert reply.stopped
     assert reply.observation is None
+
+
+def sent(parts, interpreter, *folders, body):
+    """A task whose repro imports from folders of this machine."""
+    repro = parse_repro(repro_text("brittle", tool=SIGNED, body=body), name="brittle_step")
+    repro = evolve(repro, search_path=tuple(map(str, folders)))
+    probe = Probe(repro, Combination(python=interpreter.version, requirements=("brittle==1.5",), device=Device.CPU))
+    lock = parts.prober.resolve(probe).lock
+    return task_for(probe, lock, parts.prober.key(probe, lock), parts.prober, interpreter)
+
+
+def test_folders_that_a_repro_imports_from_are_sent_with_it(parts, interpreter, tmp_path, worker_setup):
+    """The worker needs no path of this machine, and unpacks each content once; a link to a file outside stays here."""
+    tree = tmp_path / "built"
+    (tree / "src").mkdir(parents=True)
+    (tree / "shop.py").write_text("import till\n", encoding="utf-8")
+    (tree / "src" / "till.py").write_text("COINS = 3\n", encoding="utf-8")
+    (tmp_path / "private.txt").write_text("private words", encoding="utf-8")
+    (tree / "leak.txt").symlink_to(tmp_path / "private.txt")
+    task = sent(parts, interpreter, tree, tree / "src", body="import shop\nassert shop.till.COINS == 3\n")
+    packed = pickle.dumps(task)
+    assert str(tmp_path).encode() not in packed
+    tree.rename(tmp_path / "gone")
+    for _ in range(2):
+        assert answer(pickle.loads(packed), worker_setup).observation.outcome is Outcome.COMPLETED
+    (unpacked,) = worker_setup.prober.workspace.projects.iterdir()
+    assert sorted(path.name for path in unpacked.iterdir()) == ["shop.py", "src"]
+
+
+def test_a_folder_with_other_content_is_unpacked_beside_the_first(parts, interpreter, tmp_path, worker_setup):
+    for coins in (3, 4):
+        tree = tmp_path / f"built-{coins}"
+        tree.mkdir()
+        (tree / "till.py").write_text(f"COINS = {coins}\n", encoding="utf-8")
+        task = sent(parts, interpreter, tree, body=f"import till\nassert till.COINS == {coins}\n")
+        assert answer(task, worker_setup).observation.outcome is Outcome.COMPLETED
