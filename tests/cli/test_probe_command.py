@@ -113,7 +113,7 @@ def test_again_uses_the_copy_of_a_changed_folder(harness, write_repro, tmp_path)
 def test_again_refuses_an_unknown_id_or_a_changed_repro(harness, write_repro):
     write_repro("brittle")
     unknown = harness("probe", "--again", "feedbeef")
-    assert (unknown.code, "no observation begins with 'feedbeef'" in unknown.stderr) == (2, True)
+    assert (unknown.code, "no observation id starts with 'feedbeef'" in unknown.stderr) == (2, True)
     key = observed(harness, "brittle_step", "--with", "brittle==1.2")["key"]
     write_repro("brittle", body="import brittle")
     changed = harness("probe", "--again", key)

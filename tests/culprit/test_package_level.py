@@ -74,7 +74,7 @@ def test_a_package_that_needs_a_newer_dependency(plant):
     package = levels(plant.answer())["package"]
     assert package["packages"] == ["shop 1.0 -> 1.1"]
     assert proved(package)
-    assert "tool moved, without which it can't run" in package["proofs"][1]["sentence"]
+    assert "tool moved, which it can't run without" in package["proofs"][1]["sentence"]
 
 
 CODE = {"shop.py": "import tool\n\ndef run():\n    return tool.work()\n"}

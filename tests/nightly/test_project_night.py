@@ -28,7 +28,7 @@ ANSWER = {
                 }
             ],
         },
-        {"tests": [], "signature": None, "culprits": [], "note": "no package can be put back"},
+        {"tests": [], "signature": None, "culprits": [], "note": "no package can be downgraded"},
     ],
     "flaky": ["test_a.py::test_flaky"],
     "constraints_verified": True,

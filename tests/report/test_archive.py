@@ -42,7 +42,7 @@ def test_asking_again_replaces_the_answer(archive):
     assert [kept.answer.sentence for kept in archive.all()] == ["another"]
 
 
-@pytest.mark.parametrize(("prefix", "said"), [("zz", "no answer begins"), ("a", "2 answers begin")])
+@pytest.mark.parametrize(("prefix", "said"), [("zz", "no answer id starts"), ("a", "2 answer ids start")])
 def test_an_unknown_or_ambiguous_id_is_a_mistake(archive, prefix, said):
     archive.put(evolve(KEPT, id="aa"))
     archive.put(evolve(KEPT, id="ab"))
