@@ -92,7 +92,8 @@ class Upgrade:
         pins = [text for text in self.bad.request.requirements if "==" in text]
         hint = "choose ends that are further apart"
         if pins:
-            hint = f"--unpin ignores the exact pins of the project ({', '.join(pins[:3])}{', ...' if len(pins) > 3 else ''})"
+            shown = ", ".join([*pins[:3], *(["..."] if len(pins) > 3 else [])])
+            hint = f"--unpin ignores the exact pins of the project ({shown})"
         raise UserMistake(
             f"both ends install the same packages: {good.end.text} and {self.bad.end.text} resolve to the same "
             f"{len(good.lock.pins)} releases",
