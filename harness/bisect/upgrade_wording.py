@@ -16,6 +16,8 @@ _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 _SETUPTOOLS = "setuptools<81"  # later releases have no pkg_resources
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from harness.bisect.upgrade_answer import GroupAnswer, PackageCulprit, UpgradeAnswer
     from harness.model import Observation
     from harness.request.ends import End
@@ -60,6 +62,18 @@ def advice_on(run: Observation) -> str:
     wanted = [_SETUPTOOLS if name == "pkg_resources" else name for name in found]
     options = " ".join(f"--with '{one}'" if "<" in one else f"--with {one}" for one in wanted)
     return f"Not installed: {listed(found)}. {options} adds what is missing; a package may be called otherwise."
+
+
+def advice_on_limits(limits: Sequence[str]) -> str:
+    """How to ask for newer releases than the project's own requirements allow, "" where they allow the newest."""
+    if not limits:
+        return ""
+    told = f"The project's own requirements hold back {listed(limits)}"
+    pinned = [text for text in limits if "==" in text]
+    others = [re.split(r"[^\w.-]", text, maxsplit=1)[0] for text in limits if "==" not in text]
+    ways = ["--unpin lifts exact pins"] if pinned else []
+    ways += [f"{' '.join(f'--with {name}' for name in others)} asks for the newest"] if others else []
+    return f"{told}: {', '.join(ways)}."
 
 
 def _end(end: End, answer: UpgradeAnswer) -> str:

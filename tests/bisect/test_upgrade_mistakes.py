@@ -33,6 +33,16 @@ def test_a_bad_end_that_passes(planted):
     assert (ended.code, ended.json["status"]) == (1, "no-failure")
 
 
+def test_a_limit_that_hides_the_failure_is_named(planted):
+    write_project(planted.folder, suite_of("part07"), requires=["part07<2", "part08"])
+    ended = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN)
+    assert ended.code == 1
+    assert "part07<2" in ended.stdout
+    assert "part08" not in ended.stdout
+    lifted = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN, "--with", "part07", "--json")
+    assert lifted.json["groups"][0]["culprits"][0]["first_bad"] == "2.0"
+
+
 def test_a_failure_at_both_ends_gives_no_answer(planted):
     write_project(planted.folder, suite_of("part07"), requires=["part07"])
     ended = planted("bisect", "--good", "2024-04-15", "--bad", "2024-06-01", *RUN, "--json")
