@@ -147,7 +147,10 @@ def _ends(asked: AskedFor, search: SearchOptions, settings: Settings) -> Ends | 
     is_suite = is_suite and settings.as_of != "era"
     ends = read_ends(asked.good, asked.bad, asked.subject, commits=bool(search.git), tests=is_suite)
     if ends is not None and ends.are_commits and asked.subject is None:
-        raise UserMistake("a commit of which package?", hint="harness bisect PACKAGE --good TAG --bad main --git CLONE")
+        raise UserMistake(
+            "a commit needs a package: which one is it a commit of?",
+            hint="harness bisect PACKAGE --good TAG --bad main --git CLONE",
+        )
     return ends
 
 

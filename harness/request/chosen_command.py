@@ -53,7 +53,7 @@ def chosen_command(
         found = chosen_repro(repro, run, subject, settings.params)
         return ChosenCommand(with_folders(found, beside.folders), beside.requirements, beside.told)
     if repro:
-        raise UserMistake("--repro and --run exclude each other; give one")
+        raise UserMistake("give either --repro or --run")
     command = read_command(
         run,
         beside,

@@ -105,7 +105,7 @@ def read_command(  # noqa: PLR0913 - the options of a command line that say wher
     repro = _with_tool(repro, _names(beside.asked))
     told = [f"project: {root}, a fresh copy for each run (--project changes it)", *project.told, *beside.told]
     if beside.requirements:
-        what = "all that the tests need (other files of the project are not read)" if is_whole else "added"
+        what = "all that the tests require (other files of the project are not read)" if is_whole else "added"
         told.append(f"--with: {', '.join(beside.requirements)}: {what}")
     return Command(with_folders(repro, beside.folders), tuple(told), project)
 

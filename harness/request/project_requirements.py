@@ -149,7 +149,7 @@ def _chosen(declared: _Declared, extras: tuple[str, ...], environment: Mapping[s
         try:
             requirement = Requirement(text)
         except InvalidRequirement as error:
-            raise UserMistake(f"the project asks for {text!r}, which is not a requirement") from error
+            raise UserMistake(f"the project requires {text!r}, which is not a requirement") from error
         marker = requirement.marker
         if marker is not None and not any(marker.evaluate({**environment, "extra": e}) for e in ("", *sorted(seen))):
             continue

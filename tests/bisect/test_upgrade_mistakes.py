@@ -1,4 +1,4 @@
-"""What can't be answered between two worlds is one sentence, before hours are spent."""
+"""Questions without an answer give one sentence before hours are spent."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_files_written_by_a_run_stay_in_its_copy(planted):
 
 
 def test_a_python_with_wheels_at_both_ends_is_suggested(planted, parts_house):
-    """Neither a wheel for this Python nor a source release: it is told which Python has wheels."""
+    """There is neither a wheel for this Python nor a source release; the message names a Python that has wheels."""
     parts_house.add("compiled", "1.0", files={}, tag="cp39-cp39-any", uploaded="2024-01-01T12:00:00Z")
     write_project(planted.folder, suite_of("part07"), requires=["part07", "compiled"])
     ended = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN)
@@ -88,7 +88,7 @@ def test_a_python_with_wheels_at_both_ends_is_suggested(planted, parts_house):
 
 
 def test_a_flaky_test_blames_no_package(planted):
-    """It passes at the good end and fails once at the bad one, but not when it is run again."""
+    """It passes at the good end and fails once at the bad one, but not when it is repeated."""
     tests = """
     import os, pathlib, unittest, part01
 

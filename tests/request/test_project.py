@@ -1,4 +1,4 @@
-"""A project is copied as git knows it, built once, and asked for its own requirements."""
+"""A project is copied as known to git, built once, and asked for its requirements."""
 
 from __future__ import annotations
 

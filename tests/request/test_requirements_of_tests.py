@@ -1,4 +1,4 @@
-"""What a project's tests need is found wherever projects say so."""
+"""The requirements of a project's tests are found wherever projects declare them."""
 
 from __future__ import annotations
 

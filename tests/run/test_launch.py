@@ -1,4 +1,4 @@
-"""How a run is laid out and what is kept of it, before and after anything runs."""
+"""The files of a run, and what is kept of them."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ def test_the_instructions_to_the_guard_are_one_line():
 
 
 class Broken(io.BytesIO):
-    """A log that can't be read."""
+    """A log that cannot be read."""
 
     def read(self, size: int | None = -1) -> bytes:
-        """Fail as a disk does."""
+        """Fail like a disk."""
         raise OSError("gone")
 
 

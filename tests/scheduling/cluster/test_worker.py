@@ -1,4 +1,4 @@
-"""What a worker makes of a task: run as it stands, or refused where it would be another observation."""
+"""A worker runs a task unchanged, or refuses it where the observation would differ."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from harness.scheduling.cluster.worker import WorkerSetup, answer
 
 @pytest.fixture
 def worker_setup(tmp_path, house, uv_cache, interpreter):
-    """A worker with folders of its own."""
+    """A worker with its own folders."""
     return WorkerSetup(make_parts(tmp_path / "worker", PipSettings(index_url=house.url), uv_cache, interpreter).prober)
 
 
 @pytest.fixture
 def task(parts, interpreter):
-    """A task for a release of `brittle`, as it is made here."""
+    """A task for a release of `brittle`, as this machine creates it."""
 
     def make(version="1.5", *, body=None, device=Device.CPU, **more):
         text = repro_text("brittle", tool=SIGNED, body=body)
@@ -87,7 +87,7 @@ def test_a_gpu_other_than_the_requested_one_is_refused(task, parts, worker_setup
 
 
 def test_trouble_around_a_probe_keeps_its_type(task, worker_setup, tmp_path):
-    """An index that can't be reached says nothing about the release."""
+    """An unreachable index says nothing about the release."""
     uv = evolve(
         worker_setup.prober.builder.uv,
         settings=PipSettings(index_url=free_port_url()),
@@ -106,3 +106,39 @@ def test_a_cancelled_run_leaves_nothing(task, worker_setup):
     reply = answer(task(body="import time\ntime.sleep(600)\n"), worker_setup, cancel)
     assert reply.stopped
     assert reply.observation is None
+
+
+def sent(parts, interpreter, *folders, body):
+    """A task whose repro imports from folders of this machine."""
+    repro = parse_repro(repro_text("brittle", tool=SIGNED, body=body), name="brittle_step")
+    repro = evolve(repro, search_path=tuple(map(str, folders)))
+    probe = Probe(repro, Combination(python=interpreter.version, requirements=("brittle==1.5",), device=Device.CPU))
+    lock = parts.prober.resolve(probe).lock
+    return task_for(probe, lock, parts.prober.key(probe, lock), parts.prober, interpreter)
+
+
+def test_folders_that_a_repro_imports_from_are_sent_with_it(parts, interpreter, tmp_path, worker_setup):
+    """The worker needs no path of this machine, and unpacks each content once; a link to a file outside stays here."""
+    tree = tmp_path / "built"
+    (tree / "src").mkdir(parents=True)
+    (tree / "shop.py").write_text("import till\n", encoding="utf-8")
+    (tree / "src" / "till.py").write_text("COINS = 3\n", encoding="utf-8")
+    (tmp_path / "private.txt").write_text("private words", encoding="utf-8")
+    (tree / "leak.txt").symlink_to(tmp_path / "private.txt")
+    task = sent(parts, interpreter, tree, tree / "src", body="import shop\nassert shop.till.COINS == 3\n")
+    packed = pickle.dumps(task)
+    assert str(tmp_path).encode() not in packed
+    tree.rename(tmp_path / "gone")
+    for _ in range(2):
+        assert answer(pickle.loads(packed), worker_setup).observation.outcome is Outcome.COMPLETED
+    (unpacked,) = worker_setup.prober.workspace.projects.iterdir()
+    assert sorted(path.name for path in unpacked.iterdir()) == ["shop.py", "src"]
+
+
+def test_a_folder_with_other_content_is_unpacked_beside_the_first(parts, interpreter, tmp_path, worker_setup):
+    for coins in (3, 4):
+        tree = tmp_path / f"built-{coins}"
+        tree.mkdir()
+        (tree / "till.py").write_text(f"COINS = {coins}\n", encoding="utf-8")
+        task = sent(parts, interpreter, tree, body=f"import till\nassert till.COINS == {coins}\n")
+        assert answer(task, worker_setup).observation.outcome is Outcome.COMPLETED
