@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from harness.bisect.answer import Status
@@ -48,17 +49,19 @@ def sentence_of(answer: UpgradeAnswer) -> str:
 
 
 def advice_on(run: Observation) -> str:
-    """What to add where a run could not import something, "" where that is not what it failed by."""
-    raised = [run.exception, *(test.exception for test in run.tests)]
+    """What to add where a run could not import a package; else what most of its tests failed by, "" where none did."""
+    raised = [run.exception, *(test.exception for test in run.tests if test.outcome.is_failure)]
+    titles = Counter(f"{one.name}: {one_line(one.message, 200)}".strip(": ") for one in raised if one is not None)
     found: dict[str, None] = {}
     for one in raised:
         while one is not None:
             is_import = one.name == "ModuleNotFoundError" or "ModuleNotFoundError" in one.message
-            if is_import and (named := _NO_MODULE.search(one.message)) is not None:
+            named = _NO_MODULE.search(one.message) if is_import else None
+            if named is not None and "." not in named[1]:  # else it is a part of a package that is there
                 found[named[1]] = None
             one = one.cause
     if not found:
-        return ""
+        return f"Most tests fail by {titles.most_common(1)[0][0]}" if titles else ""
     wanted = [_SETUPTOOLS if name == "pkg_resources" else name for name in found]
     options = " ".join(f"--with '{one}'" if "<" in one else f"--with {one}" for one in wanted)
     return f"Not installed: {listed(found)}. {options} adds what is missing; a package may be called otherwise."

@@ -48,6 +48,14 @@ def test_a_failure_at_both_ends_gives_no_answer(planted):
     ended = planted("bisect", "--good", "2024-04-15", "--bad", "2024-06-01", *RUN, "--json")
     assert (ended.code, ended.json["status"]) == (1, "not-a-regression")
     assert ended.json["failing_at_both"] == ["test_mine.T.test_part07"]
+    assert "part07 is broken" in ended.json["advice"]
+
+
+def test_a_part_of_a_package_that_is_there_is_no_missing_package(planted):
+    write_project(planted.folder, "import part07.gone\n" + suite_of("part07"), requires=["part07"])
+    ended = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN, "--json")
+    assert "part07.gone" in ended.json["advice"]
+    assert "--with" not in ended.json["advice"]
 
 
 def test_a_package_missing_on_every_day_is_named(planted):
