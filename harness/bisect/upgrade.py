@@ -20,12 +20,13 @@ from harness.bisect.group_questions import GroupQuestion, GroupQuestions, questi
 from harness.bisect.held_back import Means, find_held_back, ranked
 from harness.bisect.peeling import narrowed, peeled
 from harness.bisect.upgrade_answer import GroupAnswer, PackageCulprit, UpgradeAnswer
-from harness.bisect.upgrade_wording import advice_on, sentence_of
+from harness.bisect.upgrade_wording import advice_on, advice_on_limits, sentence_of
 from harness.errors import UserMistake
 from harness.events import Note
 from harness.model import Change, Observation, Outcome, Repro
 from harness.model.text import one_line
 from harness.model.words import counted
+from harness.planning.limits import limits_of
 
 if TYPE_CHECKING:
     from harness.planning.world import Versions, World
@@ -89,11 +90,8 @@ class Upgrade:
     def _check_different(self, good: World) -> None:
         if good.lock.diff(self.bad.lock):
             return
-        pins = [text for text in self.bad.request.requirements if "==" in text]
-        hint = "choose ends that are further apart"
-        if pins:
-            shown = ", ".join([*pins[:3], *(["..."] if len(pins) > 3 else [])])
-            hint = f"--unpin ignores the exact pins of the project ({shown})"
+        limits = limits_of(self.bad, self.means.index, self.means.interpreter)
+        hint = advice_on_limits(limits) or "choose ends that are further apart"
         raise UserMistake(
             f"both ends install the same packages: {good.end.text} and {self.bad.end.text} resolve to the same "
             f"{len(good.lock.pins)} releases",
@@ -103,7 +101,8 @@ class Upgrade:
     def _without_failure(self, run: Observation) -> UpgradeAnswer | None:
         """The answer where the bad end does not fail, or can't be judged."""
         if run.outcome is Outcome.COMPLETED:
-            return self._plain(Status.NO_FAILURE, (run,))
+            limits = limits_of(self.bad, self.means.index, self.means.interpreter)
+            return evolve(self._plain(Status.NO_FAILURE, (run,)), advice=advice_on_limits(limits))
         _refuse_mistake(run)
         if not run.outcome.ran or run.outcome in (Outcome.OUT_OF_MEMORY, Outcome.DECLINED):
             raise UserMistake(f"the bad end ({self.bad.end.text}) can't be run: {run.detail}")
