@@ -32,7 +32,7 @@ from harness.planning.limits import limits_of
 if TYPE_CHECKING:
     from harness.planning.world import Versions, World
 
-_ROUNDS = 3
+_ROUNDS = 5
 _MOST_GROUPS = 12
 OnlyTests = Callable[[Repro, tuple[str, ...]], Repro]
 
@@ -84,7 +84,7 @@ class Upgrade:
             return evolve(
                 self._plain(Status.NOT_A_REGRESSION, (good_run, bad_run)),
                 failing_at_both=asked.failing_at_both,
-                advice=advice_on(good_run),
+                advice=advice_on(good_run, bad_run),
             )
         return self._groups(asked, good_run, bad_run, self.good)
 
