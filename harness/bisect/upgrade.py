@@ -95,7 +95,7 @@ class Upgrade:
         hint = advice_on_limits(limits) or "choose ends that are further apart"
         raise UserMistake(
             f"both ends install the same packages: {good.end.text} and {self.bad.end.text} resolve to the same "
-            f"{len(good.lock.pins)} releases",
+            f"{counted(len(good.lock.pins), 'release')}",
             hint=hint,
         )
 
