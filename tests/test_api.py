@@ -1,4 +1,4 @@
-"""The commands as functions: they return what the commands print, and importing the package costs nothing."""
+"""The commands as functions: they return what the commands print, and importing the package is cheap."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HEAVY = ("click", "rich", "attrs", "requests", "pandas", "harness.api")
 
 @pytest.fixture
 def here(harness, write_repro, monkeypatch):
-    """A working directory with a repro of `brittle`, and the settings that the command line would see."""
+    """A working directory with a repro of `brittle`, and the settings of the command line."""
     for name, value in harness.environ.items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(harness.folder)

@@ -1,4 +1,4 @@
-"""What `nox` does here: it lists the cells of matrices, runs them, and shows their verdicts."""
+"""`nox` lists the cells of matrices, runs them, and shows their verdicts."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_plain_nox_runs_tests_lint_and_types(nox):
 
 
 def test_each_cell_is_a_selectable_session(nox):
-    """Cells are listed by name, and chosen by a keyword."""
+    """Cells are listed by name, and selected by a keyword."""
     assert "matrix(tiny:brittle_step-brittle-1.5)" in nox("-l", tiny=MATRIX).stdout
     listed = nox("-l", "-s", "matrix", "-k", "brittle_1_6").stdout
     chosen = [line for line in listed.splitlines() if line.startswith("* matrix(")]
@@ -95,7 +95,7 @@ def test_an_unjudged_cell_fails_its_session_and_the_others_run(nox):
 
 
 def test_a_broken_matrix_fails_alone_with_a_reason(nox):
-    """The other sessions, and the cells of other files, are there all the same."""
+    """Other sessions and the cells of other files are unaffected."""
     ended = nox("-s", "matrix(broken)", broken="axes.repro = []", tiny=MATRIX)
     assert ended.returncode == 1
     assert "axes.repro has no values" in ended.stdout
@@ -103,7 +103,7 @@ def test_a_broken_matrix_fails_alone_with_a_reason(nox):
 
 
 def test_a_cell_leaves_its_environment_in_the_folder_of_nox(nox, harness):
-    """It can be entered afterwards; the same cell again neither runs nor fills it."""
+    """It can be used afterwards; running the same cell again neither repeats nor rebuilds it."""
     mine = harness.folder / ".nox" / "harness"  # stands for the one that nox would install the harness into
     venv.create(mine, with_pip=False, symlinks=True)
     settings = mine / "pyvenv.cfg"
@@ -124,7 +124,7 @@ def test_a_cell_leaves_its_environment_in_the_folder_of_nox(nox, harness):
 
 @pytest.fixture
 def newest(nox, tmp_path):
-    """Run nox with a matrix of the newest releases of an index that grows, with nothing of it cached."""
+    """Run nox with a matrix of the newest releases of a growing index, without a cache."""
     house = Wheelhouse(tmp_path / "own")
 
     def run(*words: str, release: str = "", online: bool = True) -> list[str]:
@@ -141,7 +141,7 @@ def newest(nox, tmp_path):
 
 
 def test_index_lookups_are_cached_for_an_hour(newest, harness):
-    """Each nox that --parallel starts must see the same cells; without network the old ones are better than none."""
+    """Every nox started by --parallel must see the same cells; offline, old ones are better than none."""
     assert "brittle_step-brittle-1.0)" in newest("-l", release="1.0")[0]
     assert "brittle_step-brittle-1.0)" in newest("-l", release="2.0")[0]
     (kept,) = (harness.folder / ".nox" / ".cache" / "cells").iterdir()
@@ -166,7 +166,7 @@ def test_the_test_command_is_the_same_everywhere(name):
 
 
 def test_ci_and_nox_run_the_same_checks():
-    """What one of them runs, the other runs too."""
+    """Each check of one is in the other."""
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     for command in ("ruff check .", "ruff format --check .", "lint-imports", "mypy"):
         assert re.search(rf"^part .*{re.escape(command)}$", script, re.MULTILINE), command

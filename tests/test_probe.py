@@ -1,4 +1,4 @@
-"""The way of one probe: combination, lock, environment, run, observation; and answers that need no run."""
+"""The steps of a probe: combination, lock, environment, run, observation; and answers without a run."""
 
 from __future__ import annotations
 

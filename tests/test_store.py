@@ -1,4 +1,4 @@
-"""The store keeps every observation whole, and a record that can't be read counts as absent."""
+"""The store keeps observations completely, and an unreadable record counts as missing."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def test_a_misspelled_key_fails(tmp_path):
 
 @pytest.fixture(scope="module")
 def sessions() -> set[str]:
-    """The names that `nox -l` lists."""
+    """The session names listed by `nox -l`."""
     listed = subprocess.run(
         [sys.executable, "-m", "nox", "--nocolor", "-f", str(ROOT / "noxfile.py"), "-l"],
         capture_output=True,

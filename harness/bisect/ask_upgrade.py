@@ -65,7 +65,7 @@ def ask_upgrade(session: Session, question: UpgradeQuestion, until: Level = Leve
         requirements = (*requirements, question.subject)
     if not requirements and question.ends.bad.kind is EndKind.DAY:
         raise UserMistake(
-            "nothing is asked for, so that nothing can change",
+            "nothing is required, so nothing can have changed",
             hint="--with REQ or --with '-r FILE' names what the command needs, --project its project",
         )
     settings, interpreter = session.settings, session.interpreter

@@ -57,7 +57,7 @@ def _lead(answer: Answer, *, is_elsewhere: bool = False) -> str:
     subject = answer.subject
     if answer.status is Status.FIXED:
         lead = f"{subject} {answer.first_good} fixed it"
-        lead = f"Users are rid of it from {subject} {answer.first_good} on" if is_elsewhere else lead
+        lead = f"Users no longer hit it from {subject} {answer.first_good} on" if is_elsewhere else lead
         return f"{lead}: {answer.last_bad} is bad, {answer.first_good} is good."
     lead = f"{subject} {answer.first_bad} broke it"
     lead = f"Users hit it from {subject} {answer.first_bad} on" if is_elsewhere else lead

@@ -63,6 +63,21 @@ def read_beside(given: Sequence[str], projects: Projects) -> Beside:
 
 
 @frozen
+class ChosenProject:
+    """The project that the options choose.
+
+    `unpin` ignores the versions of its exact pins; `good_day` (ISO 8601) is a day on which it worked, for a folder
+    without a git history.
+    """
+
+    folder: Path | None = None
+    extras: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    unpin: bool = False
+    good_day: str = ""
+
+
+@frozen
 class Command:
     """A command as a repro whose dependencies are all that it needs, and what was chosen for it."""
 
@@ -71,31 +86,28 @@ class Command:
     project: Project | None = None
 
 
-def read_command(  # noqa: PLR0913 - the options of a command line that say where it runs
+def read_command(
     run: str,
     beside: Beside,
     projects: Projects,
+    chosen: ChosenProject = ChosenProject(),
     *,
-    folder: Path | None = None,
     start: Path,
-    extras: Iterable[str] = (),
-    groups: Iterable[str] = (),
-    unpin: bool = False,
     content_digest: str = "",
-    day: str = "",
 ) -> Command:
-    """A command in a copy of the project `folder`, or of the nearest one above `start`; in an empty folder without one.
+    """A command in a copy of the chosen project, or of the nearest one above `start`; in an empty folder without one.
 
-    With `unpin` exact pins of the project count by their names only. Raises `UserMistake` and `BadRepro`.
+    Raises `UserMistake` and `BadRepro`.
     """
-    root = folder or find_project(start)
+    root = chosen.folder or find_project(start)
     if root is None:
         repro = command_repro(run, content_digest=content_digest)
         return Command(with_folders(_with_tool(repro, _names(beside.asked)), beside.folders), beside.told)
+    day = chosen.good_day
     is_whole = beside.is_whole or _is_whole(beside, command_repro(run), projects.read(root, for_tests=False, day=day))
-    project = projects.read(root, extras, groups, find=not is_whole, day=day)
-    own = tuple(map(unpinned, project.requirements)) if unpin else project.requirements
-    inside = start.relative_to(root).as_posix() if folder is None else "."
+    project = projects.read(root, chosen.extras, chosen.groups, find=not is_whole, day=day)
+    own = tuple(map(unpinned, project.requirements)) if chosen.unpin else project.requirements
+    inside = start.relative_to(root).as_posix() if chosen.folder is None else "."
     repro = evolve(
         command_repro(run, content_digest=f"{project.digest} {inside}"),
         dependencies=tuple(text for text in own if _name(text) != project.name),
@@ -106,7 +118,7 @@ def read_command(  # noqa: PLR0913 - the options of a command line that say wher
     repro = _with_tool(repro, _names(beside.asked))
     told = [f"project: {root}, a fresh copy for each run (--project changes it)", *project.told, *beside.told]
     if beside.requirements:
-        what = "all that the tests need (other files of the project are not read)" if is_whole else "added"
+        what = "all that the tests require (other files of the project are not read)" if is_whole else "added"
         told.append(f"--with: {', '.join(beside.requirements)}: {what}")
     return Command(with_folders(repro, beside.folders), tuple(told), project)
 

@@ -36,7 +36,7 @@ def find_repro(name: str, where: Path | None = None) -> Repro:
     close = difflib.get_close_matches(name, known, n=1)
     raise BadRepro(
         f"no repro named {name!r}" + (f"; did you mean {close[0]!r}?" if close else ""),
-        hint=f"there are: {', '.join(known) or 'none'}; a path to a file works too",
+        hint=f"known repros: {', '.join(known) or 'none'}; a path to a file works too",
     )
 
 

@@ -1,4 +1,4 @@
-"""A package whose older release takes another one back with it: each that breaks the tests is a culprit of its own."""
+"""A package whose older release downgrades another one: each one that breaks the tests is a separate culprit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class T(unittest.TestCase):
 
 @pytest.fixture
 def moving(harness, tmp_path_factory):
-    """`framework` 2.0 is broken and needs `tools` 2.0 or later, `tools` is broken from 3.0 on."""
+    """`framework` 2.0 is broken and needs `tools` 2.0 or later; `tools` is broken from 3.0 on."""
     house = Wheelhouse(tmp_path_factory.mktemp("moving"))
     for number, version in enumerate(("1.0", "1.1", "2.0", "2.1", "3.0", "3.1")):
         broken = "tools is broken" if number >= 4 else ""
@@ -38,7 +38,7 @@ def moving(harness, tmp_path_factory):
 
 @pytest.fixture
 def pinned(harness, tmp_path_factory):
-    """Each `shell` is made for one `kernel`, which is broken from 2.0 on."""
+    """Each `shell` pins one `kernel`, which is broken from 2.0 on."""
     house = Wheelhouse(tmp_path_factory.mktemp("pinned"))
     for number, version in enumerate(("1.0", "1.1", "2.0", "2.1")):
         broken = "kernel is broken" if number >= 2 else ""

@@ -1,4 +1,4 @@
-"""Tests that an upgrade broke are grouped by how they fail, and one run answers for every group."""
+"""Tests broken by an upgrade are grouped by how they fail, and one run answers for every group."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_a_test_with_its_own_result_keeps_it():
 
 
 def test_modules_failing_for_the_same_reason_are_one_group():
-    """Each says that its own import failed, from the same exception."""
+    """Each reports its own failed import, with the same exception as the cause."""
     good = run(*ok("a.py::x", "b.py::y"))
     wrapped = [RaisedException("builtins.RuntimeError", f"{name} needs a database", cause=MISSING) for name in "ab"]
     groups = newly_failing(good, run(bad("a.py", wrapped[0]), bad("b.py", wrapped[1])))
@@ -171,7 +171,7 @@ def test_without_a_message_the_frame_in_a_package_decides():
 
 
 def test_parameters_printed_differently_are_the_same_test():
-    """The text of a value changes with its package: test[1.0] is test[np.float64(1.0)] later."""
+    """The text of a value changes with its package: test[1.0] becomes test[np.float64(1.0)]."""
     good, after = run(*ok("a.py::t[1.0]", "a.py::t[2.0]")), run(bad("a.py::t[np.float64(1.0)]"))
     (group,) = newly_failing(good, after).groups
     assert group.tests == ("a.py::t[1.0]", "a.py::t[2.0]")

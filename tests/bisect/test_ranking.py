@@ -1,4 +1,4 @@
-"""Which of the packages that changed is tried first."""
+"""Which of the changed packages is tried first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From two worlds to every culprit: exact packages and releases, few runs, and constraints that a run has shown."""
+"""From two environments to every culprit: exact packages and releases, few runs, and constraints checked by a run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def culprits(answer):
 
 
 def ends_of(folder, **bad):
-    """Two freezes that differ in all thirty packages."""
+    """Two frozen lists that differ in all thirty packages."""
     old = freeze(folder / "old.txt", release="1.0")
     new = freeze(folder / "new.txt", release="2.1", **bad)
     return "--good", old, "--bad", new
@@ -98,7 +98,7 @@ def test_a_package_that_must_match_moves_along_and_is_not_the_culprit(planted):
 
 
 def test_the_bare_command_in_a_project(planted):
-    """No package, no ends: today's world, then back in time until the tests pass."""
+    """Without a package or ends: today's packages, then back in time until the tests pass."""
     write_project(planted.folder, suite_of("part07"), requires=["part07", "part08"])
     answer = planted("bisect", *RUN, "--bad", "2024-04-15", "--json").json
     assert culprits(answer) == {"part07": ("1.2", "2.0")}

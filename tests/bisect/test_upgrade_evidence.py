@@ -1,4 +1,4 @@
-"""An answer tells what the releases of a culprit say of the name that failed; it stays true without."""
+"""An answer says what happened to the missing name in the releases of the culprit, and is still right without that."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GONE = RaisedException("builtins.AttributeError", "module 'tools' has no attribu
 
 @pytest.fixture(scope="session")
 def house(tmp_path_factory) -> Wheelhouse:
-    """Two releases of which the second lacks a function."""
+    """Two releases; the second lacks a function."""
     house = Wheelhouse(tmp_path_factory.mktemp("house"))
     house.add("tools", "1.0", files={"tools.py": "def saw(): ...\ndef axe(): ...\n"})
     house.add("tools", "2.0", files={"tools.py": "def axe(): ...\n"})

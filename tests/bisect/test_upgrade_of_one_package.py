@@ -1,4 +1,4 @@
-"""One package between two of its releases, with a test suite: tests and groups as without a package."""
+"""One package between two releases, with a test suite: the same tests and groups as without a package."""
 
 from __future__ import annotations
 

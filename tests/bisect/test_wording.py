@@ -1,4 +1,4 @@
-"""The sentence on a culprit: how sure it is, whose it is, and short however much there is to name."""
+"""The sentence about a culprit: how sure it is, which package it is in, and short however much there is to name."""
 
 from __future__ import annotations
 
@@ -102,7 +102,8 @@ def test_a_removed_package_is_reported():
 
 
 def test_an_excluded_release_between_the_sides_is_reported():
-    """It may have brought the change first; pre-releases are not told, nobody installs them unasked."""
+    """The excluded release can be the first with the change; pre-releases are not mentioned, because nobody installs
+    them by default."""
     left_out = {"1.0.5": "yanked: it deletes files", "1.1rc1": "pre-release (--pre includes it)", "0.9": "yanked"}
     told = sentence_for(evolve(ANSWER, left_out=left_out), BisectionResult(BisectionStatus.FOUND), NAMES)
     plain = sentence_for(ANSWER, BisectionResult(BisectionStatus.FOUND), NAMES)
@@ -115,7 +116,7 @@ def test_an_excluded_release_between_the_sides_is_reported():
 
 @pytest.mark.parametrize("bad", [[2.0] * 3, [1.1, 0.9, 1.4]])
 def test_only_a_metric_that_varies_too_much_is_said_to_hide_the_change(bad):
-    """Releases between the sides may be skipped as well: then the metric is not to blame."""
+    """Releases between the sides can be skipped as well; then the metric is not to blame."""
     effect = effect_of([1.0, 1.0, 1.0], bad, 0.99)
     result = BisectionResult(BisectionStatus.INCONCLUSIVE, last_good=0, first_bad=2, suspects=(1, 2), effect=effect)
     answer = Answer("shop", "r", Status.INCONCLUSIVE, "", Signature(metric="loss", above=1.0), (), effect=effect)

@@ -1,4 +1,4 @@
-"""What comes back is taken as a run here would be, once; what does not fit its probe is refused."""
+"""Returned results are stored like local runs, once; those that do not fit their probe are refused."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def nest_the_record(bundle, key):
 
 
 def link_the_log(bundle, key):
-    """To a file outside, with its true digest in the record: whoever makes a bundle can write both."""
+    """The link leads out of the bundle, with the right digest in the record: whoever makes a bundle can write both."""
     outside = bundle.parent / "outside.gz"
     outside.write_bytes(gzip.compress(b"not of this bundle"))
     log = bundle / "observed" / key / "log.gz"

@@ -1,4 +1,4 @@
-"""What a machine has is read from any list that its pip writes, and compared as versions."""
+"""The packages of a machine are read from any list that its pip writes, and compared as versions."""
 
 from __future__ import annotations
 

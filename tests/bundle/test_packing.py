@@ -1,4 +1,4 @@
-"""A bundle has what its probes need and nothing else, and a folder in use is left alone."""
+"""A bundle contains exactly what its probes need, and a folder in use is left alone."""
 
 from __future__ import annotations
 

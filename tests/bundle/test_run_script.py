@@ -1,4 +1,4 @@
-"""The run script: standard library only, without network, under limits, and going on where it was stopped."""
+"""The run script: standard library only, no network, limits, and resuming where it stopped."""
 
 from __future__ import annotations
 

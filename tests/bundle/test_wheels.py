@@ -1,4 +1,4 @@
-"""Wheels are fetched from the configured indexes, once, and only with the content that the lock names."""
+"""Wheels are fetched once from the configured indexes, and only with the content named in the lock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`harness bisect` on tiny releases: the exact release, few probes, and skips that never blame anyone."""
+"""`harness bisect` on tiny releases: the exact release, few probes, and skips that never blame a release."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STEP_KEYS = {"release", "verdict", "reason", "observation", "cached", "seconds"}
 
 
 def bisect(harness, *arguments, **environ):
-    """What made the difference within a release is searched by other tests."""
+    """Levels below the release have tests of their own."""
     return harness("bisect", *arguments, "--depth", "release", **environ)
 
 
@@ -180,7 +180,7 @@ def test_a_lower_confidence_takes_fewer_runs_and_says_so(harness, write_repro):
 
 
 def test_a_bad_end_that_passes_once_is_run_again(harness, write_repro):
-    """The first run of each release passes: that is no reason to say that there is no failure."""
+    """The first run of each release passes; that is no reason to report "no failure"."""
     body = """
     import os, brittle
     from pathlib import Path

@@ -1,4 +1,4 @@
-"""`harness bundle` and `harness absorb`: there and back again, and what each says on the way."""
+"""`harness bundle` and `harness absorb`: the round trip, and what each prints."""
 
 from __future__ import annotations
 

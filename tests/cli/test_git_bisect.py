@@ -1,4 +1,4 @@
-"""Probes of the commits of a repository: `--with "shop @ ./clone@1a2b3c4"`, and as the command of `git bisect run`."""
+"""Probes of commits in a repository: `--with "shop @ ./clone@1a2b3c4"`, and as the command of `git bisect run`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BROKEN = "import helper\n\n\ndef step():\n    raise RuntimeError('the step is br
 
 @pytest.fixture
 def clone(tmp_path: Path) -> GitProject:
-    """A project that no index has, with a commit for each file that it gets."""
+    """A project missing from the index, with one commit for each file."""
     project = new_project(tmp_path / "clone")
     project.commit("Begin", {"pyproject.toml": PYPROJECT, "shop.py": STEP.format(0)})
     return project
@@ -43,7 +43,7 @@ def test_a_probe_runs_a_commit_with_what_it_needs(harness: Harness, clone: GitPr
 def test_the_needs_of_a_folder_do_not_replace_pins_of_the_repro(
     harness: Harness, clone: GitProject, write_repro
 ) -> None:
-    """The commit takes any `helper`, the repro pins one; what is given by name still counts more."""
+    """The commit accepts any `helper` and the repro pins one; a pin given by name still counts more."""
     repro = write_repro(
         "shop", dependencies='["shop", "helper==1.0"]', body="import helper\nassert helper.NUMBER == 1\n"
     )

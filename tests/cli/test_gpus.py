@@ -1,4 +1,4 @@
-"""`--device cuda`: each probe gets a GPU of its own, and a GPU that is full is waited for and never blamed."""
+"""`--device cuda`: each probe gets its own GPU, and a full GPU is waited for and never blamed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ brittle.step()
 
 @pytest.fixture
 def smi(tmp_path):
-    """Makes a program that lists GPUs as nvidia-smi does; the PATH that has it."""
+    """Write a program that lists GPUs like nvidia-smi; return the PATH to find it."""
 
     def make(*rows):
         folder = tmp_path / "bin"

@@ -1,4 +1,4 @@
-"""A repro without a sandbox does not find the user's variables in the processes that started it."""
+"""A repro without a sandbox does not see the user's variables in its parent processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`harness history` on tiny releases: every window, exit codes, what it keeps, and how it stops and goes on."""
+"""`harness history` on tiny releases: every window, exit codes, stored results, interruption and resuming."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`harness doctor` tells what is missing; `harness clean` frees what can be made again."""
+"""`harness doctor` reports what is missing; `harness clean` frees what can be rebuilt."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wheelhouse import free_port_url
 
 @pytest.fixture
 def own(harness, write_repro, tmp_path, house):
-    """A harness with a cache of its own that holds two environments, one of them unused for ten days."""
+    """A harness with its own cache that holds two environments, one of them unused for ten days."""
     write_repro("brittle")
     own = harness.with_environ(HARNESS_CACHE_DIR=str(tmp_path / "cache"))
     for release in ("1.1", "1.2"):

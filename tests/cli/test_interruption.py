@@ -1,4 +1,4 @@
-"""A harness that is stopped, by any means, loses nothing but the run it was at, and leaves nothing behind."""
+"""A harness stopped by any means loses only the current run, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def wait_for(condition):
 
 
 def records(folder):
-    """Each record with what tells that it was written once."""
+    """Each record, with its identity and times to show that it was written once."""
     found = (folder / "results" / "observations").glob("*/*.json")
     return {path.name: (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_ino) for path in found}
 
 
 def stopped_in_mid_run(harness, write_repro, tmp_path, number):
-    """A harness of its own that got a signal while the release before the break was running."""
+    """A separate harness process that gets a signal while the release before the break is running."""
     write_repro("brittle", body=GATED, tool=f"timeout = 300\n{SIGNED}")
     gate = tmp_path / "gate"
     gate.mkdir()
@@ -49,7 +49,7 @@ def stopped_in_mid_run(harness, write_repro, tmp_path, number):
 
 
 def goes_on(own, gate, tmp_path):
-    """The same command finds the answer, and runs nothing that had finished."""
+    """The same command finds the answer and repeats no finished run."""
     before = records(own.folder)
     assert len(before) >= 2
     (gate / "open").touch()

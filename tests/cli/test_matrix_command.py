@@ -1,4 +1,4 @@
-"""`harness matrix`: cells run, shown as a table, written as a page."""
+"""`harness matrix`: runs cells, shows them as a table, and writes a page."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_an_unjudged_cell_gives_exit_code_3_and_a_reason(matrix):
 
 
 def test_keywords_select_cells_and_the_page_keeps_the_others(matrix):
-    """What was run before is on the page; what never was says so."""
+    """Earlier results are on the page, and cells that never ran are marked."""
     matrix(TINY, "-k", "1_5")
     ended = matrix(TINY, "-k", "brittle_1_6 or nothing")
     assert [line.split() for line in ended.stdout.splitlines()[1:-1]] == [["1.6", "bad"]]
@@ -188,7 +188,7 @@ def test_a_file_that_is_not_there_is_told(harness):
 
 
 def test_a_secret_passed_to_a_run_is_not_on_the_page(matrix, write_repro):
-    """Nor does anything that it printed stay there once nobody can tell the secret any more."""
+    """Its output is not on the page either once the secret is no longer known."""
     body = 'import os\n\nprint("the place is", os.environ["MY_PLACE"])\nraise RuntimeError(os.environ["MY_PLACE"])\n'
     write_repro("brittle", body=body, tool=SIGNED.replace("the step is broken", ""))
     place = "somewhere-nobody-knows"

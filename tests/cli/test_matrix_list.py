@@ -1,4 +1,4 @@
-"""`harness matrix FILE --list`: the cells as they are today, what is left out of them, and mistakes in one sentence."""
+"""`harness matrix FILE --list`: today's cells, the excluded releases, and mistakes in one sentence."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ brittle = {versions}
 
 @pytest.fixture
 def listed(harness, tmp_path):
-    """List a matrix on an index of its own; more words go to the command."""
+    """List a matrix on its own index; further words go to the command."""
     house = Wheelhouse(tmp_path / "own")
     for month, version in enumerate(["1.0", "1.1", "1.2", "2.0", "2.1rc1"], start=1):
         yanked = "wrong" if version == "1.2" else None
@@ -82,7 +82,7 @@ def test_a_mistake_gives_one_sentence_on_stderr(listed, versions, sentence):
 
 
 def test_words_cannot_be_resolved_without_the_index(listed):
-    """Versions alone need no index."""
+    """Plain versions need no index."""
     assert listed('"1.0"', UV_NO_INDEX="1").code == 0
     ended = listed('"latest"', UV_NO_INDEX="1")
     assert (ended.code, "no project named 'brittle'" in ended.stderr) == (2, True)

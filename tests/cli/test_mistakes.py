@@ -1,4 +1,4 @@
-"""Every mistake of a user ends in one sentence and the exit code of its kind."""
+"""Every mistake of a user gives one sentence and the matching exit code."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_a_missing_repro(harness):
 def test_repro_and_run_together(harness, write_repro):
     path = write_repro("brittle")
     told, _ = refused(harness, "bisect", "brittle", "--repro", path, "--run", "true")
-    assert told == "--repro and --run exclude each other; give one"
+    assert told == "give either --repro or --run"
 
 
 def test_an_unparsable_command(harness):

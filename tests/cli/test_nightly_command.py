@@ -1,4 +1,4 @@
-"""`harness nightly`: mistakes are one sentence, and its JSON stands alone."""
+"""`harness nightly`: mistakes give one sentence, and JSON is alone on stdout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`harness bisect` by a metric: one that is the same in each run, and one that varies."""
+"""`harness bisect` with a metric: one that is stable, and one that varies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIGNATURE = '[tool.harness.signature]\nmetric = "cost"\nabove = 1.5\n'
 
 @pytest.fixture
 def gauge(house, write_repro):
-    """Six releases, of which those from 1.3 on cost 2 and the older ones 1; the argument is how far a run may vary."""
+    """Six releases; from 1.3 on they cost 2 instead of 1. The argument is the spread between runs."""
     for number in range(6):
         files = {"gauge.py": f"COST = {2.0 if number >= 3 else 1.0}\n"}
         house.add("gauge", f"1.{number}", files=files, uploaded=f"2024-0{number + 1}-01T12:00:00Z")

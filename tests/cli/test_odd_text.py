@@ -1,4 +1,4 @@
-"""A repro that says odd things is told whole, in the terminal, as JSON and in the store."""
+"""A repro with odd output is shown completely: in the terminal, as JSON and in the store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`harness probe`: one run, its exit code, and the same run again."""
+"""`harness probe`: one run, its exit code, and repeating the same run."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_again_works_for_a_repro_path_or_a_command(harness, write_repro):
 
 
 def test_again_uses_the_copy_of_a_changed_folder(harness, write_repro, tmp_path):
-    """What has changed in the folder since does not count; with a cleaned cache the folder must be given again."""
+    """Later changes in the folder do not matter; after cleaning the cache the folder must be given again."""
     write_repro("brittle")
     folder = tmp_path / "clone"
     folder.mkdir()
@@ -113,7 +113,7 @@ def test_again_uses_the_copy_of_a_changed_folder(harness, write_repro, tmp_path)
 def test_again_refuses_an_unknown_id_or_a_changed_repro(harness, write_repro):
     write_repro("brittle")
     unknown = harness("probe", "--again", "feedbeef")
-    assert (unknown.code, "no observation begins with 'feedbeef'" in unknown.stderr) == (2, True)
+    assert (unknown.code, "no observation id starts with 'feedbeef'" in unknown.stderr) == (2, True)
     key = observed(harness, "brittle_step", "--with", "brittle==1.2")["key"]
     write_repro("brittle", body="import brittle")
     changed = harness("probe", "--again", key)
@@ -165,14 +165,14 @@ def test_python_is_chosen_by_its_path_or_version(harness, write_repro, interpret
 
 
 def pins(python) -> str:
-    """What is installed beside an interpreter that is entered by hand."""
+    """The packages of an interpreter started by hand."""
     names = "[f'{d.name} {d.version}' for d in importlib.metadata.distributions()]"
     words = [python, "-c", f"import importlib.metadata; print(*sorted({names}))"]
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def test_the_environment_stays_in_the_requested_folder(harness, write_repro, tmp_path):
-    """The repro ran in it, it can be entered afterwards, and it is remade for another lock alone."""
+    """The repro ran in it and it can be used afterwards; only another lock rebuilds it."""
     write_repro("brittle", body="import sys, brittle\nprint('ran in', sys.prefix)\nbrittle.step()\n")
     folder = tmp_path / "look here"
     asked = ("probe", "brittle_step", "--environment", folder, "--with")
@@ -189,7 +189,7 @@ def test_the_environment_stays_in_the_requested_folder(harness, write_repro, tmp
 
 
 def test_a_stored_run_still_leaves_its_environment(harness, write_repro, tmp_path):
-    """The store answers; the environment is there all the same."""
+    """The store answers, and the environment is still built."""
     write_repro("brittle")
     first = observed(harness, "brittle_step", "--with", "brittle==1.2")
     assert observed(harness, "brittle_step", "--with", "brittle==1.2", "--environment", tmp_path / "new") == first
@@ -209,7 +209,7 @@ def test_a_folder_with_other_files_is_not_replaced(harness, write_repro, tmp_pat
 
 
 def test_an_era_is_the_day_of_the_newest_release_that_is_pinned(harness, write_repro):
-    """`brittle` has a release a month from January 2023 on."""
+    """`brittle` has one release a month from January 2023 on."""
     write_repro("brittle")
     seen = observed(harness, "brittle_step", "--with", "brittle==1.2", "--as-of", "era")
     assert seen["as_of"] == "2023-03-01T13:00:00+00:00"

@@ -1,4 +1,4 @@
-"""`harness report`: what a bisection found, written for others; and the commands in it do what they say."""
+"""`harness report` shows a finding to others, and the commands in it work."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_the_value_of_a_passed_variable_stays_secret(harness, write_repro, style
 
 
 def test_the_two_commands_reproduce_both_sides(harness, bisected, tmp_path):
-    """Run as a reader would, in a folder with nothing but the repro out of the report."""
+    """Run like a reader would, in a folder with only the repro from the report."""
     text = harness("report").stdout
     commands = re.findall(r"```sh\n(uv run .*--with .*)\n```", text)
     source = re.search(r"```python\n(.*?)\n```", text, re.DOTALL)[1]

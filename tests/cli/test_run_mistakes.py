@@ -1,4 +1,4 @@
-"""`--run` with a tool or a project that the environment lacks is told in one sentence, and nothing is bisected."""
+"""`--run` with a tool or a project missing from the environment gives one sentence, and nothing is bisected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""--sandbox, --network and HARNESS_SANDBOX: what a run was allowed is recorded; who allows more gets it run again."""
+"""--sandbox, --network and HARNESS_SANDBOX: permissions of a run are recorded, and allowing more runs it again."""
 
 from __future__ import annotations
 

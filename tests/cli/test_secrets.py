@@ -1,4 +1,4 @@
-"""A password in an address, and the value of a variable that a run was let see, are written nowhere."""
+"""A password in an address and the value of a passed variable are stored nowhere."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ raise RuntimeError(f"the step is broken for {value}")
 
 
 def texts_of(folder):
-    """All that is kept, readable: files, and logs unpacked."""
+    """Everything that is stored, as text: files and unpacked logs."""
     for path in folder.rglob("*"):
         if path.is_file():
             content = path.read_bytes()

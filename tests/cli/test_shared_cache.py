@@ -1,4 +1,4 @@
-"""Harnesses on one cache, and repros that write where they should not: the answer stays the right one."""
+"""Several harnesses on one cache, and repros that write where they should not: the answer stays right."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def own(harness, tmp_path):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_release_that_writes_into_another_package_is_found(own, write_repro, jobs):
-    """Each run before it sees `helper` as it was, and none after it is good for having come first."""
+    """Earlier runs see the original `helper`, and later ones are not good merely for running first."""
     write_repro("brittle", body=APPENDS, dependencies='["brittle", "helper==1.0"]')
     answer = own(*BISECT, "--lanes", str(jobs)).json
     assert (answer["status"], answer["last_good"], answer["first_bad"]) == ("found", "1.5", "1.6")
@@ -54,7 +54,7 @@ def test_two_staggered_processes_find_the_same_answer(own, write_repro, tmp_path
 
 
 def test_two_processes_can_search_for_one_culprit_file(own, write_repro):
-    """Mixtures of one pair of environments, made by both at the same time."""
+    """Both build mixtures of the same two environments at the same time."""
     write_repro("brittle")
     command = ["bisect", "brittle", "--good", "1.5", "--bad", "1.6", "--json"]
     both = [own.start(*command, "--results", f"results-{i}") for i in range(2)]
@@ -101,7 +101,7 @@ def test_kill_9_at_random_moments_loses_and_leaves_nothing(own, write_repro, tmp
 
 
 def test_an_earlier_run_cannot_produce_the_signature(own, write_repro):
-    """The first probe breaks a package for good; the second is of another release, with the same package."""
+    """The first probe damages a package; the second is another release with the same package."""
     body = "import helper\nopen(helper.__file__, 'r+').write('raise RuntimeError(\"the step is broken\")\\n')\n"
     write_repro("helper", name="writes", body=body, tool=SIGNED)
     write_repro("helper", body="import helper\n", tool=SIGNED)

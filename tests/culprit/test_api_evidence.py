@@ -1,4 +1,4 @@
-"""What the API of two releases says on a failure: found in real files and wheels, without importing them."""
+"""What the API of two releases says about a failure, found in real files and wheels without importing them."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ OLD["shop/__init__.py"] += "def buy_all(): ...\n"
 
 @pytest.fixture(scope="module", params=["wheel", "environment"])
 def releases(request, tmp_path_factory):
-    """Two releases of a package, as wheels and as they are installed."""
+    """Two releases of a package, as wheels and as installed."""
     folder = tmp_path_factory.mktemp("releases")
     wheels = [Wheel("the-shop", version, files).write(folder) for version, files in (("1.0", OLD), ("2.0", NEW))]
     if request.param == "wheel":

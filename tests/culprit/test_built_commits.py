@@ -1,4 +1,4 @@
-"""Commits of a package with compiled parts: built from the commit, each once, and only where that is allowed."""
+"""Commits of a package with compiled parts are built once each, and only with permission."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def run():
 
 @pytest.fixture
 def project(tmp_path: Path, plant: Planted) -> GitProject:
-    """Two releases with commits between; the third after 1.0 breaks the compiled part, the second does not compile."""
+    """Two releases with commits between them; the third commit after 1.0 breaks the compiled part, the second does not
+    compile."""
     made = new_project(tmp_path / "clone")
     files = {"pyproject.toml": PYPROJECT, "backend.py": BACKEND, "shop/__init__.py": START, "fast.c": "works"}
     made.commit("Begin", files)
@@ -65,7 +66,7 @@ def project(tmp_path: Path, plant: Planted) -> GitProject:
 
 
 def asked(plant: Planted, project: GitProject, *options: str) -> Ended:
-    """The command on a repro that takes the step."""
+    """Run the command with the repro that uses the compiled part."""
     folder = plant.harness.folder / "repros"
     folder.mkdir(exist_ok=True)
     text = repro_text("shop", tool=SIGNED + "\n[tool.harness.subjects.shop]\n", body="import shop\n\nshop.run()\n")

@@ -1,4 +1,4 @@
-"""The commit level on repositories that the tests make: linear, with merges, renames, a src layout, a version file."""
+"""The commit level on small repositories: linear, with merges, renames, a src layout, a version file."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def project(tmp_path: Path) -> GitProject:
 
 
 def release(plant: Planted, project: GitProject, version: str, prefix: str = "", **generated: str) -> None:
-    """Make the wheel of what is checked out."""
+    """Build the wheel of the current checkout."""
     root = project.folder / f"{prefix}shop"
     files = {f"shop/{path.relative_to(root)}": path.read_text(encoding="utf-8") for path in sorted(root.rglob("*.py"))}
     plant.add("shop", version, {**files, **generated})
 
 
 def noise(project: GitProject, number: int, prefix: str = "") -> str:
-    """A commit that changes nothing that runs."""
+    """A commit without any effect on a run."""
     return project.commit(f"Add helper {number} (#{number})", {f"{prefix}shop/h{number}.py": NOISE.format(number)})
 
 
@@ -75,7 +75,7 @@ def test_lines_moved_by_a_rename_are_blamed_on_their_author(plant: Planted, proj
 
 
 def test_without_lines_the_commits_are_bisected(plant: Planted, project: GitProject) -> None:
-    """The break is in data that no line of the culprit's file shows: many commits touch the guilty line."""
+    """The break is in data, and many commits touch the line that fails."""
     release(plant, project, "1.0")
     limit = "def run():\n    limit = {0}\n    if limit > 7:\n        raise RuntimeError('the step is broken')\n"
     shas = [project.commit(f"Set the limit to {n}", {"shop/step.py": limit.format(n)}) for n in range(1, 14)]

@@ -1,4 +1,4 @@
-"""Evidence: what weighs more, and that nothing weighs nothing."""
+"""How evidence is weighed, and that no evidence has no weight."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is tried first: traceback, calls, names, size of the step; never what is found."""
+"""What is tried first: traceback, calls, names, size of the step. The order never decides what is found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Code that moved to another depth is one change; a function that was cut in halves is made whole after a skip."""
+"""Reindented code is one change, and a half-reverted function is reverted as a whole after a skip."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The package level and the releases of the culprit: one of many, two together, tied ones, and what is gone."""
+"""The package level and the releases of the culprit: one of many, two together, tied and removed packages."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_two_packages_that_each_break_it_alone(plant):
 
 
 def test_a_package_that_needs_a_newer_dependency(plant):
-    """The subject's own change is the culprit; its new release needs a function that only the newer library has."""
+    """The change in the subject is the culprit; its new release needs a function of the newer library."""
     plant.add("tool", "1.0", {"tool.py": "def old():\n    return 1\n"})
     plant.add("shop", "1.0", {"shop.py": "import tool\n\ndef run():\n    return 1\n"}, ("tool<2",))
     plant.add("tool", "2.0", {"tool.py": "def old():\n    return 1\n\ndef new():\n    return 2\n"})
@@ -74,7 +74,7 @@ def test_a_package_that_needs_a_newer_dependency(plant):
     package = levels(plant.answer())["package"]
     assert package["packages"] == ["shop 1.0 -> 1.1"]
     assert proved(package)
-    assert "tool moved, without which it can't run" in package["proofs"][1]["sentence"]
+    assert "tool moved, which it can't run without" in package["proofs"][1]["sentence"]
 
 
 CODE = {"shop.py": "import tool\n\ndef run():\n    return tool.work()\n"}

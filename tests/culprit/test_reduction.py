@@ -1,4 +1,4 @@
-"""One reduction over a prober that answers from a rule: smallest sets, skips, caps and what is told."""
+"""A reduction over a prober that answers from a rule: smallest sets, skips, limits and reports."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ UNITS = tuple("abcdefgh")
 
 @define
 class Ruled:
-    """Answers by a rule from a set of units to an outcome; what it ran once is in its store."""
+    """Answers from a rule that maps a set of units to an outcome, and stores each run."""
 
     rule: Callable[[frozenset[str]], Outcome]
     known: set[frozenset[str]] = field(factory=set)
     ran: list[frozenset[str]] = field(factory=list)
 
     def prepare(self, probe, *, cancel=None):
-        """Answer from the store, or make ready."""
+        """Answer from the store, or prepare."""
         answer = self._observed(probe) if probe in self.known else None
         return Prepared(probe, "".join(sorted(probe)), observation=answer, cached=answer is not None)
 
@@ -42,7 +42,7 @@ class Ruled:
 
 @pytest.fixture
 def reduce():
-    """Run a reduction; `flips` says which sets do."""
+    """Run a reduction; `flips` says which sets flip the verdict."""
     pool = LocalLanes(1)
 
     def run(flips, *, skips=lambda units: False, prober=None, notes=None, flipped=Verdict.BAD, **more):
@@ -141,7 +141,7 @@ def test_stored_runs_are_not_repeated(reduce):
 
 
 def test_verdicts_are_reported_as_observed(reduce):
-    """A reduction that looks for what undoes a bug must not call the good ones bad."""
+    """A reduction that searches for a fix must not call good runs bad."""
     notes = Heard()
     reduce(lambda units: "b" in units, flipped=Verdict.GOOD, notes=notes, units=tuple("abc"))
     assert notes.judged[:2] == [("a", Verdict.BAD, False), ("b", Verdict.GOOD, False)]

@@ -1,4 +1,4 @@
-"""The region level: one of twelve regions though most mixtures do not import, two together, and the other way."""
+"""The region level: one of twelve regions although most mixtures fail to import, two together, and fixes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from planted import BROKEN, levels, proved
 
 
 def _module(*, new: bool, bug: bool) -> str:
-    """A module with 12 changed regions: an import and its use, a renamed helper and its users, and more."""
+    """A module with 12 changed regions: an import and its use, a renamed helper and its callers, and more."""
     helper, clock = ("renewed", "monotonic") if new else ("helper", "time")
     number = 2 if new else 1
     return f'''"""A module, text {number}."""
@@ -123,7 +123,7 @@ def test_the_first_diverging_of_two_interacting_regions_is_named_with_the_other(
 
 
 def test_an_import_and_its_use_are_reverted_together(plant):
-    """The use alone, put back, asks for a name that nothing imports any more."""
+    """With only the use reverted, its name is not imported any more."""
     old = "from json import dumps\n\n\ndef unused():\n    return 1\n\n\ndef run():\n    return dumps([1])\n"
     new = f"from json import loads\n\n\ndef unused():\n    return 2\n\n\ndef run():\n    {BROKEN}\n    loads('[1]')\n"
     plant.shops({"shop.py": old}, {"shop.py": new})

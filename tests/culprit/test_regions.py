@@ -1,4 +1,4 @@
-"""The changed regions of a file: put back one by one, grouped, named, and what they can't stand without."""
+"""The changed regions of a file: reverted one by one, grouped, named, and what they require."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def between(before, after, path="m.py"):
 
 @st.composite
 def edited(draw):
-    """Two texts of which the second has some lines of the first replaced, removed or added; a last newline may lack."""
+    """Two texts; the second replaces, removes or adds some lines, and the last newline can be missing."""
     lines = draw(LINES)
     other = list(lines)
     for _ in range(draw(st.integers(0, 5))):
@@ -38,7 +38,7 @@ def test_reverting_nothing_gives_the_newer_text_and_reverting_everything_the_old
 
 @given(edited(), st.data())
 def test_the_two_directions_complement_each_other(texts, data):
-    """Cut from the same blocks, mixtures of both directions complete each other."""
+    """Mixtures of both directions are made from the same blocks and complement each other."""
     found = FileDifference.between("m.txt", *texts)
     flipped = FileDifference("m.txt", found.after, found.before, tuple((c, d, a, b) for a, b, c, d in found.blocks))
     old = data.draw(st.sets(st.sampled_from(range(len(found.blocks))))) if found.blocks else set()

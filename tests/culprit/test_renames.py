@@ -1,4 +1,4 @@
-"""Renamed files: equal contents first, then the most alike; nothing is made up."""
+"""Renamed files: equal contents first, then the most similar; nothing is invented."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What packages require of each other is learned where a mixture fails, and only there."""
+"""Requirements between packages matter only after a mixture failed."""
 
 from __future__ import annotations
 

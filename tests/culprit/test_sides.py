@@ -1,4 +1,4 @@
-"""The two sides of a change: what is read of an environment, what differs, and locks made of two."""
+"""The two sides of a change: reading environments, their differences, and locks that mix both."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.model import Lock, Pin
 
 @pytest.fixture
 def side(tmp_path):
-    """Lay files out as an installed distribution and read them back."""
+    """Write files as an installed distribution and read them back."""
 
     def lay(label, version, files, *, recorded=None, name="shop"):
         folder = tmp_path / label
@@ -41,7 +41,7 @@ def test_only_changed_added_and_removed_files_are_units(side):
 
 
 def test_all_metadata_is_one_unit_including_record(side):
-    """With the RECORD left behind, the folder would still count as an installed distribution."""
+    """With RECORD alone, the folder would still count as an installed distribution."""
     units = differing(side("a", "1.0", {}), side("b", "1.1", {}))
     assert units == {
         "metadata of shop": (

@@ -1,4 +1,4 @@
-"""Ties: what can't be as before unless something else is, and never the other way round without need."""
+"""Ties: changes that cannot be reverted without others, in one direction where possible."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.culprit.ties import Ties
 
 
 def needs(edits, text):
-    """What must be as before where the region with a text is, by the texts of both sides."""
+    """The texts that must be reverted with the region of a text."""
     return edits.ties().closed({unit(edits, text)}) - {unit(edits, text)}
 
 
@@ -131,7 +131,7 @@ def test_a_statement_is_never_split(tmp_path):
 
 
 def test_a_block_with_a_changed_header_is_reverted_with_its_body(tmp_path):
-    """No name ties them, but a half of it is no Python."""
+    """No name ties them, but half of the block is not valid Python."""
     before = {"a.py": "def f(x):\n    # note\n    x += 1\n\n    # more\n    x += 2\n    return x\n"}
     after = {
         "a.py": "def f(x):\n    # note\n    if x:\n        x += 1\n\n        # more\n        x += 2\n    return x\n"

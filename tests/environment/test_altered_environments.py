@@ -1,4 +1,4 @@
-"""Nothing that a run does to its environment reaches uv's cache, another environment, or the next run."""
+"""Changes that a run makes to its environment never reach uv's cache, another environment or the next run."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ with open(target, {mode!r}) as file:
 @pytest.mark.parametrize("mode", ["r+b", "wb"])
 @pytest.mark.parametrize("was_compiled", [False, True])
 def test_bytecode_written_by_a_run_is_never_used_by_another(parts, mode, was_compiled):
-    """Its header fits the source: only who compiled it tells it from the right one."""
+    """Its header matches the source, so that only its origin distinguishes it from the right bytecode."""
     if was_compiled:
         assert run(parts, "import helper\n").altered == ()
     poison = POISON.format(target="helper.__cached__", source="helper.__file__", mode=mode)
@@ -177,7 +177,7 @@ def test_a_damaged_environment_is_rebuilt_before_a_run(parts, damage):
 
 
 def test_a_run_that_contradicts_its_lock_is_repeated_then_skipped(parts):
-    """Here the repro itself hides a distribution, so that the second run does not see it either."""
+    """The repro itself hides a distribution, so the second run does not see it either."""
     body = HERE + "import shutil\nshutil.rmtree(here + '/helper-1.0.dist-info')\n"
     seen = run(parts, body)
     assert seen.outcome is Outcome.WRONG_ENVIRONMENT
@@ -186,7 +186,7 @@ def test_a_run_that_contradicts_its_lock_is_repeated_then_skipped(parts):
 
 
 def test_a_run_beside_one_that_alters_files_is_repeated_alone(parts):
-    """Two environments share `helper`; the other one changes it while this one runs."""
+    """Two environments share `helper`, and the other one changes it during this run."""
     mine, other = environment(parts), environment(parts, "helper==1.0", "brittle==1.2")
     with watched_environment(parts.builder, mine) as first:
         with watched_environment(parts.builder, other) as second:
@@ -222,7 +222,7 @@ def test_environments_share_no_file_with_the_cache_of_uv(parts, uv_cache):
 
 
 def test_a_wheel_changed_in_the_cache_of_uv_is_fetched_again(parts, tmp_path):
-    """By a plain `uv venv` with hard links, say."""
+    """For example by a plain `uv venv` with hard links."""
     uv = evolve(parts.builder.uv, extra_environment={"UV_CACHE_DIR": str(tmp_path / "uv")})
     parts = evolve(parts, builder=evolve(parts.builder, uv=uv))
     environment(parts)
@@ -240,7 +240,7 @@ def test_environments_share_one_copy_of_a_wheel(parts):
 
 
 def test_a_new_hard_link_is_not_a_change(parts):
-    """It moves the change time; the content is what counts then, and it is read once."""
+    """A new link changes the inode's change time; then the content decides, and it is read once."""
     mine = environment(parts)
     built = mine.folder.stat().st_ino
     module = site_packages(mine.folder) / "helper.py"
@@ -261,7 +261,7 @@ def test_unclaimed_folders_in_the_cache_are_removed(parts):
 
 
 def test_repetitions_can_share_one_environment(parts):
-    """The second has a bytecode tree of its own."""
+    """The second run has its own bytecode folder."""
     probe = asked(parts, "import helper\nassert helper.NUMBER == 1\n")
     first, second = (parts.prober.prepare(one) for one in (probe, next_attempt(probe)))
     with (

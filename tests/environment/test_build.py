@@ -1,4 +1,4 @@
-"""Environments are built whole or not at all, never altered; bytecode is compiled once per wheel."""
+"""Environments are built completely or not at all and never altered; bytecode is compiled once per wheel."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.probe import Probe
 
 
 def picture(folder):
-    """Every file below an environment with what would tell that it was touched."""
+    """Every file in an environment, with its size, times and content."""
     return {
         path.relative_to(folder): (path.lstat().st_size, path.lstat().st_mtime_ns, path.lstat().st_ino)
         for path in folder.rglob("*")
@@ -32,7 +32,7 @@ def probe(parts, *requirements, body="import brittle, helper\n", repro=None):
 
 
 def compiled(parts, environment, module):
-    """The bytecode that a module of an environment has in the tree of its next run."""
+    """The bytecode of a module as the next run of its environment finds it."""
     with watched_environment(parts.builder, environment) as place:
         tree = below(place.pycache, site_packages(environment.folder))
     return tree / f"{module}.{parts.resolver.interpreter.cache_tag}.pyc"
@@ -119,7 +119,7 @@ def test_an_interpreter_found_by_path_lists_its_packages(parts, interpreter):
 
 
 def test_a_file_missing_from_the_lock_is_not_installed(tmp_path, uv_cache, interpreter):
-    """Another index has it, without a date, and it suits this Python better."""
+    """Another index has the file, without a date, and it fits this Python better."""
     house, other = Wheelhouse(tmp_path / "main"), Wheelhouse(tmp_path / "other")
     house.add("grown", "1.0", files={"grown.py": "WHICH = 1\n"}, uploaded="2024-01-01T12:00:00Z")
     better = f"py{''.join(interpreter.version.split('.')[:2])}-none-any"

@@ -1,4 +1,4 @@
-"""What an environment will take: nothing for what uv's cache has, by measured factors for what it has not."""
+"""The disk space of an environment: nothing for wheels in uv's cache, measured factors for the others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def pin(name, size, version="1.0", tags="py3-none-any"):
 
 @pytest.fixture
 def uv_folder(tmp_path):
-    """Wheels laid out as uv does it: `known` 1.0 and, under a digest of long tags, 2.0."""
+    """Wheels in the layout of uv: `known` 1.0 and, under a digest of long tags, 2.0."""
     shelf = tmp_path / "uv" / "wheels-v12"
     for entry in ("1.0-py3-none-any", "2.0-516d0c2242d49034"):
         info = shelf / "index" / "0a1b" / "known" / entry / "known.dist-info"
@@ -64,7 +64,7 @@ def test_an_empty_cache_has_nothing(tmp_path):
 
 
 def test_the_cache_layout_of_real_uv_is_understood(tmp_path, interpreter):
-    """The layout of uv's cache is not promised: this fails when a new uv has another one."""
+    """The layout of uv's cache is not a public interface: this test fails when a new uv changes it."""
     house = Wheelhouse(tmp_path / "house")
     for version in ("1.0", "2.0"):
         house.add("one", version)

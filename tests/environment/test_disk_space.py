@@ -1,4 +1,4 @@
-"""Room is made before a build, or said to be missing; what is shared with others counts for nothing."""
+"""Space is freed before a build, or the shortage is reported; files shared with others do not count."""
 
 from __future__ import annotations
 

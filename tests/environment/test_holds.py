@@ -1,4 +1,4 @@
-"""Holds: kept where the rest allows it, loosened where they would take back what was asked for by name."""
+"""Holds are kept where possible, and loosened where they would downgrade a requested package."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.model import Combination
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
-    """An `engine`, a `tool` of which only the oldest release knows of no limit, and a `sister` of each engine."""
+    """An `engine`, a `tool` whose oldest release alone has no upper bound, and a `sister` of each engine."""
     house = Wheelhouse(tmp_path_factory.mktemp("held"))
     for version, day in {"1.0": "2024-01-01", "2.0": "2024-03-01", "3.0": "2024-05-01"}.items():
         house.add("engine", version, uploaded=f"{day}T12:00:00Z")

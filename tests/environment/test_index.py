@@ -1,4 +1,4 @@
-"""The index: releases in version order with dates, yanks and gaps, also without network."""
+"""The index: releases in version order with dates, yanks and gaps, also offline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fault of the index passes: it is told for what it is, and never kept as an answer about releases."""
+"""A fault of the index is temporary: it is reported as such and never stored as an answer about releases."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def index(tmp_path):
 
 @pytest.fixture
 def probe(harness, write_repro, index, tmp_path):
-    """`harness probe` of the subject with caches of this test alone."""
+    """`harness probe` of the subject with caches for this test only."""
     path = write_repro("subject")
     own = harness.with_environ(
         UV_DEFAULT_INDEX=index.url,
@@ -66,7 +66,7 @@ def probe(harness, write_repro, index, tmp_path):
 
 
 def kept(harness):
-    """What of a failed probe is in the results: outcomes, and answers of the resolver without a lock."""
+    """What the results hold of a failed probe: outcomes, and resolver answers without a lock."""
     results = harness.folder / "results"
     records = [json.loads(path.read_text()) for path in results.glob("observations/*/*.json")]
     locks = [json.loads(path.read_text()) for path in results.glob("locks/*.json")]

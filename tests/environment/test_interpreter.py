@@ -1,4 +1,4 @@
-"""The interpreter is one that the repro can run with, or the command says why there is none."""
+"""The interpreter fits the repro, or the command says why there is none."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.errors import UserMistake
 
 @frozen
 class Pythons:
-    """Stands for uv: what it finds for nothing, and for a version."""
+    """A fake uv: what it finds without a version, and with one."""
 
     own: Path
     other: Path
@@ -26,7 +26,7 @@ class Pythons:
 
 @pytest.fixture
 def old(tmp_path):
-    """A program that answers as a Python 3.8 would."""
+    """A program that answers like Python 3.8."""
     path = tmp_path / "python3.8"
     told = json.dumps(["3.8.1", "CPython", "cpython-38", "/nowhere"])
     path.write_text(f"#!/bin/sh\necho '{told}'\n")

@@ -1,4 +1,4 @@
-"""A folder of the user's holds one environment at a time, made whole; nothing else is ever replaced."""
+"""A folder of the user holds one complete environment at a time; nothing else is ever replaced."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_failed_install_keeps_the_previous_environment(parts, interpreter, tmp
 
 
 def test_bytecode_of_a_wheel_is_shared_with_the_folder(parts, tmp_path):
-    """What ran in one environment need not be compiled in the folder; and the other way round."""
+    """Code that ran in one environment is not compiled again in the folder, or the reverse."""
     repro = parse_repro(repro_text("brittle", body="import brittle, helper\n"), name="x")
 
     def ran(builder, *requirements):
@@ -133,6 +133,6 @@ def test_a_folder_that_cannot_be_created_is_reported(tmp_path):
 
 
 def test_an_environment_made_by_nox_or_virtualenv_counts_as_bare(tmp_path):
-    """With the installers that come with it."""
+    """With the installers that it comes with."""
     subprocess.run([sys.executable, "-m", "virtualenv", "--quiet", tmp_path / "at"], check=True)
     check_ours(tmp_path / "at")

@@ -1,4 +1,4 @@
-"""Mixtures: the files that were asked for and no others, and nothing written through a shared file."""
+"""Mixtures contain exactly the chosen files, and nothing is written through a shared file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def base(parts, house, interpreter):
 
 @pytest.fixture
 def mixed(parts, base):
-    """What an interpreter of the base prints with some files exchanged, run as a probe is."""
+    """The output of an interpreter of the base with some files exchanged, run like a probe."""
 
     def run(mixture, code):
         with watched_environment(parts.builder, base, mixture=mixture) as place:
@@ -42,7 +42,7 @@ def mixed(parts, base):
 
 
 def said(place, code):
-    """What an interpreter of the environment prints, run as a probe is."""
+    """The output of an interpreter of the environment, run like a probe."""
     ended = subprocess.run(
         [place.environment.python, "-c", code],
         capture_output=True,
@@ -91,7 +91,7 @@ def test_building_and_running_leave_the_base_unchanged(base, mixed):
 
 
 def test_an_emptied_folder_is_removed(parts, base):
-    """Else it would be found as a namespace package, or as metadata without a version."""
+    """Otherwise it would be found as a namespace package, or as metadata without a version."""
     gone = {"pack/data/table.txt": None} | {
         f"pack-1.0.dist-info/{path.name}": None
         for path in (site_packages(base.folder) / "pack-1.0.dist-info").iterdir()
@@ -114,7 +114,7 @@ def test_two_runs_of_a_mixture_get_a_copy_each_and_leave_none(parts, base):
 
 
 def test_writes_into_a_mixture_are_reported_and_never_reach_the_base(parts, base):
-    """Exchanged packages are copies; the others are the base's own, and are found changed there."""
+    """Exchanged packages are copies; the others belong to the base, where the change is found."""
     mixture = Mixture({"pack/one.py": b"NAME = 'two'\n"}, "one file")
     before = contents(base)
     with watched_environment(parts.builder, base, mixture=mixture) as place:

@@ -1,4 +1,4 @@
-"""What pip is told of indexes counts, from variables and from its files."""
+"""The index settings of pip are used, from variables and from its files."""
 
 from __future__ import annotations
 

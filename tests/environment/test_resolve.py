@@ -1,4 +1,4 @@
-"""From a combination to a lock: companions of a day, holds, nearness, and what can't be had."""
+"""From a combination to a lock: packages of a day, holds, nearby locks, and conflicts."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ DAYS = {"2.6.0": "2024-01-01", "2.7.1": "2024-02-01", "2.8.0": "2024-03-01", "2.
 
 @pytest.fixture(scope="module")
 def indexes(tmp_path_factory):
-    """A main index, and one of builds of their own without upload times, as PyTorch's is."""
+    """A main index, and one without upload times for separate builds, like PyTorch's."""
     main = Wheelhouse(tmp_path_factory.mktemp("main"))
     builds = Wheelhouse(tmp_path_factory.mktemp("builds"))
     for version, day in DAYS.items():
@@ -36,7 +36,7 @@ def indexes(tmp_path_factory):
 
 @pytest.fixture
 def resolve(tmp_path, indexes, uv_cache, interpreter):
-    """Resolves with both indexes as pip's settings name them."""
+    """Resolve with both indexes in the settings of pip."""
     main, builds = indexes
 
     def asked(*requirements, **more):
@@ -93,7 +93,7 @@ class Pages:
         self._releases = releases
 
     def releases(self, project):
-        """What was given."""
+        """The releases it was created with."""
         return self._releases
 
 
@@ -126,7 +126,7 @@ packages = [
 
 
 def test_with_a_torch_backend_torch_is_capped_without_its_index(tmp_path, indexes, interpreter):
-    """No index of PyTorch's own can be had here: this uv only writes down what it was asked."""
+    """The real PyTorch index is not available here: the fake uv only records its arguments."""
     asked = tmp_path / "asked"
     program = tmp_path / "uv"
     program.write_text(

@@ -1,4 +1,4 @@
-"""A repro that writes into its environment is not stopped by the sandbox: it gets an environment of its own."""
+"""The sandbox does not stop a repro that writes into its environment: the repro gets its own copy."""
 
 from __future__ import annotations
 

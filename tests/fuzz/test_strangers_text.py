@@ -1,4 +1,4 @@
-"""Whatever strangers write, a reader ends soon, and has a sentence for what it can't read."""
+"""Whatever the input, every parser ends quickly, with one sentence for what it cannot read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LONG = [
 
 @st.composite
 def spoilt(draw, seed: bytes):
-    """A text as it should be, of which a part is another one, or one value is of another type."""
+    """A valid text with one part replaced, or one value of another type."""
     try:
         document = json.loads(seed)
     except ValueError:
@@ -46,7 +46,7 @@ def spoilt(draw, seed: bytes):
 
 
 def _changed(draw, value):
-    """The same document with one part replaced by anything that JSON can say."""
+    """The same document with one part replaced by arbitrary JSON."""
     if isinstance(value, dict) and value and draw(st.booleans()):
         key = draw(st.sampled_from(sorted(value)))
         return {**value, key: _changed(draw, value[key])}

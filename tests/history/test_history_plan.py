@@ -1,4 +1,4 @@
-"""Where a history begins and ends, near which companions, and what it says of what it chose."""
+"""Where a history begins and ends, with which other packages, and what it reports of its choices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.request.question import Question
 
 @pytest.fixture
 def planned(parts, interpreter):
-    """Plan a history of brittle; `bounds` stand in the repro."""
+    """Plan a history of brittle; `bounds` are those of the repro."""
 
     def plan(since=None, until=None, max_gap=None, bounds="", subject="brittle", **more):
         tool = f"[tool.harness.subjects.{subject}]\n{bounds}\n"
@@ -78,7 +78,7 @@ def test_an_uninstallable_bad_bound_fixes_no_other_packages(planned):
 
 
 def test_the_stride_is_shown_unless_requested(planned):
-    """Of these few releases all are run, which needs no telling."""
+    """With so few releases all of them run, and there is nothing to report."""
     chosen, asked = planned(), planned(max_gap=2)
     assert (chosen.stride, asked.stride) == (1, 2)
     assert not any("--max-gap" in choice for choice in chosen.plan.choices)

@@ -1,4 +1,4 @@
-"""Scans over tiny releases: every window, nothing run twice, what is known comes first, and skips that are said."""
+"""Scans over tiny releases: every window, no repeated runs, stored runs first, and reported skips."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def lanes():
 
 @pytest.fixture
 def scan(parts, interpreter, lanes):
-    """Scan a project and answer with its history."""
+    """Scan a project and return its history."""
 
     def scanned(subject, since=None, until=None, max_gap=None, tool=SIGNED, body=None):
         repro = parse_repro(repro_text(subject, tool=tool, body=body), name="step")
@@ -130,7 +130,7 @@ def test_a_signature_is_taken_from_the_first_failure_without_running_everything(
 
 
 def test_without_a_signature_asking_again_takes_the_same_one(scan):
-    """The oldest release fails in another way; from the newest known failure another signature would be taken."""
+    """The oldest release fails differently; the newest known failure would give another signature."""
     body = "import brittle\nassert brittle.NUMBER > 0, 'too old'\nbrittle.step()\n"
     first = scan("brittle", max_gap=4, tool="", body=body)
     assert first.signature.exception == "AssertionError"

@@ -1,4 +1,4 @@
-"""The sentences of a history: each window, what is not sure, what was not seen, and what to type next."""
+"""The sentences of a history: windows, doubts, gaps, and the next command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which cells of a matrix are to run."""
+"""Which cells of a matrix run."""
 
 from __future__ import annotations
 

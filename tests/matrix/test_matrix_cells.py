@@ -1,4 +1,4 @@
-"""Axes become cells: the product, less what is excluded, and what is included."""
+"""Axes become cells: the product without exclusions, plus inclusions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.matrix import Cell, Matrix
 
 
 def test_every_choice_of_one_value_per_axis_is_a_cell(matrix):
-    """The product is in the order of the axes, the last one fastest."""
+    """The product follows the order of the axes; the last one changes fastest."""
     cells = matrix(
         """
         hold = ["numpy<2.3"]
@@ -44,7 +44,7 @@ def test_every_choice_of_one_value_per_axis_is_a_cell(matrix):
 
 
 def test_everything_but_the_repro_is_optional(matrix):
-    """What is not said is left to `harness probe`."""
+    """Missing keys are left to `harness probe`."""
     (cell,) = matrix('axes.repro = "step"').cells
     assert cell == Cell(name="step", repro="step")
     assert cell.arguments == ("step", "--device", "auto")
@@ -91,7 +91,7 @@ def test_an_exclusion_drops_cells_that_match_on_every_named_axis(matrix):
 
 
 def test_an_exclusion_can_name_a_range(matrix):
-    """It means the versions that lie in it, pre-releases among them; a version is the same however it is written."""
+    """It excludes the versions in the range including pre-releases, however they are spelled."""
     cells = matrix(
         """
         axes.repro = "step"
@@ -104,7 +104,7 @@ def test_an_exclusion_can_name_a_range(matrix):
 
 
 def test_an_unresolved_axis_has_no_cells_yet(matrix):
-    """The sentence names the axis, its value and what to do."""
+    """The sentence names the axis, its value and the remedy."""
     asking = matrix('axes.repro = "step"\naxes.packages.torch = ["1.0", "latest"]')
     assert asking.needs_index
     with pytest.raises(BadMatrix, match=r"small: packages.torch = 'latest' must be looked up") as caught:
@@ -177,7 +177,7 @@ VERSIONS = st.lists(st.integers(0, 9).map(lambda n: f"1.{n}"), min_size=1, max_s
 
 @given(torch=VERSIONS, peft=VERSIONS, flags=st.lists(st.booleans(), min_size=1, max_size=2, unique=True))
 def test_a_new_value_renames_no_cell(torch, peft, flags):
-    """A cell's name is made of its own values, so that it stays the same when others come."""
+    """The name of a cell depends only on its own values, so new values do not change it."""
     axes = {"repro": ("a",), "packages.torch": torch, "packages.peft": peft, "parameters.x": flags}
     small = Matrix("m", {axis: tuple(values) for axis, values in axes.items()})
     large = evolve(small, axes={**small.axes, "packages.torch": (*torch, "2.0")})
@@ -192,7 +192,7 @@ def test_tags_can_be_selected_by_nox(matrix):
 
 
 def test_the_arguments_are_those_of_harness_probe(matrix):
-    """The command line takes them and gives the values back."""
+    """The command line parses them to the same values."""
     (cell,) = matrix(
         """
         hold = ["numpy<2.3"]

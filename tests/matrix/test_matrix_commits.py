@@ -1,4 +1,4 @@
-"""Commits on package axes: `main`, `@1a2b3c4`; what a file must say for them, and the cells that they become."""
+"""Commits on package axes: `main`, `@1a2b3c4`; the keys they need, and the cells that they become."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SHAS = {"main": "abc1234" + "0" * 33, "v1.0": "1234567" + "0" * 33}
 
 
 def commit_of(project: str, revision: str) -> PinnedCommit:
-    """A commit that no repository has."""
+    """A made-up commit."""
     return PinnedCommit(project, revision, SHAS[revision], "/clones/shop", "~/src/shop", "2024-01-01T00:00:00+00:00")
 
 
@@ -73,7 +73,7 @@ def test_a_range_does_not_exclude_commits(matrix) -> None:
 
 
 def test_keywords_select_commits_by_name(matrix) -> None:
-    """By the name that stays, or by the label that is shown."""
+    """By the permanent name, or by the label that is shown."""
     for words in ("shop_main", "main@abc1234"):
         assert [cell.name for cell in choose(with_commits(matrix(TEXT)), words).cells] == ["step-shop-main"]
 
@@ -101,7 +101,7 @@ def test_a_night_keeps_commits_beside_the_newest_releases(matrix) -> None:
 
 
 def test_a_branch_is_resolved_as_it_was_that_day(tmp_path: Path) -> None:
-    """A tag and a hash mean their commit, whenever it was made."""
+    """A tag or a hash means its commit, whenever it was made."""
     project = new_project(tmp_path / "clone")
     older = project.commit("Begin", {"a": "1"})
     project.commits = 100  # 2024-02-22

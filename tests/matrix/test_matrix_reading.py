@@ -1,4 +1,4 @@
-"""A matrix file is read, or refused with one sentence that says what to mend."""
+"""A matrix file is read, or refused with one sentence that says what to fix."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ KEYS += ("[axes.parameters]", "[[include]]", "[[exclude]]")
 
 @pytest.mark.parametrize("path", sorted((ROOT / "matrices").glob("*.toml")), ids=lambda path: path.stem)
 def test_every_key_of_a_matrix_has_a_comment(path):
-    """The example has all the keys of the file format."""
+    """The example has every key of the file format."""
     lines = path.read_text(encoding="utf-8").splitlines()
     places = {key: n for key in KEYS for n, line in reversed(list(enumerate(lines))) if line.startswith(key)}
     assert all(lines[place - 1].startswith("# ") for place in places.values())

@@ -1,4 +1,4 @@
-"""Cells of a matrix go the way of one probe each; those with the same lock run once."""
+"""Each cell of a matrix is one probe; cells with the same lock run once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.scheduling.probers import Probers
 
 @pytest.fixture
 def run(parts, interpreter, tmp_path):
-    """Run cells of a repro, signed or not, that takes the step of `brittle` or another project."""
+    """Run cells of a repro, with or without a signature, that uses `brittle` or another project."""
     notes = Heard()
 
     def start(*requirements: str, signed: bool = True, project: str = "brittle", lanes: int = 1, **more):

@@ -1,4 +1,4 @@
-"""Words and ranges become the versions that can be tried; what was met on the way and can't be is told."""
+"""Words and ranges become installable versions; the others are reported where they matter."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_pre_releases_are_those_newer_than_the_newest_final_release():
 
 
 def test_values_are_merged_and_put_in_version_order():
-    """A version that the file has keeps its spelling, so that its cell keeps its name."""
+    """A version in the file keeps its spelling, so that its cell keeps its name."""
     assert versions("2.1.1.0", "latest 2", "minors <2", "0.5") == ("0.5", "1.0", "1.1", "2.1", "2.1.1.0")
 
 
@@ -82,7 +82,7 @@ def test_plain_versions_are_kept_without_asking_the_index():
 
 
 def test_an_uninstallable_release_is_reported_where_it_matters():
-    """The yanked release is older than what `latest` takes, so that it matters to the range alone."""
+    """The yanked release is older than those of `latest`, so it matters only to the range."""
     source = LeftOut("x", "2.2", "no wheel, source only")
     assert expanded(asked("latest"), lambda project: RELEASES, [ANY]).left_out == (source,)
     told = expanded(asked(">=1.2"), lambda project: RELEASES, [ANY]).left_out
@@ -132,7 +132,7 @@ def test_an_included_cell_gets_the_newest_release():
 
 
 def test_an_exclusion_of_a_release_no_longer_newest_is_dropped():
-    """Another one that matches nothing is a mistake as ever."""
+    """Any other exclusion without a match is still a mistake."""
     old = asked("latest 2", exclude=({"packages.x": ("1.0",)}, {"packages.x": (">=2.1.1",)}))
     found = expanded(old, lambda project: RELEASES, [ANY])
     assert [cell.name for cell in found.cells] == ["step-x-2.1"]
@@ -157,7 +157,7 @@ def test_an_exclusion_of_a_release_no_longer_newest_is_dropped():
     st.sampled_from([("latest",), ("latest 3",), ("monthly",), ("minors",), ("prereleases",), (">=1,<3",)]),
 )
 def test_a_release_is_chosen_or_reported_never_both(releases, values):
-    """And what is chosen can be tried, is final unless asked otherwise, and stands in order."""
+    """Chosen releases are installable, final unless pre-releases were requested, and in order."""
     try:
         found = expanded(asked(*values), lambda project: sorted(releases, key=lambda r: r.version), [ANY])
     except BadMatrix:

@@ -1,4 +1,4 @@
-"""One value of a package axis is a version, or a word, a number, the project and a range."""
+"""A value of a package axis is a version, or a word, a number, the project and a range."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_value_is_read(value, meant):
 
 
 def test_a_project_can_have_a_keyword_as_its_name():
-    """What follows decides: a word stands first."""
+    """The rest decides: a word comes first."""
     assert selection("latest", "latest latest >=2") == Selection(Word.LATEST, 1, SpecifierSet(">=2"))
 
 

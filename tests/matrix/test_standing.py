@@ -1,4 +1,4 @@
-"""How a matrix stands: by runs, by the store, and by what hinders a cell."""
+"""The state of a matrix: from runs, from the store, and from what prevents a cell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A night runs the newest releases, whatever versions the file names, and says what it changed."""
+"""A night runs the newest releases whatever versions the file names, and reports what it changed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ packages.peft = "latest"
 
 
 def test_only_axes_that_do_not_follow_the_index_are_replaced(matrix):
-    """One version alone holds something in place."""
+    """An axis with a single version is a pin."""
     night, _ = tonight(matrix(TEXT))
     assert night.axes == {
         "repro": ("step",),

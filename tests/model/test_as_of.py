@@ -1,4 +1,4 @@
-"""A day is read in one place: era, none, or a date in UTC."""
+"""A day is parsed in one place: era, none, or a date in UTC."""
 
 from __future__ import annotations
 

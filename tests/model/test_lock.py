@@ -1,4 +1,4 @@
-"""A lock is addressed by what it installs, and two locks differ by name."""
+"""A lock is identified by what it installs, and two locks differ by package name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which outcomes are about the repro, and which say nothing of its bug."""
+"""Which outcomes say something about the bug, and which do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON that any reader takes."""
+"""JSON that any parser accepts."""
 
 from __future__ import annotations
 

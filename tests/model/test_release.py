@@ -1,4 +1,4 @@
-"""Why a release is left out."""
+"""Why a release is excluded."""
 
 from __future__ import annotations
 

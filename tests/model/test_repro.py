@@ -1,4 +1,4 @@
-"""A repro's metadata is read, and what is wrong with it is said."""
+"""The metadata of a repro is read, and mistakes in it are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A signature knows one bug from every other failure."""
+"""A signature distinguishes one bug from every other failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes: what people write is read, what is shown can be read again."""
+"""Sizes: what people write is parsed, and what is shown can be parsed again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results of tests are kept within bounds, whatever a test suite reports."""
+"""Test results are kept within limits, whatever a test suite reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No text out of a probe makes a terminal or a browser do anything."""
+"""No text from a probe can control a terminal or a browser."""
 
 from __future__ import annotations
 
@@ -42,5 +42,5 @@ def test_no_control_character_is_left(text):
 
 @pytest.mark.parametrize("piece", ["\x9d", "\x1b]", "\x1b[", "\x90a", "\x1b[0;", "\x9b0", "\x1b "])
 def test_many_unterminated_escapes_take_linear_time(piece):
-    """Quadratic time would be hours here."""
+    """Quadratic time would take hours here."""
     assert len(plain(piece * 1_000_000)) <= 3_000_000

@@ -1,4 +1,4 @@
-"""Lists and numbers read as a person writes them."""
+"""Lists and numbers read as if a person wrote them."""
 
 from __future__ import annotations
 

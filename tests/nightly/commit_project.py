@@ -37,10 +37,10 @@ backend-path = ["."]
 
 
 def app(body: str = "pass") -> dict[str, str | None]:
-    """The app as a commit has it."""
+    """The app at a commit."""
     return {"app.py": APP.format(body=body)}
 
 
 def needs(*names: str) -> dict[str, str | None]:
-    """What the app says that it needs."""
+    """The dependencies that the app declares."""
     return {"pyproject.toml": PYPROJECT.format(needs=json.dumps(names))}

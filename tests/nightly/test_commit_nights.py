@@ -1,4 +1,4 @@
-"""Nights of a matrix with an axis value `main`: a break is found before its release, down to the commit."""
+"""Nights of a matrix with the value `main` on an axis: a break is found before its release, down to the commit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CELL = "step-app-main-case=1"
 
 @pytest.fixture
 def project(nights: Nights, tmp_path) -> GitProject:
-    """The repository of the app, of which the matrix takes `main`."""
+    """The repository of the app, whose `main` is in the matrix."""
     made = new_project(tmp_path / "clone")
     made.commit("Begin", {**app(), **needs("helper", "other"), "backend.py": BACKEND})
     nights.apps, nights.repository = ["main"], str(made.folder)
@@ -24,7 +24,7 @@ def night_json(nights: Nights, day: str) -> dict:
 
 
 def test_a_commit_breaks_main_and_another_fixes_it(nights, project):
-    """Three nights and a fourth: good, broken by one of three commits, still broken, fixed."""
+    """Four nights: good, broken by one of three commits, still broken, fixed."""
     first = night_json(nights, "2024-02-01")
     assert [(cell["name"], cell["standing"]) for cell in first["cells"]] == [(CELL, "good")]
     begun = project.git("rev-parse", "main")
@@ -89,7 +89,7 @@ def test_a_release_is_distinguished_from_a_commit_of_the_same_day(nights, projec
 
 
 def test_a_commit_that_adds_a_dependency_is_itself_the_cause(nights, project):
-    """Its dependencies are those that it says itself, so tonight's environment differs too."""
+    """Its own metadata declares its dependencies, so tonight's environment differs as well."""
     nights.house.add("till", "1.0", files={"till.py": "COINS = 3\n"}, uploaded="2023-06-01T12:00:00Z")
     nights.run("2024-02-01")
     nights.other("1.1", "2024-02-01")
@@ -101,7 +101,7 @@ def test_a_commit_that_adds_a_dependency_is_itself_the_cause(nights, project):
 
 
 def test_a_past_night_sees_the_branch_as_it_was(nights, project):
-    """And the same night again takes the same commit, whatever was pushed in between."""
+    """Repeating the night takes the same commit, whatever was pushed in between."""
     begun = project.git("rev-parse", "main")
     project.commits = 90  # 90 days later: 2024-02-12
     project.commit("Break the step", app(BROKEN))

@@ -1,4 +1,4 @@
-"""Tonight against the nights before: only what was good turns, and only a failure that ran can turn."""
+"""Tonight compared with earlier nights: only a good cell can break, and only through a failure that ran."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_cell_is_first_compared_with_itself(seen, past, tonight):
 
 @given(seen, past)
 def test_an_unchanged_cell_is_no_news(seen, past):
-    """What a night leaves behind, seen again in the same way, neither turns nor is fixed."""
+    """A recorded result that is seen again neither breaks nor is fixed."""
     standing = {Shown.GOOD: Standing.GOOD, Shown.BAD: Standing.BROKEN}.get(seen.shown)
     if standing is not None:
         before = record(seen.name, standing, choice=dict(seen.choice), pattern=seen.pattern)

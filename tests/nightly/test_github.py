@@ -1,4 +1,4 @@
-"""This repository is known by the workflow or the git remote; any other is refused."""
+"""The workflow or the git remote names this repository; any other is refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.nightly.github import this_repository
 
 @pytest.fixture
 def checkout(tmp_path):
-    """A git repository whose origin is at this address."""
+    """A git repository whose origin has this address."""
 
     def make(address: str):
         subprocess.run(["git", "init", "-q", tmp_path], check=True)

@@ -1,4 +1,4 @@
-"""The last packages with which tests passed are kept in a file that pip and the harness read too."""
+"""The last packages with passing tests are kept in a file that pip and the harness can read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a night does first when its time is short, by a clock that the test turns."""
+"""What a night does first when time is short, with a clock controlled by the test."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from harness.scheduling.probers import Probers
 
 @define
 class Clock:
-    """Seconds that pass when something is told: so many for each cell, and for each thing tried for a cause."""
+    """Seconds that pass with each event: for each cell, and for each attempt to find a cause."""
 
     a_cell: float = 0.0
     a_try: float = 0.0
@@ -43,14 +43,14 @@ class Clock:
 
 @define
 class Diary:
-    """Writes down what happens in which order, and lets the time pass."""
+    """Records events in order, and lets time pass."""
 
     clock: Clock
     lines: list[str] = field(factory=list)
     in_cells: bool = False
 
     def report(self, event):
-        """Write it down."""
+        """Record it."""
         match event:
             case Note(sentence):
                 self.lines.append(sentence.partition(":")[0])
@@ -66,7 +66,7 @@ class Diary:
 
 @define
 class Shelf:
-    """Reports by their ids."""
+    """Reports by id."""
 
     kept: dict = field(factory=dict)
 
@@ -75,7 +75,7 @@ class Shelf:
         return self.kept.get(id)
 
     def write(self, kept):
-        """Put it there."""
+        """Store it."""
         self.kept[kept.id] = kept
 
 
@@ -130,7 +130,7 @@ def standings(night) -> list[Standing]:
 
 
 def test_causes_of_new_breaks_come_before_the_remaining_cells(night, nights):
-    """With half of the time used, the first cell's cause is searched; then the second cell has its turn."""
+    """After half of the time, the cause of the first cell is searched before the second cell runs."""
     night(FIRST, Clock(), 1, 2)
     nights.helper("1.1", "2024-02-01", BROKEN)
     ended = night(SECOND, Clock(a_cell=29), 1, 2)
@@ -150,7 +150,7 @@ def test_half_of_the_time_is_reserved_for_causes(night, nights):
 
 
 def test_a_search_that_runs_out_of_time_resumes_the_next_night(night, nights):
-    """The cell is left as turned, comes first, and what was run is not run again."""
+    """The cell stays broken, comes first the next night, and finished runs are not repeated."""
     night(FIRST, Clock(), 1, 2)
     nights.helper("1.1", "2024-02-01", BROKEN)
     nights.other("1.1", "2024-02-01")
@@ -167,7 +167,7 @@ def test_a_search_that_runs_out_of_time_resumes_the_next_night(night, nights):
 
 
 def test_a_bug_recognised_by_its_output_is_bad_in_every_step(night, nights):
-    """The runs that a report lists are judged with what they printed."""
+    """The runs listed in a report are judged by their output."""
     repro = REPRO.format(message=MESSAGE).replace('exception = "RuntimeError"\n# message', "output")
     (Path.cwd() / "repros" / "step.py").write_text(repro, encoding="utf-8")
     night(FIRST, Clock(), 1)

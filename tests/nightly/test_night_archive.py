@@ -1,4 +1,4 @@
-"""Nights are kept whole, a file each, and read back as they were."""
+"""Nights are stored in one file each, and read back unchanged."""
 
 from __future__ import annotations
 

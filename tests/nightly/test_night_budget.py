@@ -1,4 +1,4 @@
-"""A budget counts wall time by its clock, and GPU time by the runs."""
+"""A budget counts wall time on a clock, and GPU time from the runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a night says: each thing under its heading, nothing where nothing changed, and an exit code."""
+"""The news of a night: a heading for each kind, nothing if nothing changed, and an exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of all nights links what is there, and shows no text of a run as markup."""
+"""The page of all nights links existing pages, and shows text of a run without markup."""
 
 from __future__ import annotations
 

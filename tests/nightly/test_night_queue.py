@@ -1,4 +1,4 @@
-"""What was left comes first, new releases last and the older of them first; estimates come from earlier nights."""
+"""Remaining cells come first, new releases last and in order; estimates come from earlier nights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The past of a matrix is what its earlier nights left, each cell as the last one that judged it."""
+"""The history of a matrix comes from its earlier nights: each cell keeps its last verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two failures are one break if they fail alike and the same culprit came between their locks."""
+"""Two failures are one break if they fail in the same way and the same culprit lies between their locks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_paths_addresses_and_numbers_do_not_matter():
 
 
 def test_the_signature_of_a_repro_does_not_matter():
-    """Two repros may give different parts of one message as their signature."""
+    """Two repros can use different parts of one message as their signature."""
     run = failed("Trying to backward through the graph a second time")
     given = [Signature(exception="RuntimeError", message="backward"), Signature(message="a second time")]
     assert len({pattern(run, signature) for signature in given}) == 1

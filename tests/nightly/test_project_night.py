@@ -1,4 +1,4 @@
-"""One issue says what broke a project's tests: opened once, updated, and closed when they pass again."""
+"""One issue reports what broke a project's tests: opened once, updated, and closed when they pass again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ANSWER = {
                 }
             ],
         },
-        {"tests": [], "signature": None, "culprits": [], "note": "no package can be put back"},
+        {"tests": [], "signature": None, "culprits": [], "note": "no package can be downgraded"},
     ],
     "flaky": ["test_a.py::test_flaky"],
     "constraints_verified": True,

@@ -1,4 +1,4 @@
-"""Whole nights on a local index that gains releases: what broke is found and reported once, what fixed it is noted."""
+"""Whole nights on a local index with new releases: breaks are found and reported once, fixes are noted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.store import Store
 
 
 def test_a_dependency_breaks_it_and_its_next_release_fixes_it(nights):
-    """The reports say which package, release, file and line; a quiet night runs nothing and says one line."""
+    """The reports name package, release, file and line; a quiet night runs nothing and prints one line."""
     first = nights.run("2024-02-01")
     assert first.code == 0
     assert "first night, so there is nothing to compare with" in first.stdout
@@ -79,7 +79,7 @@ def test_a_new_release_of_the_axis_package_breaks_and_the_next_one_fixes_it(nigh
 
 
 def test_cells_failing_for_one_reason_share_a_report(nights):
-    """Two releases of the app and two cases; one cause is searched, and the report lists all four cells."""
+    """Two releases of the app and two cases: one cause is searched, and the report lists all four cells."""
     nights.app("1.1", "2024-01-02")
     nights.apps, nights.cases = ["latest 2"], [1, 2]
     nights.run("2024-02-01")
@@ -106,7 +106,7 @@ def test_the_same_failure_with_another_culprit_is_another_report(nights):
 
 
 def test_a_known_break_in_a_new_release_updates_its_report(nights):
-    """The new release is broken by what its older sibling is broken by; nothing is searched again."""
+    """The new release has the break of its older sibling; nothing is searched again."""
     nights.apps = ["latest 3"]
     nights.run("2024-02-01")
     nights.helper("1.1", "2024-02-01", BROKEN)
@@ -122,7 +122,7 @@ def test_a_known_break_in_a_new_release_updates_its_report(nights):
 
 
 def test_a_recurring_break_is_reopened(nights):
-    """The release that fixed it is withdrawn: the same report, open again, and its fix is no fix any more."""
+    """The release with the fix is withdrawn: the report is reopened, without its fix."""
     nights.run("2024-02-01")
     nights.helper("1.1", "2024-02-01", BROKEN)
     nights.run("2024-02-02")
@@ -150,7 +150,7 @@ def test_a_failure_without_a_signature_is_its_own_signature(nights):
 
 
 def test_a_failure_that_does_not_recur_is_flaky(nights, tmp_path):
-    """It has no report, and is told once."""
+    """It has no report, and is mentioned once."""
     nights.run("2024-02-01")
     marker = tmp_path / "was here"
     nights.helper(
@@ -167,7 +167,7 @@ def test_a_failure_that_does_not_recur_is_flaky(nights, tmp_path):
 
 
 def test_a_changed_surrounding_is_not_blamed_on_a_package(nights, tmp_path):
-    """A change of the surroundings is not blamed on the packages that came on the same day."""
+    """A change outside the packages is not blamed on the releases of that day."""
     text = (nights.harness.folder / "repros" / "step.py").read_text(encoding="utf-8")
     gone = tmp_path / "gone"
     text += f"import pathlib\nif pathlib.Path({str(gone)!r}).exists(): raise RuntimeError({MESSAGE!r})\n"
@@ -192,7 +192,7 @@ def test_an_unresolvable_cell_is_never_a_break(nights):
 
 
 def test_an_unjudged_cell_is_reported_once(nights):
-    """Also where the reason names a path of an environment, which no record holds."""
+    """Even if the reason contains the path of an environment, which no record holds."""
     nights.helper("1.1", "2024-01-02", "raise ImportError('not from ' + __file__)")
     first = nights.run("2024-02-01")
     assert "could not be judged:\n  step-app-1.0-case=1: failed differently: ImportError: not from " in first.stdout
@@ -235,7 +235,7 @@ def test_repeating_a_night_runs_nothing_and_reports_the_same(nights):
 
 
 def test_a_missing_last_good_environment_is_reported(nights):
-    """Its wheel is gone from the index, from uv's cache and from the harness'."""
+    """Its wheel is gone from the index, from uv's cache and from the cache of the harness."""
     nights.run("2024-02-01")
     nights.helper("1.1", "2024-02-01", BROKEN)
     nights.house.withdraw("helper", "1.0")
@@ -248,7 +248,7 @@ def test_a_missing_last_good_environment_is_reported(nights):
 
 
 def test_an_interrupted_night_resumes(nights):
-    """Ctrl-C ends with 130; the same command takes up the same night, and what was run is not run again."""
+    """Ctrl-C exits with 130; the same command resumes the night, and finished runs are not repeated."""
     nights.helper("1.0", "2024-01-01", "import time; time.sleep(1.5); return 1")
     nights.cases = [1, 2, 3]
     folder, matrix = nights.harness.folder, nights.write()

@@ -1,4 +1,4 @@
-"""The tracker is brought to the state of the breaks, and left alone where it has it."""
+"""The tracker is updated to match the breaks, and left alone if it does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REPORT = "**It broke.**\n"
 
 
 def after(action: Action, issues: list[Issue]) -> list[Issue]:
-    """The tracker after one deed."""
+    """The tracker after one action."""
     if action.kind is ActionKind.OPEN:
         return [*issues, Issue(len(issues) + 1, action.title, action.body.rstrip("\n"), is_open=True)]
     changes = {
@@ -47,7 +47,7 @@ breaks_of_a_night = st.lists(states, unique_by=lambda known: known.id, max_size=
 
 @given(st.lists(breaks_of_a_night, min_size=1, max_size=4))
 def test_each_break_has_at_most_one_issue_in_the_matching_state(nights):
-    """Whatever happens from night to night, and doing it again changes nothing."""
+    """Whatever happens from night to night; repeating an action changes nothing."""
     issues: list[Issue] = [Issue(1, "somebody else's", "no marker", is_open=True)]
     for breaks in nights:
         issues = brought(breaks, issues)

@@ -1,4 +1,4 @@
-"""An issue for others goes to the culprit's repository, with a title that names its release."""
+"""An upstream issue goes to the repository of the culprit, with its release in the title."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_the_issue_goes_to_the_repository_of_the_culprit():
 
 
 def test_a_culprit_other_than_the_subject_gets_the_issue():
-    """The package that users met it with is not its recipient."""
+    """The package in which users hit the bug does not get the issue."""
     other = kept(culprit=found(REVERTED, ADVANCED, package=Change("till", "3.0", "3.1")))
     issue = upstream_issue(
         other, {"shop": "https://github.com/shops/shop", "till": "https://github.com/tills/till"}, "body"

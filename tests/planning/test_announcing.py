@@ -1,4 +1,4 @@
-"""A search is announced with its range and with what was chosen for the user."""
+"""A search is announced with its range and the choices made for the user."""
 
 from __future__ import annotations
 

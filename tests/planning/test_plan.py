@@ -1,4 +1,4 @@
-"""A plan fixes all that was left open, and says what it chose."""
+"""A plan decides everything that was left open, and reports its choices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Probes of mixtures that are forked from a process which has imported what they share."""
+"""Probes of mixtures forked from a process that has imported the shared modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The judge reads what a run printed where the signature asks for it, and nowhere else."""
+"""The judge reads the output of a run only if the signature needs it."""
 
 from __future__ import annotations
 

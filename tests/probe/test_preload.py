@@ -1,4 +1,4 @@
-"""What may be imported ahead of a probe."""
+"""What can be imported ahead of a probe."""
 
 from harness.probe.preload import preloadable
 

@@ -1,4 +1,4 @@
-"""A kept answer comes back as it was, and is found by the begin of its id."""
+"""A stored answer is read back unchanged, and found by a prefix of its id."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_asking_again_replaces_the_answer(archive):
     assert [kept.answer.sentence for kept in archive.all()] == ["another"]
 
 
-@pytest.mark.parametrize(("prefix", "said"), [("zz", "no answer begins"), ("a", "2 answers begin")])
+@pytest.mark.parametrize(("prefix", "said"), [("zz", "no answer id starts"), ("a", "2 answer ids start")])
 def test_an_unknown_or_ambiguous_id_is_a_mistake(archive, prefix, said):
     archive.put(evolve(KEPT, id="aa"))
     archive.put(evolve(KEPT, id="ab"))

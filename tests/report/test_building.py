@@ -1,4 +1,4 @@
-"""What a report says of an answer: sides, versions, certainty, for whom it is, and what was not tried."""
+"""The content of a report: sides, versions, certainty, recipient, and what was not tried."""
 
 from __future__ import annotations
 

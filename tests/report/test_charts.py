@@ -1,4 +1,4 @@
-"""Charts: every number is a point with its words, gaps stay gaps, and nothing comes from elsewhere."""
+"""Charts: every value is a labelled point, gaps stay gaps, and nothing is loaded from elsewhere."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def points(*values, metric="loss", series="", verdict="good"):
-    """One for each value that is not None, over releases 1.0, 1.1, ..."""
+    """One point for each value that is not None, over releases 1.0, 1.1, ..."""
     return [
         ChartPoint(metric, f"1.{i}", value, verdict, series, href=f"#run-1.{i}")
         for i, value in enumerate(values)

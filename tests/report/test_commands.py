@@ -1,4 +1,4 @@
-"""The command of a side pins what was asked for and what differs, and has the rest of that time."""
+"""The command of a side pins the requested packages and the differences, and takes the rest from that day."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A report of an answer that goes down to a commit names it, its pull request and how to replay the bisection."""
+"""A report down to the commit names it, its pull request and how to replay the bisection."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COMMIT = Commit(
 
 
 def answered(commit: Commit = COMMIT) -> Culprit:
-    """The culprit of the example answer, with a level for its commit."""
+    """The culprit of the example answer, with a commit."""
     assert ANSWER.culprit is not None
     region = ANSWER.culprit.finest
     proofs = (evolve(REVERTED, sentence="commit aaaa"), evolve(ADVANCED, sentence="commit 0123"))

@@ -1,4 +1,4 @@
-"""Histories are kept under their question, as JSON that every program reads."""
+"""Histories are stored by their question, as JSON that any program can read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of a history: windows, a cell for each release, numbers, and a log behind a click."""
+"""The page of a history: windows, a cell per release, metrics, and logs on a click."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ HISTORY = History(
 
 
 def hostile():
-    """A history whose every text tries to break out."""
+    """A history in which every text tries to break out."""
     rows = tuple(evolve(row, reason=HOSTILE, measured={HOSTILE: 1.0}) for row in HISTORY.rows)
     return evolve(HISTORY, sentence=HOSTILE, notes=(HOSTILE,), rows=rows, advice=HOSTILE, drift={"1.0": (HOSTILE,)})
 
 
 @pytest.fixture
 def content(interpreter):
-    """What is said of a history."""
+    """The content of the page."""
     releases = tuple(Release("shop", Version(f"1.{minor}")) for minor in (0, 1, 2, 3, 5))
     plan = Plan(
         Question("shop", REPRO), REPRO, interpreter, Device.CPU, releases, None, None, (), "none", (), ("coin<2",)
@@ -85,7 +85,7 @@ def content(interpreter):
 
 @pytest.fixture
 def page(browser, content, tmp_path):
-    """Opens the page of a history, with what its console said and what it asked for."""
+    """Open the page of a history; also return console messages and requests."""
 
     def opening(history=HISTORY, **options):
         path = tmp_path / "history.html"

@@ -1,4 +1,4 @@
-"""Links come from a package's own metadata, or not at all."""
+"""Links come only from the metadata of a package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No text breaks out of its place in Markdown; what a reader of it sees is the text."""
+"""No text can break out in Markdown, and readers see exactly the text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TEXTS = st.text(st.sampled_from(list("ab `|\\*_<>&#~[]()!@1\n+-.")), max_size=40
 
 
 def seen(rendered: str) -> str:
-    """What a reader sees of a piece of HTML."""
+    """The visible text of a piece of HTML."""
     return html.unescape(re.sub(r"<[^>]*>", "", re.sub(r"<!--.*?-->", "", rendered))).strip()
 
 

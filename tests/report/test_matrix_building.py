@@ -1,4 +1,4 @@
-"""What the page of a matrix says of each cell and of the whole, and that nothing private is in it."""
+"""The page of a matrix describes each cell and the whole, without private data."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_the_day_of_the_matrix_is_part_of_the_command():
 
 
 def test_locks_are_compared_where_the_verdict_changes():
-    """With the nearest older cell of the same column that has a lock."""
+    """With the nearest older cell in the column that has a lock."""
     panels = panels_of(SMALL)
     turned = panels["shop 1.10, case=whole"]
     assert turned.changes_title == "shop 1.9, case=whole (good)"
@@ -150,7 +150,7 @@ def test_the_record_has_every_cell_with_its_run():
 
 @pytest.fixture
 def planted():
-    """A matrix with something private in every text of it."""
+    """A matrix with private data in every text."""
     frame = StackFrame("/srv/people/jane.doe/lib.py", 1, "jane", "shop", PLANT)
     raised = RaisedException("builtins.ValueError", PLANT, frames=(frame,))
     run = run_of(
@@ -177,14 +177,14 @@ def test_planted_private_data_is_found_nowhere(planted):
 
 
 def test_without_redaction_the_page_shows_the_planted_data(planted):
-    """The plant is in the page and in the record, so that the test above can fail."""
+    """The private data is in the page and the record, so the test above can fail."""
     content = content_of(planted, PLANT)
     assert "workhorse" in filled("matrix.html.j2", r=content)
     assert "workhorse" in render_record(content.record)
 
 
 def test_text_that_cannot_be_redacted_is_withheld():
-    """Messages and logs of runs that saw a variable whose value nobody knows any more."""
+    """Messages and logs of runs with a passed variable whose value is no longer known."""
     why = "What runs printed is left out: they saw MY_TOKEN, which is not set now."
     content = content_of(evolve(SMALL, withheld=why), "a line of the log")
     text = written(content)

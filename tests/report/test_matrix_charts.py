@@ -1,4 +1,4 @@
-"""The numbers of a matrix over its releases: a line for each column."""
+"""The metrics of a matrix over its releases: one line per column."""
 
 from __future__ import annotations
 

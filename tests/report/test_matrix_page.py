@@ -1,4 +1,4 @@
-"""The page of a matrix in a browser: a click leads to a cell's log, in both schemes, whatever the log contains."""
+"""The page of a matrix in a browser: a click opens a log, in both colour schemes, whatever the log contains."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def text_of(matrix) -> str:
 
 
 def hostile():
-    """A matrix whose every text tries to break out."""
+    """A matrix in which every text tries to break out."""
     cell = evolve(cell_of(shop="1.0", case=HOSTILE), name=f'"{HOSTILE}')
     run = run_of(cell, Verdict.BAD, drift=(HOSTILE,))
     run = evolve(run, judgement=Judgement(Verdict.BAD, HOSTILE))
@@ -74,7 +74,7 @@ def test_each_cell_opens_its_own_panel(open_page):
 
 
 def test_verdicts_do_not_rely_on_colour(open_page):
-    """No two verdicts look the same in the two schemes, and none is told by colour alone."""
+    """No two verdicts look the same in either scheme, and colour alone never tells them apart."""
     for scheme in ("light", "dark"):
         opened, _ = open_page(text_of(SMALL), color_scheme=scheme)
         chips = opened.locator(".chip").all()
@@ -109,7 +109,7 @@ def test_logs_open_without_javascript(open_page):
 
 @pytest.mark.parametrize("matrix", [large(6), hostile()], ids=["large", "hostile"])
 def test_a_phone_does_not_scroll_sideways(open_page, matrix):
-    """What is wide scrolls inside its own box."""
+    """Wide content scrolls inside its own box."""
     opened, _ = open_page(text_of(matrix), viewport={"width": 360, "height": 700})
     assert opened.evaluate("document.documentElement.scrollWidth") <= 360
     opened.locator(".chip.bad").first.click()

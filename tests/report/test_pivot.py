@@ -1,4 +1,4 @@
-"""Where each cell of a matrix stands in its table."""
+"""Where each cell of a matrix is placed in its table."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_booleans_and_numbers_are_shown_as_in_the_file():
 
 @given(st.lists(st.tuples(VALUES, VALUES, st.sampled_from(["a", "b", ""])), min_size=1, max_size=12))
 def test_every_cell_has_one_place(choices):
-    """Whatever the values: none is lost, none is shown twice, in the whole and in its parts."""
+    """Whatever the values, no cell is lost or shown twice, in the whole and in its parts."""
     cells = [cell_of(shop=shop, till=till, **({"case": case} if case else {})) for shop, till, case in choices]
     laid = pivot(cells)
     assert sorted(i for place in laid.places.values() for i in place) == list(range(len(cells)))

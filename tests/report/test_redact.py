@@ -1,4 +1,4 @@
-"""Nothing private leaves, in whatever text of a report it was, and ordinary source is left as it is."""
+"""No private data leaves in any text of a report, and ordinary source is unchanged."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def private():
 
 
 def planted():
-    """An answer with something private in every text of it."""
+    """An answer with private data in every text."""
     frame = StackFrame(f"{HOME}/lib.py", 1, "jane", "shop", PLANT)
     raised = RaisedException("builtins.ValueError", PLANT, frames=(frame,))
     bad = evolve(BAD_RUN, exception=evolve(raised, cause=raised), detail=PLANT, machine={"name": "workhorse"})
@@ -94,7 +94,7 @@ def test_planted_private_data_is_found_nowhere(style, private):
 
 @pytest.mark.parametrize("style", RENDERERS)
 def test_without_redaction_the_report_shows_the_planted_data(style):
-    """The plant is in every format, so that the test above can fail."""
+    """The private data is in every format, so the test above can fail."""
     text = RENDERERS[style](make_content(planted(), logs={GOOD_RUN.key: PLANT}))
     assert "workhorse" in text
 

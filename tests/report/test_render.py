@@ -1,4 +1,4 @@
-"""The formats: safe against their content, whole, and readable in a browser without a word on its console."""
+"""The report formats: safe against their content, complete, and free of browser errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BARE = kept(status=Status.NO_FAILURE, sides=(), culprit=None, lock_changes=(), s
 
 
 def hostile():
-    """An answer whose every text tries to break out."""
+    """An answer in which every text tries to break out."""
     culprit = found(REVERTED, evolve(ADVANCED, sentence=HOSTILE, reason=HOSTILE))
     region = evolve(culprit.finest.regions[0], diff=f"@@ -1 +1 @@\n-{HOSTILE}\n", function=HOSTILE)
     culprit = evolve(culprit, findings=(evolve(culprit.finest, regions=(region,), notes=(HOSTILE,)),))
@@ -126,7 +126,7 @@ def test_html_asks_for_nothing_from_outside():
 
 @pytest.fixture
 def page(open_page):
-    """Opens an answer's report and gives the page, with what its console said and what it asked for."""
+    """Open the report of an answer; also return console messages and requests."""
 
     def opening(answer, **options):
         content = make_content(answer, logs={GOOD_RUN.key: f"{HOSTILE}\nthe last line"})

@@ -1,4 +1,4 @@
-"""A report that is too long for an issue loses details, the longest first, and says which."""
+"""A report too long for an issue loses details, the longest first, and names them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_the_longest_details_go_first_and_are_named():
 
 
 def test_answer_proofs_and_repro_are_never_dropped():
-    """Whatever the limit is."""
+    """Whatever the limit."""
     text = shortened(CONTENT, render_issue, limit=10)
     assert CONTENT.sentence in text
     assert CONTENT.repro_source in text

@@ -1,4 +1,4 @@
-"""Clones and folders of commits that the harness keeps; the user's own are never changed."""
+"""Clones and folders of commits in the cache; the user's own repositories are never changed."""
 
 import subprocess
 from pathlib import Path

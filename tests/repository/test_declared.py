@@ -1,4 +1,4 @@
-"""What a commit says that it needs, read and not run."""
+"""The dependencies declared by a commit are parsed, and nothing is executed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading repositories: what is in them, and one clear sentence for what is not."""
+"""Reading repositories, and one clear sentence for everything missing."""
 
 from __future__ import annotations
 

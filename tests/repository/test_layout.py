@@ -1,4 +1,4 @@
-"""Where a wheel's files lie in its repository."""
+"""Where the files of a wheel are in its repository."""
 
 from harness.repository.layout import blob_id, find_layout
 

@@ -1,4 +1,4 @@
-"""The commits behind changed lines, as history tells."""
+"""The commits behind changed lines, from the history."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""An end is read from one text: a path that exists, else a day, else a release."""
+"""An end is parsed from one text: an existing path, a day, or a release."""
 
 from __future__ import annotations
 

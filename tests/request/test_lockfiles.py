@@ -1,4 +1,4 @@
-"""Lock files of every kind come to the same pins."""
+"""Lock files of every kind give the same pins."""
 
 from __future__ import annotations
 

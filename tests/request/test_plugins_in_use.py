@@ -1,4 +1,4 @@
-"""Test tools that a project uses without saying so are found, and no others."""
+"""Test tools that a project uses without requiring them are found, and no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A project is copied as git knows it, built once, and asked for its own requirements."""
+"""A project is copied as known to git, built once, and asked for its requirements."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wheelhouse import Wheelhouse
 
 from harness.environment import PipSettings
 from harness.errors import UserMistake
-from harness.request.commands import read_beside, read_command, unpinned
+from harness.request.commands import ChosenProject, read_beside, read_command, unpinned
 from harness.request.project import Projects, find_project
 
 BACKEND = """
@@ -163,6 +163,6 @@ def test_what_with_names_is_added_unless_it_names_everything(projects, folder, m
     monkeypatch.chdir(folder)
     (folder / "needs.txt").write_text("idna\n")
     (folder / "test_it.py").write_text("def test_it(mocker): pass\n")
-    command = read_command("pytest", read_beside(beside, projects), projects, start=folder, folder=folder)
+    command = read_command("pytest", read_beside(beside, projects), projects, ChosenProject(folder), start=folder)
     assert ("pytest-mock" in command.repro.dependencies) is is_found
     assert any(text in told for text in read_beside(beside, projects).requirements for told in command.told)

@@ -1,4 +1,4 @@
-"""Repros are found by name, path, or what they are bisected over."""
+"""Repros are found by name, path or subject."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a project's tests need is found wherever projects say so."""
+"""The requirements of a project's tests are found wherever projects declare them."""
 
 from __future__ import annotations
 
@@ -115,3 +115,17 @@ def test_an_unreadable_file_is_ignored(tmp_path):
     write(tmp_path, "tox.ini", UNRELATED_TOX + "[testenv:lint]\nbroken\n")
     write(tmp_path, "setup.py", "def (")
     assert requirements(tmp_path) == ()
+
+
+def test_tools_that_no_test_uses_are_left_out_wherever_they_are_named(tmp_path):
+    write(tmp_path, "tox.ini", "[testenv]\ndeps =\n    pytest\n    flake8\n    black\n    mypy\n")
+    write(tmp_path, "requirements.txt", "six==1.16.0\nisort==5.0\n")
+    write(tmp_path, "tests/test_it.py", "import subprocess\nimport black\nsubprocess.run(['mypy', '--version'])\n")
+    found = requirements_of(tmp_path, None, Wanted(find=True), ENVIRONMENT)
+    assert found.requirements == ("six==1.16.0", "pytest", "black", "mypy")
+    assert any("flake8" in told and "isort" in told for told in found.told)
+
+
+def test_a_group_that_is_asked_for_by_name_keeps_its_tools(tmp_path):
+    write(tmp_path, "pyproject.toml", "[dependency-groups]\nlint = ['flake8']\n")
+    assert requirements_of(tmp_path, None, Wanted(groups=("lint",)), ENVIRONMENT).requirements == ("flake8",)

@@ -1,4 +1,4 @@
-"""The child driver alone, in every interpreter at hand: it needs nothing but the standard library."""
+"""The child driver alone, in every installed interpreter: it needs only the standard library."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OLD_AND_NEW = ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
 
 
 def child(folder, source, *, python=sys.executable, emulation=None):
-    """Run the driver; its report (None if it wrote none) and the finished process."""
+    """Run the driver; return its report (None if there is none) and the finished process."""
     script, report, job = folder / "script" / "probe.py", folder / "report.json", folder / "job.json"
     script.parent.mkdir()
     script.write_text(source)

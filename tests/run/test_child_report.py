@@ -1,4 +1,4 @@
-"""Whatever a run leaves as its report or metrics is read without a crash, and what is kept is of the right kind."""
+"""Any report or metrics of a run are read without a crash, and the stored values have the right types."""
 
 from __future__ import annotations
 

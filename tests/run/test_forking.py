@@ -1,4 +1,4 @@
-"""Runs that are forked from a process which has imported something before them."""
+"""Runs forked from a process that has imported something before."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PYTHON = Path(sys.executable)
 
 @pytest.fixture
 def modules(tmp_path: Path) -> Path:
-    """A folder with a module that counts how often it was loaded, one with a thread, one that fails."""
+    """A folder with a module that counts its imports, one with a thread, and one that fails."""
     folder = tmp_path / "modules"
     folder.mkdir()
     loads = tmp_path / "loads"

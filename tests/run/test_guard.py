@@ -1,4 +1,4 @@
-"""Nothing that a command starts outlives it, whatever happens to the harness."""
+"""No process started by a command outlives it, whatever happens to the harness."""
 
 from __future__ import annotations
 

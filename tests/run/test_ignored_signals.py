@@ -1,4 +1,4 @@
-"""The tests themselves work where Ctrl-C is ignored from the start."""
+"""The tests themselves work with Ctrl-C ignored from the start."""
 
 from __future__ import annotations
 

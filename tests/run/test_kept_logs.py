@@ -1,4 +1,4 @@
-"""A compressed log is read as far as it is whole and as far as one can be long."""
+"""A compressed log is read up to its damage and up to the maximum length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a run is laid out and what is kept of it, before and after anything runs."""
+"""The files of a run, and what is kept of them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 from harness.run.launch import (
     LOG_KEPT,
     OUTPUT_LIMIT,
+    GuardLimits,
     guard_request,
     keep_log,
     memory_limit,
@@ -50,7 +51,7 @@ def test_script_and_job_are_where_the_child_driver_looks(tmp_path, capability):
 
 
 def test_the_instructions_to_the_guard_are_one_line():
-    line = guard_request(["a"], env={"B": "c\nd"}, cwd=Path("/"), wall_s=1.5, memory=9, output=Path("/log"))
+    line = guard_request(["a"], GuardLimits(1.5, 9), env={"B": "c\nd"}, cwd=Path("/"), output=Path("/log"))
     assert line.count(b"\n") == 1
     told = json.loads(line)
     assert (told.pop("log_keep"), told.pop("output_limit"), told.pop("sandbox")) == (LOG_KEPT, OUTPUT_LIMIT, [])
@@ -66,10 +67,10 @@ def test_the_instructions_to_the_guard_are_one_line():
 
 
 class Broken(io.BytesIO):
-    """A log that can't be read."""
+    """A log that cannot be read."""
 
     def read(self, size: int | None = -1) -> bytes:
-        """Fail as a disk does."""
+        """Fail like a disk."""
         raise OSError("gone")
 
 

@@ -1,4 +1,4 @@
-"""Leases of GPUs: one probe at a time on each, with enough memory, for a limited wait that can be called off."""
+"""GPU leases: one probe at a time per GPU, with enough memory, for a limited and cancellable wait."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ TWIN = evolve(T4, index=1, uuid="GPU-b")
 
 @define
 class Time:
-    """Time that passes by pausing alone; `events` happen at their second."""
+    """Time that passes only by pausing; `events` happen at their second."""
 
     now: float = 0.0
     events: dict[float, object] = field(factory=dict)
 
     def clock(self):
-        """The second that it is."""
+        """The current second."""
         return self.now
 
     def pause(self, seconds, cancel):
-        """Let time pass, and happen what happens."""
+        """Let time pass, with its events."""
         self.now += seconds
         for at in [at for at in self.events if at <= self.now]:
             self.events.pop(at)()
@@ -39,18 +39,18 @@ class Time:
 
 @frozen
 class Cancels:
-    """A reporter that calls a wait off at its first note."""
+    """A reporter that cancels a wait at its first note."""
 
     cancel: threading.Event
 
     def report(self, event):
-        """Call it off."""
+        """Cancel."""
         self.cancel.set()
 
 
 @pytest.fixture
 def pool_of(tmp_path):
-    """A pool with listings that are made up, and what it reports."""
+    """A pool with made-up listings, and its reports."""
 
     def make(*listings, wait_s=600.0, time=None, gpus=None):
         time = time or Time()

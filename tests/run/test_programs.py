@@ -1,4 +1,4 @@
-"""What a command starts is the environment's own, or a tool of the system; never a Python tool of the user's."""
+"""A command starts programs of the environment or the system, never the user's Python tools."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.run.programs import missing_program, user_tools
 
 @pytest.fixture(scope="module")
 def empty(tmp_path_factory):
-    """The interpreter of a virtual environment with nothing in it but one module."""
+    """The interpreter of a virtual environment with a single module."""
     root = tmp_path_factory.mktemp("empty")
     venv.EnvBuilder(symlinks=True, with_pip=False).create(root)
     site = next(root.glob("lib/python*/site-packages"))
@@ -27,7 +27,7 @@ def empty(tmp_path_factory):
 
 @pytest.fixture
 def users(tmp_path, monkeypatch):
-    """A folder of the user's on the PATH, with tools of many kinds."""
+    """A folder of the user on the PATH, with tools of many kinds."""
     folder = tmp_path / "users" / "bin"
     folder.mkdir(parents=True)
     texts = {

@@ -1,4 +1,4 @@
-"""Which commands run tests that we can read, and how they are restricted to some of them."""
+"""Which commands run tests that the harness can read, and how they are restricted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One repro in one real interpreter: what happened comes back whole, and nothing leaks."""
+"""One repro in one real interpreter: the outcome is complete, and nothing leaks."""
 
 from __future__ import annotations
 
@@ -420,7 +420,7 @@ def test_binary_output_is_kept_unchanged(tmp_path):
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
-    """A virtual environment with two hand-written distributions; its interpreter and site-packages."""
+    """A virtual environment with two hand-written distributions: its interpreter and site-packages."""
     root = tmp_path_factory.mktemp("environment")
     venv.EnvBuilder(symlinks=True).create(root)
     site = next(root.glob("lib/python*/site-packages"))

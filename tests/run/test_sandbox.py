@@ -1,4 +1,4 @@
-"""In the sandbox a run sees no home, no network and no other process, and writes nothing but its own folders."""
+"""In the sandbox a run sees no home, no network and no other process, and can write only its own folders."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ except UserMistake as none:
 
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch):
-    """A home of the user's with a secret in it."""
+    """A home folder with a secret in it."""
     folder = tmp_path / "home of me"
     (folder / ".ssh").mkdir(parents=True)
     (folder / ".ssh" / "id").write_text("hush")
@@ -239,13 +239,13 @@ def test_the_guard_and_sandbox_die_with_the_harness(tmp_path):
 
 
 class Heard:
-    """A reporter that remembers."""
+    """A reporter that records events."""
 
     def __init__(self):
         self.events = []
 
     def report(self, event):
-        """Remembered."""
+        """Record it."""
         self.events.append(event)
 
 

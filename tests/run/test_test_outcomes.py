@@ -1,4 +1,4 @@
-"""What each test of a real run of pytest or unittest came to; the run itself is the one the tool alone gives."""
+"""The result of each test in real runs of pytest and unittest, which behave like the plain tools."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class TestTwo(unittest.TestCase):
 
 @pytest.fixture
 def project(tmp_path):
-    """A folder of tests, and of the module that they use."""
+    """A folder with tests and the module that they use."""
     folder = tmp_path / "project"
     folder.mkdir()
     (folder / "pytest.ini").write_text("[pytest]\n")
@@ -200,7 +200,7 @@ def test_a_failed_import_under_unittest_has_its_real_exception(project, name):
 
 
 def test_an_exception_that_ends_unittest_early_is_reported(project):
-    """unittest passes on what is no ImportError."""
+    """unittest propagates exceptions other than ImportError."""
     folder = project(test_bad="import tool\ntool.old()\n", test_one=UNITTEST)
     ran = run(folder, "python", "-m", "unittest", "test_one", "test_bad")
     assert outcomes(ran) == {WHOLE_RUN: "error"}
@@ -282,7 +282,7 @@ def test_output_and_exit_code_match_the_plain_tool(project, tool, tmp_path):
 
 
 def normal(text):
-    """Sorted lines without times: the two streams are one here."""
+    """Sorted lines without times: the two streams are merged here."""
     text = re.sub(r"\d+\.\d+s", "", text)
     return sorted(" ".join(line.strip("=").split()) for line in text.splitlines())
 
@@ -406,7 +406,7 @@ def pytest_runtest_protocol(item, nextitem):
 
 
 def test_the_last_try_of_a_rerun_test_counts(project):
-    """As pytest-rerunfailures does it."""
+    """Like pytest-rerunfailures."""
     flaky = "tries = []\ndef test_flaky():\n    tries.append(1)\n    assert len(tries) == 2\ndef test_bad(): assert 0\n"
     folder = project(conftest=RERUNS, test_flaky=flaky)
     assert outcomes(run(folder, "pytest", "-q", ".")) == {

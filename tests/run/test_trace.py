@@ -1,4 +1,4 @@
-"""A trace of a run: which functions and lines, what went in and came back, and how little of a large value."""
+"""A trace of a run: functions, lines, arguments and results, with large values shortened."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run(numbers, *rest, mode=None, **more):
 
 
 def traced(tmp_path, source, action, files=("shop.py",)):
-    """What is recorded while `action` runs over a module in a folder like site-packages."""
+    """The trace of `action` over a module in a folder like site-packages."""
     (tmp_path / "shop.py").write_text(source, encoding="utf-8")
     space = {}
     trace = Trace(files, [str(tmp_path)])

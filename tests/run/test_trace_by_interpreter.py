@@ -1,4 +1,4 @@
-"""A trace says the same with each interpreter: by `sys.settrace` before Python 3.12, by `sys.monitoring` since."""
+"""Traces agree on every interpreter: `sys.settrace` before Python 3.12, `sys.monitoring` since."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ print(json.dumps(trace.report()))
 
 @functools.cache
 def python_of(version):
-    """An interpreter of this version that uv finds, or one of pyenv's; None if there is none."""
+    """An interpreter of this version found by uv or pyenv, or None."""
     words = [uv.find_uv_bin(), "python", "find", "--no-python-downloads", "--no-project", version]
     found = subprocess.run(words, capture_output=True, text=True, check=False)
     if found.returncode == 0:

@@ -1,4 +1,4 @@
-"""The one loop, driven over a prober that answers from a dict: what is prepared, run, told, and called off."""
+"""The main loop over a prober that answers from a dict: what is prepared, run, reported and cancelled."""
 
 from __future__ import annotations
 
@@ -29,10 +29,8 @@ def observation(trial, letter):
 
 @define
 class FakeProber:
-    """Answers from a string of letters, one for each position; `known` positions are in its store.
-
-    Positions with the same entry in `keys` come to the same key.
-    """
+    """Answers from a string with one letter per position. Positions in `known` are stored; those with the same entry in
+    `keys` share a key."""
 
     letters: str
     keys: dict[int, str] = field(factory=dict)
@@ -46,7 +44,7 @@ class FakeProber:
     saw: dict[int, threading.Event] = field(factory=dict)
 
     def prepare(self, probe, *, cancel=None):
-        """Answer, or make ready."""
+        """Answer, or prepare."""
         self.prepared.append(probe.position)
         self.saw.setdefault(probe.position, threading.Event()).set()
         if probe.position in self.broken:
@@ -59,7 +57,7 @@ class FakeProber:
         )
 
     def execute(self, prepared, *, cancel=None):
-        """Run, once what is waited for has come."""
+        """Run, after waiting."""
         position = prepared.probe.position
         self.executed.append(position)
         if position in self.stuck:
@@ -150,14 +148,14 @@ def test_a_run_made_useless_by_a_verdict_is_cancelled():
 
 
 class TrialGrid(Grid):
-    """A grid whose candidates are trials, as the fakes here have them."""
+    """A grid whose candidates are trials, like the fakes here."""
 
     def ask(self, n=1):
-        """As trials."""
+        """Like a grid, with trials."""
         return tuple(map(Trial, super().ask(n)))
 
     def foresee(self, n):
-        """As trials."""
+        """Like a grid, with trials."""
         return tuple(map(Trial, super().foresee(n)))
 
     def tell(self, candidate, verdict):
@@ -179,7 +177,7 @@ def test_one_run_answers_for_all_probes_with_the_same_key(lanes):
 
 
 def test_waiting_for_a_twin_does_not_occupy_a_lane():
-    """The run of 0 waits until 2 is executed, and 1 is the twin of 0: two lanes are enough."""
+    """The run of 0 waits for that of 2, and 1 is the twin of 0: two lanes are enough."""
     reached = threading.Event()
 
     class Reaching(FakeProber):

@@ -1,4 +1,4 @@
-"""The bisection, exhaustively over small histories and by properties over large ones."""
+"""The bisection: exhaustively over small histories, and by properties over large ones."""
 
 from itertools import product
 
@@ -13,7 +13,7 @@ VERDICTS = {"G": Verdict.GOOD, "B": Verdict.BAD, "S": Verdict.SKIP}
 
 
 def drive(search: Search[Trial], history: str, lanes: int = 1, pick=lambda waiting: 0) -> list[int]:
-    """Answer from a history, one verdict at a time; the positions in the order they ended."""
+    """Answer from a history, one verdict at a time; return the positions in the order they finished."""
     ended = []
     while waiting := search.ask(lanes):
         assert len(waiting) <= lanes
@@ -29,7 +29,7 @@ def drive(search: Search[Trial], history: str, lanes: int = 1, pick=lambda waiti
 
 
 def check(history: str, search: Bisection, ended: list[int], *, find_fix: bool, window: range) -> None:
-    """The result is what the history says, whatever the way that led there."""
+    """The result agrees with the history, whatever the order of runs."""
     result = search.result
     inside = [p for p in window if history[p] != "S"]
     from_bad = inside if find_fix else inside[::-1]
@@ -62,7 +62,7 @@ def check(history: str, search: Bisection, ended: list[int], *, find_fix: bool, 
 
 
 def ends_of(count: int) -> list[tuple[int | None, int | None]]:
-    """Older and newer end: none, each alone, both; and both further inside."""
+    """Older and newer end: none, one of them, both; and both further inside."""
     ends = [(None, None), (None, count - 1), (0, None)]
     if count > 1:
         ends.append((0, count - 1))
@@ -106,7 +106,7 @@ def test_one_change_without_skips_is_found_in_the_fewest_runs(find_fix):
 @pytest.mark.parametrize("older", [None, 0])
 @pytest.mark.parametrize("find_fix", [False, True])
 def test_remaining_never_underestimates(older, find_fix):
-    """What `remaining` says before each run is enough for those that follow, if none is a skip."""
+    """`remaining` before each run is enough for the runs that follow, if none is a skip."""
     for count in range(2, 10):
         for letters in product("GB", repeat=count):
             good, bad = (None, older) if find_fix else (older, None)
@@ -126,7 +126,7 @@ def test_lanes_split_in_thirds_and_quarters():
 
 
 def test_more_lanes_need_fewer_rounds():
-    """Rounds of three lanes shrink what is left to a quarter: 63 positions take three of them."""
+    """Rounds of three lanes reduce the range to a quarter: 63 positions take three of them."""
     for boundary in range(1, 65):
         search = Bisection(65, good=0, bad=64, tried={0: Verdict.GOOD, 64: Verdict.BAD})
         rounds = 0
@@ -176,7 +176,7 @@ def test_a_stretch_of_untestable_releases_is_jumped_over():
 
 
 def test_untestable_old_releases_do_not_stop_the_steps():
-    """Of the 80 oldest positions, which can't be tested, few are tried while a good one is newer."""
+    """Few of the 80 oldest positions, all untestable, are tried while a newer one is good."""
     search = Bisection(200)
     ended = drive(search, "S" * 80 + "G" * 10 + "B" * 110)
     assert search.result.boundary == (89, 90)
@@ -266,7 +266,7 @@ def test_impossible_questions_are_refused(arguments):
 
 @pytest.mark.parametrize("find_fix", [False, True])
 def test_the_next_request_was_foreseen(find_fix):
-    """Be the asked one good or bad, the next one is among few foreseen."""
+    """Whether the request turns out good or bad, the next one is among the few foreseen."""
     for count, verdict in product(range(2, 30), (Verdict.GOOD, Verdict.BAD)):
         search = Bisection(count, find_fix=find_fix)
         while waiting := search.ask():
@@ -292,7 +292,7 @@ def questions(draw):
 @settings(deadline=None, max_examples=300)
 @given(questions(), st.booleans(), st.integers(1, 5), st.integers(0, 2), st.lists(st.integers(0, 9)), st.data())
 def test_order_and_cancelled_runs_never_mislead(question, find_fix, lanes, confirm, order, data):
-    """Verdicts in any order, from earlier runs, of foreseen and of cancelled ones: the answer is true."""
+    """Verdicts in any order, from earlier, foreseen and cancelled runs, give the right answer."""
     history, older, newer = question
     good, bad = (newer, older) if find_fix else (older, newer)
     known = data.draw(st.sets(st.integers(0, len(history) - 1), max_size=4))

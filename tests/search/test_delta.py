@@ -1,4 +1,4 @@
-"""Delta debugging on planted causes, with and without mixtures that can't be judged."""
+"""Delta debugging with planted causes, with and without unjudgeable mixtures."""
 
 from itertools import combinations
 from random import Random
@@ -12,7 +12,7 @@ from harness.search import DeltaDebugging, Search
 
 
 def planted(*causes, unresolved=lambda s: False):
-    """BAD if all changes of one cause are applied, unless the mixture can't be judged."""
+    """BAD if all changes of one cause are applied, unless the mixture cannot be judged."""
     sets = [frozenset(cause) for cause in causes]
 
     def verdict(candidate):
@@ -24,7 +24,7 @@ def planted(*causes, unresolved=lambda s: False):
 
 
 def drive(search: Search[frozenset[int]], verdict, lanes=1, pick=0):
-    """Answer until done; all candidates in the order they ended."""
+    """Answer until done; return all candidates in the order they finished."""
     ended = []
     while waiting := search.ask(lanes):
         assert search.ask(lanes) == waiting
@@ -40,7 +40,7 @@ def drive(search: Search[frozenset[int]], verdict, lanes=1, pick=0):
 @pytest.mark.parametrize("lanes", [1, 3])
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_every_planted_cause_among_nine_is_found(size, lanes):
-    """Single changes, pairs and triples that interact, wherever they lie."""
+    """Single changes, pairs and interacting triples, wherever they are."""
     for cause in combinations(range(9), size):
         search = DeltaDebugging(range(9), singles=4)
         drive(search, planted(cause), lanes, pick=2)
@@ -86,7 +86,7 @@ def test_unresolved_mixtures_are_neither_good_nor_bad():
 
 
 def test_required_changes_are_added_and_removed_together():
-    """Each change of an odd number needs the even one before it."""
+    """Each change with an odd number requires the even one before it."""
 
     def requires(changes):
         return {c - 1 for c in changes if c % 2}
@@ -152,7 +152,7 @@ def test_invalid_verdicts_are_refused():
 @settings(deadline=None, max_examples=200)
 @given(st.integers(1, 10), st.integers(0, 4), st.integers(1, 4), st.integers(0, 5), st.randoms())
 def test_any_verdicts_end_in_a_bad_1_minimal_set(n, singles, lanes, pick, random):
-    """Even random verdicts never mislead: the set was BAD, and nothing one smaller was."""
+    """With any verdicts, the resulting set was BAD and no set one smaller was."""
     verdicts = {}
 
     def verdict(candidate):
@@ -177,7 +177,7 @@ def test_any_verdicts_end_in_a_bad_1_minimal_set(n, singles, lanes, pick, random
 
 @st.composite
 def unreliable_probes(draw):
-    """As many changes as fit a quick run, verdicts without any system, and requirements without any order."""
+    """A moderate number of changes, arbitrary verdicts, and arbitrary requirements."""
     count = draw(st.integers(1, 9))
     seed = draw(st.integers(0, 2**32))
     weights = draw(st.tuples(*[st.integers(0, 3)] * 3).filter(any))
@@ -196,7 +196,7 @@ def unreliable_probes(draw):
 @settings(max_examples=400, deadline=None)
 @given(unreliable_probes(), st.integers(1, 4), st.integers(0, 3), st.integers(0, 16))
 def test_it_ends_despite_contradicting_verdicts_and_non_monotone_requirements(probes, lanes, pick, singles):
-    """No candidate comes twice, the set at hand never grows, and the runs stay within the worst case of the paper."""
+    """No candidate comes twice, the current set never grows, and the runs stay within the worst case of the paper."""
     count, verdict, requires = probes
     search = DeltaDebugging(range(count), singles=singles, requires=requires)
     sizes = [len(search.result.minimal)]
@@ -214,7 +214,7 @@ def test_it_ends_despite_contradicting_verdicts_and_non_monotone_requirements(pr
 
 
 def test_a_block_that_needs_more_than_the_current_set_is_no_step():
-    """The set {0, 1} is bad and each of its changes needs the two others: going there and back never ends."""
+    """The set {0, 1} is bad and each change requires two others: going back and forth would never end."""
     needs = {frozenset({0}): {2, 3}, frozenset({1}): {2, 3}, frozenset({2}): {0, 1}, frozenset({3}): {0, 1}}
     search = DeltaDebugging(range(4), singles=0, requires=lambda changes: needs.get(changes, ()))
     ended = []

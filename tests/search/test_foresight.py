@@ -1,4 +1,4 @@
-"""Foresight over a search that is a table of what follows what."""
+"""Foresight over a search that is a table of successors."""
 
 from harness.model.verdict import Verdict
 from harness.search.foresight import foresee
@@ -7,7 +7,7 @@ CHANCES = {Verdict.BAD: 0.6, Verdict.GOOD: 0.3, Verdict.SKIP: 0.1}
 
 
 def plan(supposed):
-    """Each verdict adds its first letter to the name of what comes next, three letters at most."""
+    """Each verdict appends its first letter to the name of the next candidate, up to three letters."""
     name = "".join(verdict.value[0] for verdict in supposed.values())
     return name if len(name) <= 2 else None
 

@@ -1,4 +1,4 @@
-"""Gaps and the points that cut them."""
+"""Gaps and the points that split them."""
 
 from itertools import pairwise
 
@@ -37,6 +37,6 @@ def test_the_widest_and_most_central_gap_is_split():
 
 @given(st.integers(0, 5000))
 def test_runs_to_close_one_gap_is_the_least_possible(n):
-    """n + 1 answers need at least log2(n + 1) verdicts of two values."""
+    """n + 1 answers need at least log2(n + 1) verdicts with two values."""
     runs = runs_to_close([range(n)])
     assert 2**runs >= n + 1 > 2**runs / 2

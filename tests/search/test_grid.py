@@ -1,4 +1,4 @@
-"""A grid runs each position once, in order, whatever it is told."""
+"""A grid runs each position once, in order, whatever the verdicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Bisections by a number that varies: how often noise is named, what a plain number costs, and how far it differs."""
+"""Bisections with a noisy metric: how often noise is named, what a stable metric costs, and the size of the
+difference."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ NAMED = (BisectionStatus.FOUND, BisectionStatus.FIXED)
 
 
 def investigate(value, count=24, *, by_number=True, **more):
-    """The search after its last run, and how many runs it took; a value above the bound is bad."""
+    """The search after its last run, and the number of runs; a value above the bound is bad."""
     seen, runs = {}, 0
     gauges = Gauges(number=seen.get) if by_number else Gauges()
     ends = {"good": count - 1, "bad": 0} if more.get("find_fix") else {"good": 0, "bad": count - 1}
@@ -35,7 +36,7 @@ def investigate(value, count=24, *, by_number=True, **more):
 
 @pytest.mark.parametrize(("runs", "critical"), [(4, -1), (5, 0), (6, 2), (7, 4), (8, 7), (10, 16), (12, 27), (20, 105)])
 def test_the_interval_matches_published_critical_values(runs, critical):
-    """Mann and Whitney's U for two samples of one size, 0.01 on two sides, as statistics tables print it."""
+    """Mann and Whitney's U for two samples of equal size, two-sided at 0.01, from published tables."""
     assert _rank(runs, runs, 0.99) == critical + 1
 
 
@@ -76,7 +77,7 @@ def test_a_noisy_metric_is_run_until_its_interval_excludes_zero():
 
 
 def test_noise_across_the_bound_is_not_named():
-    """The metric is the same everywhere; a plain bisection names some release each time."""
+    """The metric is the same everywhere; a plain bisection names some release every time."""
     dice = Random(4)
     named = 0
     for _ in range(12):
@@ -101,17 +102,15 @@ def test_a_step_is_found_through_noise():
 
 
 def test_a_small_drift_across_the_bound_is_not_named():
-    """Each release adds a little: none of them is what broke it, and the rate of failures changes all the same.
-
-    In the long run 1 search of 60 names a release; more than 2 of 16 do in 1 of 500 tests.
-    """
+    """Each release adds a little: none is the culprit, although the failure rate changes. In the long run 1 search in
+    60 names a release; more than 2 of 16 happen in 1 of 500 tests."""
     dice = Random(6)
     ended = [investigate(lambda p: 9 + p / 8 + dice.uniform(-0.6, 0.6), 16)[0] for _ in range(16)]
     assert sum(search.result.status in NAMED for search in ended) <= 2
 
 
 def test_a_release_is_not_named_without_a_difference_in_the_metric():
-    """Of such searches half end with a boundary whose two sides the number does not tell apart."""
+    """Half of such searches end at a boundary whose two sides do not differ in the metric."""
     dice = Random(1)
     ended = [investigate(lambda p: 9.3 + p / 5 + dice.uniform(-0.5, 0.5), 8)[0].result for _ in range(12)]
     unclear = [r for r in ended if r.boundary is not None and not r.effect.is_clear]

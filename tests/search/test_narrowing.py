@@ -1,4 +1,4 @@
-"""Narrowing: it ends whatever it is told, finds what is enough, and the likely sooner than the unlikely."""
+"""Narrowing: it always ends, finds a sufficient set, and tries likely candidates first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CHANGES = "abcdefghij"
 
 
 def driven(search, verdict_of, most=2000):
-    """Every set that was asked, in order, one at a time."""
+    """Every requested set, in order, one at a time."""
     asked = []
     while not search.done:
         (candidate,) = search.ask(1)

@@ -1,4 +1,4 @@
-"""The noisy search: between two failure rates that nobody told it."""
+"""The noisy search: between two unknown failure rates."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_trusted_ends_take_fewer_runs(before, after, most):
 
 
 def test_the_only_possible_release_is_named_after_both_sides_ran():
-    """With trusted ends the oldest boundary is sure before the good end was ever run."""
+    """With trusted ends the oldest boundary is certain before the good end has run."""
     result, runs = investigate(32, 1, 0, 1, Random(1), confidence=0.96, prior=TRUSTED_ENDS)
     assert (result.status, result.last_good, result.first_bad) == (BisectionStatus.FOUND, 0, 1)
     assert runs <= 12
@@ -127,7 +127,7 @@ def test_several_lanes_get_different_runs():
 
 @pytest.mark.parametrize("prior", [UNKNOWN, FLAKY, TRUSTED_ENDS])
 def test_the_posterior_equals_the_sum_over_boundaries_and_rates(prior):
-    """Against the sum written out."""
+    """Compared with the explicit sum."""
     told = {0: Counts(0, 3), 2: Counts(1, 2), 3: Counts(2, 2)}
     weights = {}
     for cut in range(1, 5):
@@ -153,7 +153,7 @@ def test_the_posterior_equals_the_sum_over_boundaries_and_rates(prior):
 
 @pytest.mark.parametrize("prior", [UNKNOWN, FLAKY, TRUSTED_ENDS])
 def test_before_any_run_the_posterior_is_the_prior(prior):
-    """The weights of the kinds add up to 1 over the pairs of rates in order."""
+    """The weights of the kinds of change add up to 1 over the ordered pairs of rates."""
     posterior = Posterior.of(9, {}, prior)
     assert posterior.none == pytest.approx(prior.no_change)
     assert posterior.cuts[1:] == pytest.approx([(1 - prior.no_change) / 8] * 8)

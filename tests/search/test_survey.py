@@ -1,4 +1,4 @@
-"""The stages of a bisection, read from the verdicts on the line from the bad end to the good one."""
+"""The stages of a bisection, derived from the verdicts between the bad end and the good one."""
 
 import pytest
 

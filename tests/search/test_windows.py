@@ -1,4 +1,4 @@
-"""The scan for windows over histories with one window, several, and skips at their edges."""
+"""The scan for windows: histories with one window, several, and skips at their edges."""
 
 from itertools import product
 
@@ -14,7 +14,7 @@ VERDICTS = {"G": Verdict.GOOD, "B": Verdict.BAD, "S": Verdict.SKIP}
 
 
 def drive(search: Search[int], history: str, lanes: int = 1, pick: int = 0) -> list[int]:
-    """Answer from a history, one verdict at a time; the positions in the order they ended."""
+    """Answer from a history, one verdict at a time; return the positions in the order they finished."""
     ended = []
     while waiting := search.ask(lanes):
         assert len(set(waiting)) == len(waiting) <= lanes
@@ -33,7 +33,7 @@ def blocks(*parts: tuple[str, int]) -> str:
 
 
 def windows_of(history: str) -> list[tuple[int, int, int | None, int | None]]:
-    """The plain answer, from every verdict of the history."""
+    """The exact answer, from every verdict of the history."""
     found, before, run = [], None, []
     for i, letter in [(i, v) for i, v in enumerate(history) if v != "S"] + [(None, "G")]:
         if letter == "B":
@@ -121,7 +121,7 @@ def test_the_scan_looks_closer_beside_a_skip():
 
 
 def test_a_skip_at_the_end_does_not_refine_the_whole_scan():
-    """The newest release can't be tested: one more run beside it, and the stride elsewhere."""
+    """The newest release cannot be tested: one more run beside it, and the usual stride elsewhere."""
     plain, skipped = WindowScan(257, max_gap=8), WindowScan(257, max_gap=8)
     runs = len(drive(plain, "G" * 257))
     assert len(drive(skipped, "G" * 256 + "S")) <= runs + 4
@@ -184,7 +184,7 @@ def test_every_edge_is_a_real_change_between_neighbours(history, lanes, pick, ma
 
 
 def test_all_positions_run_if_most_would():
-    """A window of one position among seven was missed by a scan that ran five of them."""
+    """A scan that ran five of seven positions missed a window of one."""
     for count in range(1, 20):
         for hidden in range(count):
             search = WindowScan(count)

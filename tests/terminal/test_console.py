@@ -1,4 +1,4 @@
-"""What strangers' packages say does nothing to the terminal."""
+"""Output of unknown packages cannot affect the terminal."""
 
 from __future__ import annotations
 

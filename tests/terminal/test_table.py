@@ -54,7 +54,7 @@ def test_cells_in_one_place_are_distinguished():
 
 
 def test_a_log_is_not_cut_to_a_width():
-    """Words are not cut where nobody looks at a terminal of that width."""
+    """Without a terminal, words are not cut to a width."""
     told = lines(*(cell(f"{s}{c}", shop=s, case=c * 20) for s in "12345" for c in "abcd"))
     assert len(told) == 6
     assert told[0].count("case=") == 4

@@ -1,4 +1,4 @@
-"""What a person sees while something is searched, on a terminal, in a log, in a night, and with `--json`."""
+"""The screen during a search: on a terminal, in a log, in a night, and with `--json`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def seen(key: str, outcome: Outcome = Outcome.COMPLETED) -> Observation:
 
 
 def play(view) -> None:
-    """Both ends of ten releases are judged, and the middle is running."""
+    """Both ends of ten releases are judged, and the middle one is running."""
     search = Bisection(10, good=0, bad=9)
     view.report(SearchBegan("looking for it", ("by its name",), Progress(search.states, search.remaining())))
     view.report(SignatureCaptured(Signature(exception="RuntimeError"), "the bad end"))
@@ -55,7 +55,7 @@ def play(view) -> None:
 
 
 def play_cells(view) -> None:
-    """One cell is run, its twin, the store and the resolver answer three, and the last is running."""
+    """One cell has run; its twin, the store and the resolver answered three; the last is running."""
     search = Grid(len(CELLS))
     view.report(SearchBegan("5 cells to judge", progress=Progress(search.states, 5, "cell")))
     answers = [
@@ -76,7 +76,7 @@ def play_cells(view) -> None:
 
 
 def play_level(view) -> None:
-    """A level with one candidate that was judged, and a proof."""
+    """A level with one judged candidate, and a proof."""
     view.report(LevelBegan(Level.FILE, "3 files differ"))
     for is_proof in (False, True):
         view.report(Started("a.py put back"))
@@ -114,7 +114,7 @@ def test_a_log_has_a_line_for_each_probe():
 
 
 def played_long(view) -> None:
-    """A probe whose name and reason are both long, and whose reason names folders of the cache."""
+    """A probe with a long name and a long reason that contains cache folders."""
     reason = f"ImportError: no name ({ENVIRONMENT}/lib/python3.11/site-packages/a.py)"
     judgement = Judgement(Verdict.SKIP, f"{reason} {'and so on ' * 30}")
     view.report(Judged("a name " * 30, judgement, seen("k"), cached=False, progress=Progress(left=3)))

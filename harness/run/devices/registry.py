@@ -86,7 +86,7 @@ def _on_gpus(gpus: tuple[Gpu, ...]) -> str:
     count = f"{len(used)} x " if len(used) > 1 else ""
     others = ", ".join(str(gpu) for gpu in gpus if gpu not in used)
     choosers = " or ".join(dict.fromkeys(name for gpu in gpus for name in kind_of(gpu).hide))
-    left_out = f" Left out, as of another kind: {others} ({choosers} chooses)." if others else ""
+    left_out = f" Not used, because it is another model: {others} ({choosers} chooses)." if others else ""
     return f"Runs on GPU {count}{used[0].name}, driver {used[0].driver}: {kind_of(used[0]).worth}{left_out}"
 
 

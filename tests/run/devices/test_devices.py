@@ -1,4 +1,4 @@
-"""GPUs as nvidia-smi lists them, and the choice among devices."""
+"""GPUs as listed by nvidia-smi, and the choice of a device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GPUs of AMD as rocm-smi and amd-smi list them; no test here has seen one."""
+"""AMD GPUs as listed by rocm-smi and amd-smi; these tests have never run on one."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ METRIC = [{"gpu": 0, "mem_usage": {"used_vram": {"value": 592, "unit": "MB"}}}]
 
 @pytest.fixture
 def tools(tmp_path, monkeypatch):
-    """Makes programs that answer in JSON by their first arguments; PATH has no other."""
+    """Write programs that print JSON depending on their first arguments; PATH has nothing else."""
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/usr/bin{os.pathsep}/bin")
 
     def make(name, **answers):

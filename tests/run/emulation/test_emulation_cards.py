@@ -1,4 +1,4 @@
-"""The cards are plausible, and a capability that has none is refused."""
+"""The emulated cards are plausible, and an unknown capability is refused."""
 
 from __future__ import annotations
 

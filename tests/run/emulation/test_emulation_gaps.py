@@ -1,4 +1,4 @@
-"""A gap is recognised by its words, and nothing else is taken for one."""
+"""A gap is recognised by its message, and nothing else is mistaken for one."""
 
 from __future__ import annotations
 

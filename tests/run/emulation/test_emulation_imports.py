@@ -1,4 +1,4 @@
-"""What is done after an import is done after it, once, and leaves no trace in the module."""
+"""A hook runs once, after the import, and leaves no trace in the module."""
 
 from __future__ import annotations
 

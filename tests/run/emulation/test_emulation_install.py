@@ -1,4 +1,4 @@
-"""The stand-in as a whole, in a real torch: when it comes, which card it is, and a training step on it."""
+"""The stand-in in a real torch: when it is installed, which card it emulates, and a training step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Triton finds an active driver, and a launch is a gap. A package of triton's shape stands for it here."""
+"""Triton finds an active driver, and a launch is a gap. A fake package replaces triton here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a package may do to the process, and what it may not."""
+"""What a package can do to the process, and what is blocked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every row of the stand-in's table, called in a real torch."""
+"""Every row of the table of the stand-in, called in a real torch."""
 
 from __future__ import annotations
 

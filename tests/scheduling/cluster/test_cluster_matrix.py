@@ -1,4 +1,4 @@
-"""The cells of a matrix and the releases of a history run on the workers of a cluster, too."""
+"""The cells of a matrix and the releases of a history also run on the workers of a cluster."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def build_wheel(folder, config_settings=None, metadata_directory=None):
 
 
 def run(harness, *words):
-    """A command's answer, and what it complained of."""
+    """The answer and the errors of a command."""
     process = harness.start(*words, "--json")
     stdout, stderr = process.communicate(timeout=120)
     assert process.returncode == 0, stderr

@@ -1,4 +1,4 @@
-"""What becomes of an address at which no scheduler is: one sentence, soon."""
+"""An address without a scheduler gives one sentence, quickly."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.scheduling.cluster import Connection
 
 
 def refused(address):
-    """What is said of an address."""
+    """The message for an address."""
     with pytest.raises(NoWorkers) as caught:
         Connection.open(address, print)
     assert caught.value.exit_code == 7
@@ -40,7 +40,7 @@ def test_an_invalid_address_is_reported(address):
 
 
 def test_a_caller_in_an_event_loop_is_supported(house):
-    """As in a notebook, whose cells run in a loop."""
+    """Like a notebook, whose cells run in an event loop."""
 
     async def cell(address):
         return refused(address)

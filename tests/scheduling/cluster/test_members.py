@@ -1,4 +1,4 @@
-"""Which workers are like this machine, and which GPU is the one that answers: decided from what they say."""
+"""Which workers match this machine, and which GPU model is used, decided from their descriptions."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_only_declared_gpus_of_one_model_count(its, told):
 
 
 def test_the_gpu_model_with_the_most_lanes_is_used():
-    """Lanes, not GPUs: what a worker has no thread for can't run."""
+    """Lanes, not GPUs: a GPU without a thread cannot run anything."""
     few = [member("A100", "A100", "A100", threads=1), member("T4", "T4", threads=2)]
     assert commonest_gpu(few).name == "T4"
     assert commonest_gpu([*few, member("A100")]).name == "A100"  # as many: the first by name

@@ -1,4 +1,4 @@
-"""A prober over a cluster, with a connection that answers from a list: what is asked, what is kept, what is refused."""
+"""A prober over a cluster with a fake connection: what is sent, stored and refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ A100, T4 = (Gpu(0, name, 80, 80, "550") for name in ("NVIDIA A100", "NVIDIA T4")
 
 @define
 class FakeConnection:
-    """Has members, and gives a reply made from each task."""
+    """Has members, and makes a reply from each task."""
 
     workers: dict[str, Member]
     reply_to: object = None
@@ -36,7 +36,7 @@ class FakeConnection:
         return self.workers
 
     def warn_once(self, sentence):
-        """Write it down."""
+        """Record it."""
         self.told.add(sentence)
 
     def run(self, task, may_run, *, cancel=None):

@@ -1,4 +1,4 @@
-"""What a worker makes of a task: run as it stands, or refused where it would be another observation."""
+"""A worker runs a task unchanged, or refuses it where the observation would differ."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from harness.scheduling.cluster.worker import WorkerSetup, answer
 
 @pytest.fixture
 def worker_setup(tmp_path, house, uv_cache, interpreter):
-    """A worker with folders of its own."""
+    """A worker with its own folders."""
     return WorkerSetup(make_parts(tmp_path / "worker", PipSettings(index_url=house.url), uv_cache, interpreter).prober)
 
 
 @pytest.fixture
 def task(parts, interpreter):
-    """A task for a release of `brittle`, as it is made here."""
+    """A task for a release of `brittle`, as this machine creates it."""
 
     def make(version="1.5", *, body=None, device=Device.CPU, **more):
         text = repro_text("brittle", tool=SIGNED, body=body)
@@ -87,7 +87,7 @@ def test_a_gpu_other_than_the_requested_one_is_refused(task, parts, worker_setup
 
 
 def test_trouble_around_a_probe_keeps_its_type(task, worker_setup, tmp_path):
-    """An index that can't be reached says nothing about the release."""
+    """An unreachable index says nothing about the release."""
     uv = evolve(
         worker_setup.prober.builder.uv,
         settings=PipSettings(index_url=free_port_url()),
