@@ -75,7 +75,7 @@ def ask_upgrade(session: Session, question: UpgradeQuestion, until: Level = Leve
     newest = newest_end(settings.as_of)
     worlds = Worlds(request, session.prober, session.index, interpreter, question.subject, newest)
     good, bad = question.ends.good, question.ends.bad
-    headline = f"looking for what broke {question.repro.name}: {good.text if good else 'before'} to {bad.text}"
+    headline = f"looking for what broke {question.repro.name}: {f'{good.text} to' if good else 'back from'} {bad.text}"
     session.reporter.report(SearchBegan(headline, (*question.told, why)))
     good_world, bad_world = worlds.both(question.ends)
     with session.lanes(device) as lanes:

@@ -31,7 +31,7 @@ def chosen_repro(repro: str | None, run: str | None, subject: str | None, params
     elif subject:
         found = repro_for_subject(subject)
     else:
-        raise UserMistake("say what to run", hint='--repro NAME|PATH, or --run "COMMAND"')
+        raise UserMistake("say what to run", hint='name a repro, or give a command with --run "COMMAND"')
     return found.with_params(parameters(params))
 
 

@@ -122,8 +122,8 @@ def read_ends(
         return None
     if subject is None and (release := next((end for end in given if end.kind is EndKind.RELEASE), None)):
         raise UserMistake(
-            f"{release.text} is a release, but of which package?",
-            hint="harness bisect PACKAGE --good V --bad V, or a day",
+            f"{release.text} could be a release or a tag, but no package is named",
+            hint="harness bisect PACKAGE --good V --bad V; without a package, an end is a day, a file or a Python",
         )
     ends = dict(zip([option for option, text in (("good", good), ("bad", bad)) if text], given, strict=True))
     return Ends(ends.get("good"), ends.get("bad") or parse_end(_TODAY, "--bad", now=now))

@@ -47,7 +47,7 @@ def repro_for_subject(subject: str, where: Path | None = None) -> Repro:
     if not naming:
         raise BadRepro(
             f"no repro names {subject} as its subject",
-            hint=f'say what to run: harness bisect {subject} --repro PATH, or --run "COMMAND"',
+            hint='name one with --repro PATH, or give a command with --run "COMMAND"',
         )
 
     def fit(repro: Repro) -> tuple[int, bool, bool]:

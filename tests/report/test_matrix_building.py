@@ -42,7 +42,7 @@ def test_the_summary_has_counts_and_words():
     assert dict(content.facts) == {
         "Repro": "sale",
         "Recognised by": 'ValueError, "no price"',
-        "Device": "CPU. Runs on the CPU: bugs of kernels and of the driver can't show.",
+        "Device": "CPU. Runs on the CPU, where bugs in GPU kernels and drivers can't show",
         "Python": "3.11.7",
         "Platform": "linux-x86_64",
         "Seen": "2026-01-02",
@@ -71,7 +71,7 @@ def test_a_cell_has_its_reason_and_command():
     assert "stop" in panel.traceback
     facts = dict(panel.facts)
     assert facts["shop"] == "1.10"
-    assert facts["runs on"] == "CPU. Runs on the CPU: bugs of kernels and of the driver can't show."
+    assert facts["runs on"] == "CPU. Runs on the CPU, where bugs in GPU kernels and drivers can't show"
     assert dict(panel.versions) == {"shop": "1.10", "till": "3.0"}
 
 
