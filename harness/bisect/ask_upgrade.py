@@ -65,7 +65,7 @@ def ask_upgrade(session: Session, question: UpgradeQuestion, until: Level = Leve
         requirements = (*requirements, question.subject)
     if not requirements and question.ends.bad.kind is EndKind.DAY:
         raise UserMistake(
-            "nothing is asked for, so that nothing can change",
+            "nothing is required, so nothing can have changed",
             hint="--with REQ or --with '-r FILE' names what the command needs, --project its project",
         )
     settings, interpreter = session.settings, session.interpreter
@@ -75,7 +75,7 @@ def ask_upgrade(session: Session, question: UpgradeQuestion, until: Level = Leve
     newest = newest_end(settings.as_of)
     worlds = Worlds(request, session.prober, session.index, interpreter, question.subject, newest)
     good, bad = question.ends.good, question.ends.bad
-    headline = f"looking for what broke {question.repro.name}: {good.text if good else 'before'} to {bad.text}"
+    headline = f"looking for what broke {question.repro.name}: {f'{good.text} to' if good else 'back from'} {bad.text}"
     session.reporter.report(SearchBegan(headline, (*question.told, why)))
     good_world, bad_world = worlds.both(question.ends)
     with session.lanes(device) as lanes:

@@ -20,12 +20,13 @@ from harness.bisect.group_questions import GroupQuestion, GroupQuestions, questi
 from harness.bisect.held_back import Means, find_held_back, ranked
 from harness.bisect.peeling import narrowed, peeled
 from harness.bisect.upgrade_answer import GroupAnswer, PackageCulprit, UpgradeAnswer
-from harness.bisect.upgrade_wording import advice_on, sentence_of
+from harness.bisect.upgrade_wording import advice_on, advice_on_limits, sentence_of
 from harness.errors import UserMistake
 from harness.events import Note
 from harness.model import Change, Observation, Outcome, Repro
 from harness.model.text import one_line
 from harness.model.words import counted
+from harness.planning.limits import limits_of
 
 if TYPE_CHECKING:
     from harness.planning.world import Versions, World
@@ -89,22 +90,19 @@ class Upgrade:
     def _check_different(self, good: World) -> None:
         if good.lock.diff(self.bad.lock):
             return
-        pins = [text for text in self.bad.request.requirements if "==" in text]
-        hint = "name ends that lie further apart"
-        if pins:
-            hint = (
-                f"--unpin lifts the exact pins of the project ({', '.join(pins[:3])}{', ...' if len(pins) > 3 else ''})"
-            )
+        limits = limits_of(self.bad, self.means.index, self.means.interpreter)
+        hint = advice_on_limits(limits) or "choose ends that are further apart"
         raise UserMistake(
-            f"both ends are the same world: {good.end.text} and {self.bad.end.text} come to the same releases "
-            f"({len(good.lock.pins)} packages)",
+            f"both ends install the same packages: {good.end.text} and {self.bad.end.text} resolve to the same "
+            f"{counted(len(good.lock.pins), 'release')}",
             hint=hint,
         )
 
     def _without_failure(self, run: Observation) -> UpgradeAnswer | None:
         """The answer where the bad end does not fail, or can't be judged."""
         if run.outcome is Outcome.COMPLETED:
-            return self._plain(Status.NO_FAILURE, (run,))
+            limits = limits_of(self.bad, self.means.index, self.means.interpreter)
+            return evolve(self._plain(Status.NO_FAILURE, (run,)), advice=advice_on_limits(limits))
         _refuse_mistake(run)
         if not run.outcome.ran or run.outcome in (Outcome.OUT_OF_MEMORY, Outcome.DECLINED):
             raise UserMistake(f"the bad end ({self.bad.end.text}) can't be run: {run.detail}")
@@ -169,7 +167,7 @@ class Upgrade:
                 break
             constraints = tuple(dict.fromkeys((*constraints, *constraints_of(culprits))))
             run = self.means.observe(
-                f"the newest world with {', '.join(constraints)}", bad.constrained(constraints, self.repro)
+                f"the newest packages with {', '.join(constraints)}", bad.constrained(constraints, self.repro)
             )
             left = questions_between(good_run, run, self.means.prober.store, self.repro.signature)
             if run.outcome.ran and _passes(left, run):
@@ -196,8 +194,8 @@ class Upgrade:
 
     def _without_flaky(self, good_run: Observation, bad_run: Observation, good: World, repro: Repro) -> GroupQuestions:
         """The questions again after one more run of their tests at both ends."""
-        again = self.means.observe("the tests in question at the bad end", self.bad.itself(repro))
-        good_again = self.means.observe("the tests in question at the good end", good.itself(repro))
+        again = self.means.observe("the failing tests again, at the bad end", self.bad.itself(repro))
+        good_again = self.means.observe("the failing tests again, at the good end", good.itself(repro))
         store = self.means.prober.store
         return questions_between(
             good_run, bad_run, store, self.repro.signature, good_again=(good_again,), bad_again=(again,)
@@ -217,7 +215,7 @@ class Upgrade:
         units = {name: change for name, change in changes.items() if _can_be_put_back(change, bad)}
         if not units:
             return GroupAnswer(
-                question.tests, question.signature, Status.INCONCLUSIVE, note="no package can be put back"
+                question.tests, question.signature, Status.INCONCLUSIVE, note="no package can be downgraded"
             )
         log = "" if question.exceptions else self.means.prober.store.log(self._last_run(bad, repro))
         order = ranked(units, question.exceptions, log, tuple(map(_project, bad.request.requirements)))
@@ -226,7 +224,7 @@ class Upgrade:
         if versions is None:
             back = find_held_back(self.means, bad, units, order, question.stand, repro, held)
             if back.shown is None:
-                note = "with every package as it was at the good end the tests do not pass in the bad end's world"
+                note = "the tests fail at the bad end even with every package of the good end"
                 return GroupAnswer(question.tests, question.signature, Status.INCONCLUSIVE, note=note)
             versions = {name: units[name].before for name in back.names}
         names = list(versions) if len(versions) > 1 else sorted(versions)
@@ -244,7 +242,7 @@ class Upgrade:
             )
 
     def _last_run(self, bad: World, repro: Repro) -> Observation:
-        return self.means.observe("the tests in question at the bad end", bad.itself(repro))
+        return self.means.observe("the failing tests again, at the bad end", bad.itself(repro))
 
     def _already(self, search: Search) -> dict[str, str | None] | None:
         """One culprit of a group before, where holding it back makes this group pass too."""
@@ -266,7 +264,8 @@ def _refuse_mistake(run: Observation) -> None:
     """Raise `UserMistake` where a run failed by how the command was written, before hours are spent on it."""
     if run.mistake and not run.tests:
         raise UserMistake(
-            f"this is no bug to look for: {run.mistake}", hint=f"the run: harness probe --again {run.key}"
+            f"the command fails for a reason that is not a bug: {run.mistake}",
+            hint=f"to see the run: harness probe --again {run.key}",
         )
 
 

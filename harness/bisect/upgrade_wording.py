@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from harness.bisect.answer import Status
@@ -16,6 +17,8 @@ _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 _SETUPTOOLS = "setuptools<81"  # later releases have no pkg_resources
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from harness.bisect.upgrade_answer import GroupAnswer, PackageCulprit, UpgradeAnswer
     from harness.model import Observation
     from harness.request.ends import End
@@ -46,23 +49,34 @@ def sentence_of(answer: UpgradeAnswer) -> str:
 
 
 def advice_on(run: Observation) -> str:
-    """What to add where a run could not import something, "" where that is not what it failed by."""
-    raised = [run.exception, *(test.exception for test in run.tests)]
+    """What to add where a run could not import a package; else what most of its tests failed by, "" where none did."""
+    raised = [run.exception, *(test.exception for test in run.tests if test.outcome.is_failure)]
+    titles = Counter(f"{one.name}: {one_line(one.message, 200)}".strip(": ") for one in raised if one is not None)
     found: dict[str, None] = {}
     for one in raised:
         while one is not None:
             is_import = one.name == "ModuleNotFoundError" or "ModuleNotFoundError" in one.message
-            if is_import and (named := _NO_MODULE.search(one.message)) is not None:
+            named = _NO_MODULE.search(one.message) if is_import else None
+            if named is not None and "." not in named[1]:  # else it is a part of a package that is there
                 found[named[1]] = None
             one = one.cause
     if not found:
+        return f"Most tests fail by {titles.most_common(1)[0][0]}" if titles else ""
+    wanted = [_SETUPTOOLS if name == "pkg_resources" else name for name in found]
+    options = " ".join(f"--with '{one}'" if "<" in one else f"--with {one}" for one in wanted)
+    return f"Not installed: {listed(found)}. {options} adds what is missing; a package may be called otherwise."
+
+
+def advice_on_limits(limits: Sequence[str]) -> str:
+    """How to ask for newer releases than the project's own requirements allow, "" where they allow the newest."""
+    if not limits:
         return ""
-    if list(found) == ["pkg_resources"]:
-        return f"Not installed: pkg_resources. --with '{_SETUPTOOLS}' adds it."
-    return (
-        f"Not installed: {listed(found)}. Add what the tests need with --with, one for each package: they take the "
-        "place of requirement files and tox."
-    )
+    told = f"The project's own requirements hold back {listed(limits)}"
+    pinned = [text for text in limits if "==" in text]
+    others = [re.split(r"[^\w.-]", text, maxsplit=1)[0] for text in limits if "==" not in text]
+    ways = ["--unpin lifts exact pins"] if pinned else []
+    ways += [f"{' '.join(f'--with {name}' for name in others)} asks for the newest"] if others else []
+    return f"{told}: {', '.join(ways)}."
 
 
 def _end(end: End, answer: UpgradeAnswer) -> str:

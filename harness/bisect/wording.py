@@ -10,7 +10,7 @@ from packaging.version import Version
 from harness.bisect.answer import Answer, Status
 from harness.model import Verdict
 from harness.model.step import Step
-from harness.model.words import listed
+from harness.model.words import counted, listed, ranged
 from harness.search import BisectionStatus
 from harness.search.noise import CONFIDENCE
 
@@ -57,7 +57,7 @@ def _lead(answer: Answer, *, is_elsewhere: bool = False) -> str:
     subject = answer.subject
     if answer.status is Status.FIXED:
         lead = f"{subject} {answer.first_good} fixed it"
-        lead = f"Users are rid of it from {subject} {answer.first_good} on" if is_elsewhere else lead
+        lead = f"Users no longer hit it from {subject} {answer.first_good} on" if is_elsewhere else lead
         return f"{lead}: {answer.last_bad} is bad, {answer.first_good} is good."
     lead = f"{subject} {answer.first_bad} broke it"
     lead = f"Users hit it from {subject} {answer.first_bad} on" if is_elsewhere else lead
@@ -94,7 +94,10 @@ def _would_have_shown(passes: int) -> str:
     if passes < 2:
         return ""
     rate = math.ceil(100 * (1 - 0.01 ** (1 / passes)))
-    return f" A bug that shows in {rate} % of the runs or more would have shown with 99 %; --flaky runs it more often."
+    return (
+        f" A bug that shows in at least {rate} % of the runs would have shown with a probability of 99 %; "
+        "--flaky runs it more often."
+    )
 
 
 def _how_sure(answer: Answer, result: BisectionResult) -> str:
@@ -168,11 +171,14 @@ def _inconclusive(answer: Answer, result: BisectionResult, name: Mapping[int, st
         return f"Not sure: {answer.subject} {which} gave different verdicts when it was run again."
     if result.suspects:
         old, new = (answer.last_good, answer.first_bad) if answer.first_bad else (answer.last_bad, answer.first_good)
+        if answer.steps and all(step.verdict is Verdict.SKIP for step in answer.steps):
+            count = counted(len(answer.suspects), "release")
+            return f"Not sure: none of the {count} of {answer.subject} could be tested."
         if not old or not new:
-            return f"Not sure which: the suspects are {', '.join(answer.suspects)}, which could not be tested."
+            return f"Not sure which: the suspects are {ranged(answer.suspects)}, which could not be tested."
         return (
             f"Not sure which: the change came after {answer.subject} {old} and not later than {new}; "
-            f"suspects are {', '.join(answer.suspects)}, since those between could not be tested."
+            f"suspects are {ranged(answer.suspects)}, because those between could not be tested."
         )
     if not answer.steps:
         return f"Not sure: no release of {answer.subject} could be tested."

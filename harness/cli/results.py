@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _SHOWN = ("key", "started", "repro", "requirements", "device", "outcome", "detail", "duration_s")
+_WIDTH = {"key": 20, "outcome": 9, "duration_s": 6}
 
 
 @click.command()
@@ -55,7 +56,7 @@ def _write(frame: pd.DataFrame, style: str, output: Path | None) -> None:
     else:
         table = Table(box=None, pad_edge=False, header_style="bold")
         for column in _SHOWN:
-            table.add_column(column.removesuffix("_s"), no_wrap=column in ("key", "outcome"))
+            table.add_column(column.removesuffix("_s"), no_wrap=True, min_width=_WIDTH.get(column))
         for row in frame[list(_SHOWN)].itertuples(index=False):
             table.add_row(*(Text("" if value is None else str(value)) for value in row))
         if output is None:

@@ -82,7 +82,7 @@ def _source_of(trials: Trials, sides: Sides, found: Finding, git: str, cache: Pa
         return "commits are searched only where one package moved from one release to another"
     contents = both_contents(trials, sides, found)
     if contents is None:
-        return f"the environments of {change.name} can't be taken apart"
+        return f"the files of {change.name} can't be exchanged between the two environments"
     before, after = contents
     builds = builds_of(trials, change.name)
     if is_compiled(after) and builds is None:

@@ -36,15 +36,15 @@ def open_forks(
     if not isinstance(prober, Prober) or not trials.plan.question.fork:
         return None
     unchanged = trials.mixed(sides.after, Mixture(files={}, label="nothing exchanged"))
-    trials.reporter.report(Started("preparing a process to fork the next runs from"))
+    trials.reporter.report(Started("preparing a process from which the next runs are forked"))
     try:
         forks = stack.enter_context(forking(prober, trials.mixed(sides.after, None), files))
     except CannotFork as why:
-        trials.reporter.report(Note(f"runs are not forked: {why}"))
+        trials.reporter.report(Note(f"not forking runs: {why}"))
         return None
     for label, probe, expected in (
         (f"forked: the {sides.after.verdict.value} environment", unchanged, sides.after.verdict),
-        ("forked: all that changed reverted", reverted, sides.before.verdict),
+        ("forked: every change reverted", reverted, sides.before.verdict),
     ):
         if _verdict(trials, forks, label, probe) is not expected:
             give_up(trials, forks)

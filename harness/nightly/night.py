@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from harness.events import Event, Judged, Reporter
 from harness.matrix.running import CellProbes, CellRunner
@@ -117,10 +117,13 @@ class Nightly:
         compared = compare(seen, self.past.cells, self._judged())
         record = _record(cell, seen, compared, judgement, observation)
         self.records[cell.name] = record
+        commits = CellCommits(cell, self.bench) if cell.commits else None
         baseline = compared.baseline
+        if baseline is None and failed and commits is not None:
+            baseline = record  # the newest release takes the place of an earlier night
+            compared = evolve(compared, turn=Turn.TURNED)
         if baseline is None or (signature is None and compared.turn is not Turn.FIXED):
             return
-        commits = CellCommits(cell, self.bench) if cell.commits else None
         subject = _subject(cell, probe, baseline)
         suspicion = Suspicion(record, probe, observation, signature, baseline, subject, commits)
         match compared.turn:

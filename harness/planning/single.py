@@ -106,11 +106,11 @@ def prepared_again(
     lock = known[0].lock if len(known) == 1 else None
     if lock is None:
         why = (
-            "no observation begins"
+            "no observation id starts"
             if not known
-            else f"{len(known)} observations begin"
+            else f"{len(known)} observation ids start"
             if len(known) > 1
-            else "no lock is kept for the one that begins"
+            else "no lock is stored for the observation whose id starts"
         )
         raise UserMistake(f"{why} with {key!r} in {session.store.root}", hint="harness results lists them")
     observation = known[0]
@@ -121,7 +121,7 @@ def prepared_again(
     if known_folders is None:
         raise UserMistake(
             f"a folder that {key} ran with is no longer in the cache",
-            hint='give it again: --with "NAME @ FOLDER", for a commit --with "NAME @ CLONE@COMMIT"',
+            hint='name it again: --with "NAME @ FOLDER", or for a commit --with "NAME @ CLONE@COMMIT"',
         )
     repro = with_folders(repro, known_folders)
     if repro.digest != observation.repro_digest and folders:
@@ -129,7 +129,7 @@ def prepared_again(
     if repro.digest != observation.repro_digest:
         raise UserMistake(
             f"{observation.repro} has changed since {key} was observed",
-            hint=f"run it as it is now: harness probe {observation.repro}",
+            hint=f"to run its current version: harness probe {observation.repro}",
         )
     asked = Probe(
         repro,

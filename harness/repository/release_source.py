@@ -8,10 +8,12 @@ from attrs import frozen
 
 from harness.errors import BadRepository
 from harness.repository.layout import Layout, find_layout
-from harness.repository.tags import tags_of
+from harness.repository.tags import tagged_version, tags_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from packaging.version import Version
 
     from harness.repository.git import Repository
 
@@ -60,6 +62,34 @@ def find_source(repository: Repository, project: str, version: str, wheel: Mappi
             hint="is this the right repository? --git chooses another",
         )
     return best
+
+
+def tagged_up_to(repository: Repository, project: str, sha: str) -> dict[Version, tuple[str, str]]:
+    """The releases of a project that have a tag not newer than a commit: version -> tag and its commit's hash.
+
+    Releases are often tagged on branches of their own, so dates count, not ancestry. Raises `BadRepository`.
+    """
+    named = [
+        (version, tag, of)
+        for tag, of in sorted(repository.tags().items(), key=lambda item: (len(item[0]), item[0]))
+        if (version := tagged_version(tag, project)) is not None
+    ]
+    dates = repository.dates([sha, *(of for _, _, of in named)])
+    found: dict[Version, tuple[str, str]] = {}
+    for version, tag, of in named:
+        if of in dates and dates[of] <= dates[sha]:
+            found.setdefault(version, (tag, of))
+    return found
+
+
+def newest_tag(repository: Repository, project: str, sha: str) -> tuple[str, str] | None:
+    """The tag of the newest release up to a commit, and the hash of its commit; None if no release has such a tag.
+
+    A pre-release counts only if there is nothing else. Raises `BadRepository`.
+    """
+    found = tagged_up_to(repository, project, sha)
+    final = [version for version in found if not version.is_prerelease]
+    return found[max(final or found)] if found else None
 
 
 def tree_of(repository: Repository, sha: str) -> dict[str, str]:

@@ -13,19 +13,9 @@ from harness.request.commands import read_beside, read_command, with_folders
 
 if TYPE_CHECKING:
     from harness.model import Repro
+    from harness.request.commands import ChosenProject
     from harness.request.project import Projects
     from harness.settings import Settings
-
-
-@frozen
-class ChosenProject:
-    """What the options say of the project; `good_day` (ISO 8601) is when it worked, for what git knows no day of."""
-
-    folder: Path | None = None
-    extras: tuple[str, ...] = ()
-    groups: tuple[str, ...] = ()
-    unpin: bool = False
-    good_day: str = ""
 
 
 @frozen
@@ -53,17 +43,6 @@ def chosen_command(
         found = chosen_repro(repro, run, subject, settings.params)
         return ChosenCommand(with_folders(found, beside.folders), beside.requirements, beside.told)
     if repro:
-        raise UserMistake("--repro and --run exclude each other; give one")
-    command = read_command(
-        run,
-        beside,
-        projects,
-        folder=project.folder,
-        start=Path.cwd(),
-        extras=project.extras,
-        groups=project.groups,
-        unpin=project.unpin,
-        content_digest=digest_of(run),
-        day=project.good_day,
-    )
+        raise UserMistake("give either --repro or --run")
+    command = read_command(run, beside, projects, project, start=Path.cwd(), content_digest=digest_of(run))
     return ChosenCommand(command.repro.with_params(parameters(settings.params)), beside.requirements, command.told)

@@ -23,7 +23,7 @@ def chosen_repro(repro: str | None, run: str | None, subject: str | None, params
     if subject is not None:
         check_project_name(subject)
     if repro and run:
-        raise UserMistake("--repro and --run exclude each other; give one")
+        raise UserMistake("give either --repro or --run")
     if run:
         found = command_repro(run, content_digest=digest_of(run))
     elif repro:
@@ -31,7 +31,7 @@ def chosen_repro(repro: str | None, run: str | None, subject: str | None, params
     elif subject:
         found = repro_for_subject(subject)
     else:
-        raise UserMistake("say what to run", hint='--repro NAME|PATH, or --run "COMMAND"')
+        raise UserMistake("say what to run", hint='name a repro, or give a command with --run "COMMAND"')
     return found.with_params(parameters(params))
 
 

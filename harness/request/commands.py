@@ -17,16 +17,19 @@ from harness.request.project import Project, Projects, find_project
 from harness.request.requirement_files import read_requirement_file
 
 _TEST_TOOLS = ("pytest", "nose2", "trial", "ward", "green")
-_INSTALLERS = ("setuptools", "pip", "wheel")  # added to what a project needs, not in place of it
 
 
 @frozen
 class Beside:
-    """What `--with` asks for: requirements of an index, the user's own folders, and sentences on what was left out."""
+    """What `--with` asks for: requirements of an index, the user's own folders, and sentences on what was left out.
+
+    `is_whole` says that a file was named, which takes the place of what a project's files ask for.
+    """
 
     requirements: tuple[str, ...] = ()
     folders: tuple[Project, ...] = ()
     told: tuple[str, ...] = ()
+    is_whole: bool = False
 
     @property
     def asked(self) -> tuple[str, ...]:
@@ -54,7 +57,23 @@ def read_beside(given: Sequence[str], projects: Projects) -> Beside:
             told += [f"{project.name or folder}: {one}" for one in project.told]
         else:
             requirements.append(text)
-    return Beside(tuple(requirements), tuple(folders), tuple(told))
+    is_whole = any(text.startswith("-r") for text in given)
+    return Beside(tuple(requirements), tuple(folders), tuple(told), is_whole)
+
+
+@frozen
+class ChosenProject:
+    """The project that the options choose.
+
+    `unpin` ignores the versions of its exact pins; `good_day` (ISO 8601) is a day on which it worked, for a folder
+    without a git history.
+    """
+
+    folder: Path | None = None
+    extras: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    unpin: bool = False
+    good_day: str = ""
 
 
 @frozen
@@ -66,31 +85,28 @@ class Command:
     project: Project | None = None
 
 
-def read_command(  # noqa: PLR0913 - the options of a command line that say where it runs
+def read_command(
     run: str,
     beside: Beside,
     projects: Projects,
+    chosen: ChosenProject = ChosenProject(),
     *,
-    folder: Path | None = None,
     start: Path,
-    extras: Iterable[str] = (),
-    groups: Iterable[str] = (),
-    unpin: bool = False,
     content_digest: str = "",
-    day: str = "",
 ) -> Command:
-    """A command in a copy of the project `folder`, or of the nearest one above `start`; in an empty folder without one.
+    """A command in a copy of the chosen project, or of the nearest one above `start`; in an empty folder without one.
 
-    With `unpin` exact pins of the project count by their names only. Raises `UserMistake` and `BadRepro`.
+    Raises `UserMistake` and `BadRepro`.
     """
-    root = folder or find_project(start)
+    root = chosen.folder or find_project(start)
     if root is None:
         repro = command_repro(run, content_digest=content_digest)
         return Command(with_folders(_with_tool(repro, _names(beside.asked)), beside.folders), beside.told)
-    # What is given beside it takes the place of a file of pins, which would hide what upgrades change.
-    project = projects.read(root, extras, groups, find=not _others_than_tools(beside.asked), day=day)
-    own = tuple(map(unpinned, project.requirements)) if unpin else project.requirements
-    inside = start.relative_to(root).as_posix() if folder is None else "."
+    day = chosen.good_day
+    is_whole = beside.is_whole or _is_whole(beside, command_repro(run), projects.read(root, for_tests=False, day=day))
+    project = projects.read(root, chosen.extras, chosen.groups, find=not is_whole, day=day)
+    own = tuple(map(unpinned, project.requirements)) if chosen.unpin else project.requirements
+    inside = start.relative_to(root).as_posix() if chosen.folder is None else "."
     repro = evolve(
         command_repro(run, content_digest=f"{project.digest} {inside}"),
         dependencies=tuple(text for text in own if _name(text) != project.name),
@@ -100,6 +116,9 @@ def read_command(  # noqa: PLR0913 - the options of a command line that say wher
     )
     repro = _with_tool(repro, _names(beside.asked))
     told = [f"project: {root}, a fresh copy for each run (--project changes it)", *project.told, *beside.told]
+    if beside.requirements:
+        what = "all that the tests require (other files of the project are not read)" if is_whole else "added"
+        told.append(f"--with: {', '.join(beside.requirements)}: {what}")
     return Command(with_folders(repro, beside.folders), tuple(told), project)
 
 
@@ -135,16 +154,27 @@ def unpinned(text: str) -> str:
 
 def _with_tool(repro: Repro, given: frozenset[str]) -> Repro:
     """The repro with the test tool that its command starts among the dependencies."""
-    words = [Path(word).name for word in repro.argv]
-    starts = words[2:3] if words[1:2] == ["-m"] else words[:1]
     known = _names(repro.dependencies) | given
-    missing = [tool for tool in _TEST_TOOLS if tool in starts and tool not in known]
+    missing = [tool for tool in _tools(repro) if tool not in known]
     return evolve(repro, dependencies=(*repro.dependencies, *missing))
 
 
-def _others_than_tools(requirements: Iterable[str]) -> bool:
-    tools = {*_TEST_TOOLS, *_INSTALLERS}
-    return any(not name.startswith("pytest") and name not in tools for name in _names(requirements))
+def _tools(repro: Repro) -> tuple[str, ...]:
+    """The test tool that a command starts, as an index knows it; unittest is none."""
+    words = [Path(word).name for word in repro.argv]
+    starts = words[2:3] if words[1:2] == ["-m"] else words[:1]
+    return tuple(tool for tool in _TEST_TOOLS if tool in starts)
+
+
+def _is_whole(beside: Beside, repro: Repro, project: Project) -> bool:
+    """Whether `--with` names all that a project needs: its test tool, all that it requires, and something more.
+
+    Such a list takes the place of what is found in files, whose pins would hide what upgrades change.
+    """
+    given = _names(beside.requirements)
+    tools = set(_tools(repro))
+    others = any(not name.startswith("pytest") for name in given)
+    return bool(tools) and others and given >= {*tools, *_names(project.requirements)} - {project.name}
 
 
 def _names(requirements: Iterable[str]) -> frozenset[str]:

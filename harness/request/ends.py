@@ -58,7 +58,7 @@ def parse_end(text: str, option: str, *, now: datetime, commits: bool = False) -
         return _at_path(text, path, option)
     if (moment := _moment(text, now)) is not None:
         if moment > now + timedelta(days=1):
-            raise UserMistake(f"{option} {text} lies in the future", hint="write today for the newest releases")
+            raise UserMistake(f"{option} {text} is in the future", hint="today means the newest releases")
         return End(EndKind.DAY, text, moment=moment)
     try:
         Version(text)
@@ -69,7 +69,7 @@ def parse_end(text: str, option: str, *, now: datetime, commits: bool = False) -
         what = f"{option} {text}: there is no such file" if is_path else f"{text!r} is not a version, a day or a file"
         raise UserMistake(
             what,
-            hint="it takes a release (1.26.4), a day (2025-06-20, today), a lock or requirements file, or a Python; "
+            hint="an end is a release (1.26.4), a day (2025-06-20, today), a lock or requirements file, or a Python; "
             "with --git also a commit",
         ) from error
     return End(EndKind.RELEASE, text)
@@ -122,8 +122,8 @@ def read_ends(
         return None
     if subject is None and (release := next((end for end in given if end.kind is EndKind.RELEASE), None)):
         raise UserMistake(
-            f"{release.text} is a release, but of which package?",
-            hint="harness bisect PACKAGE --good V --bad V, or a day",
+            f"{release.text} could be a release or a tag, but no package is named",
+            hint="harness bisect PACKAGE --good V --bad V; without a package, an end is a day, a file or a Python",
         )
     ends = dict(zip([option for option, text in (("good", good), ("bad", bad)) if text], given, strict=True))
     return Ends(ends.get("good"), ends.get("bad") or parse_end(_TODAY, "--bad", now=now))
@@ -144,7 +144,7 @@ def _at_path(text: str, path: Path, option: str) -> End:
         if (path / inside).exists():
             return End(EndKind.PYTHON, text, path=path / inside)
     raise UserMistake(
-        f"{option} {text} is a folder without a Python in it", hint="name an environment's folder, or a lock file"
+        f"{option} {text} is a folder without a Python", hint="give the folder of an environment, or a lock file"
     )
 
 

@@ -72,10 +72,11 @@ def read_pins(path: Path, python: str) -> Pins:
         found = _pins_in(path, environment_of(python))
     except _NOT_SUCH_A_FILE as error:
         raise UserMistake(
-            f"{path} is not such a file as its name says ({type(error).__name__})", hint="was it changed by hand?"
+            f"{path} does not have the format that its name says ({type(error).__name__})",
+            hint="was it changed by hand?",
         ) from error
     if not found.requirements:
-        raise UserMistake(f"{path} names no package that an index could give", hint="is it the right file?")
+        raise UserMistake(f"{path} lists no package that an index has", hint="is it the right file?")
     return found
 
 
@@ -85,7 +86,9 @@ def _pins_in(path: Path, environment: Mapping[str, str]) -> Pins:
     if path.suffix in (".toml", ".lock") and (reader := _reader(path)) is not None:
         return _pins_of(reader(_toml(path), environment))
     if path.suffix == ".toml":
-        raise UserMistake(f"{path} is not a lock file", hint="it takes pylock.toml, uv.lock, poetry.lock or pdm.lock")
+        raise UserMistake(
+            f"{path} is not a lock file", hint="known lock files are pylock.toml, uv.lock, poetry.lock or pdm.lock"
+        )
     lines = read_requirement_file(path, environment)
     return Pins(lines.requirements, lines.told)
 
@@ -114,11 +117,11 @@ def _pins_of(entries: Iterable[_Entry]) -> Pins:
     for entry in entries:
         name = normalized_name(entry.name)
         if entry.elsewhere and not entry.version:
-            told.append(f"{name} of {entry.elsewhere} can't be had again: replaced by releases of {name}")
+            told.append(f"{name} of {entry.elsewhere} is not on an index: replaced by releases of {name}")
             found.setdefault(name, name)
         else:
             if entry.elsewhere:
-                told.append(f"{name} of {entry.elsewhere} can't be had again: replaced by release {entry.version}")
+                told.append(f"{name} of {entry.elsewhere} is not on an index: replaced by release {entry.version}")
             found[name] = f"{name}=={entry.version}"
     return Pins(tuple(found.values()), tuple(told))
 
@@ -226,7 +229,7 @@ def _pdm(content: dict[str, Any], environment: Mapping[str, str]) -> Iterator[_E
 def _shallow(text: str) -> str:
     """The text of an environment file. Raises `ValueError` where it is deep: the parser takes minutes for that."""
     if text.count("[") + text.count("{") > _MOST_BRACKETS or _NESTED_LIST.search(text):
-        raise ValueError("an environment file is not that deep")
+        raise ValueError("it is nested too deeply")
     return text
 
 
@@ -243,12 +246,14 @@ def _conda(path: Path, environment: Mapping[str, str]) -> Pins:
     python = next((part.split("=")[1] for part in conda if part.startswith("python=") and part.count("=")), "")
     rest = [part.split("=")[0] for part in conda if part.split("=")[0].strip() not in ("python", "pip")]
     if not lines:
-        raise UserMistake(f"{path} has no pip part", hint="what conda itself installs is not on a Python package index")
+        raise UserMistake(
+            f"{path} has no pip part", hint="packages that conda itself installs are not on a Python package index"
+        )
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "requirements.txt")
         file.write_text("\n".join(map(str, lines)) + "\n", encoding="utf-8")
         pip = read_requirement_file(file, environment)
-    told = (f"left out, as conda installed them: {', '.join(rest)}",) if rest else ()
+    told = (f"left out, because conda installed them: {', '.join(rest)}",) if rest else ()
     return Pins(pip.requirements, (*pip.told, *told), python)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from harness.request.pyproject import read_ini, read_toml
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
 _OPTIONS = {
@@ -94,7 +94,7 @@ def plugins_in_use(tree: Path) -> dict[str, str]:
         known = known or _SETTINGS.get(word.lower())
         if known is not None:
             found.setdefault(known, word)
-    nodes = [node for path in _test_files(tree) for node in _nodes(path)]
+    nodes = [node for path in test_files(tree) for node in nodes_of(path)]
     own = {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
     for node in nodes:
         for name, project in _shown_by(node):
@@ -121,7 +121,8 @@ def _words_of_settings(tree: Path) -> Iterator[str]:
             continue
 
 
-def _test_files(tree: Path) -> Iterator[Path]:
+def test_files(tree: Path) -> Iterator[Path]:
+    """The Python files of a project's tests."""
     for path in sorted(tree.rglob("*.py")):
         inside = path.relative_to(tree)
         is_test = path.name.startswith("test") or path.stem.endswith(("_test", "_tests")) or path.name == "conftest.py"
@@ -129,7 +130,8 @@ def _test_files(tree: Path) -> Iterator[Path]:
             yield path
 
 
-def _nodes(path: Path) -> Iterable[ast.AST]:
+def nodes_of(path: Path) -> list[ast.AST]:
+    """The syntax tree of a file, flat; nothing where it can't be parsed."""
     try:
         return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
     except (OSError, ValueError, SyntaxError, RecursionError):

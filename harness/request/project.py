@@ -96,10 +96,10 @@ class Projects:
         """
         root = root.expanduser().absolute()
         if not root.is_dir():
-            raise UserMistake(f"{root} is not a folder", hint="--project takes the folder of a project")
+            raise UserMistake(f"{root} is not a folder", hint="--project takes a project's folder")
         files = sorted(files_of(root))
         if not files:
-            raise UserMistake(f"{root} has no files that git knows", hint="git add what belongs to the project")
+            raise UserMistake(f"{root} has no files tracked by git", hint="git add its files first")
         digest = content_digest(root, files)
         home = self.workspace.projects / digest
         wheels = Wheels(self.workspace, self.uv, self.interpreter)
@@ -111,10 +111,10 @@ class Projects:
         found = requirements_of(home / "tree", built, wanted, environment_of(self.interpreter.version))
         told = found.told
         if words:
-            told = (*told, f"could not be built, so its modules are taken from the folder itself: {words}")
+            told = (*told, f"could not be built, so its modules are imported from the folder: {words}")
         missing = [text for text in found.for_tests if not self._can_be_had(text)]
         if missing:
-            told = (*told, f"left out of what the tests need, with no file for this machine: {listed(missing)}")
+            told = (*told, f"not installed for the tests, because there is no file for this machine: {listed(missing)}")
         kept = (text for text in found.requirements if text not in missing)
         requirements = (*kept, *(_WITH_WHEELS[name] for name in map(_name, missing) if name in _WITH_WHEELS))
         return Project(root, digest, home / "tree", built, found.name, requirements, told)

@@ -111,4 +111,4 @@ def _unpack(wheel: Path, site: Path) -> None:
 def _last_words(words: str) -> str:
     lines = [line.strip() for line in words.splitlines() if line.strip() and not line.strip().startswith("hint")]
     raised = [line for line in lines if _RAISED.match(line)]
-    return (raised or lines or ["it said nothing"])[-1]
+    return (raised or lines or ["no error message"])[-1]

@@ -10,6 +10,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.errors import UserMistake
 from harness.model import normalized_name
+from harness.model.words import listed
 from harness.request.plugins_in_use import plugins_in_use
 from harness.request.pyproject import declared_in_setup, read_toml
 from harness.request.requirement_files import read_requirement_file
@@ -76,27 +77,29 @@ def requirements_of(tree: Path, built: Path | None, wanted: Wanted, environment:
                 )
     found = _for_tests(tree, declared, groups, wanted, environment)
     extras = wanted.extras or _offered(found.extras, declared.extras)
-    own = list(_chosen(declared, (), environment))
-    more = [text for text in _chosen(declared, extras, environment) if text not in own]
-    if not wanted.extras:
-        more = list(lifted(more))
-    more += _chosen(_Declared(declared.name, found.requirements, declared.extras), (), environment)
-    if found.is_mixed:
-        more = list(without_tools(more, tree))
+    own = tuple(_chosen(declared, (), environment))
+    chosen = [text for text in _chosen(declared, extras, environment) if text not in own]
+    more = tuple(chosen) if wanted.extras else lifted(chosen)
+    more += tuple(_chosen(_Declared(declared.name, found.requirements, declared.extras), (), environment))
+    is_named = bool(wanted.extras or wanted.groups)
+    more, unused = without_tools(more, tree, is_mixed=found.is_mixed) if not is_named else (more, ())
     told = [found.where] if found.where else []
     if not own and wanted.find and (file := _requirements_file(tree, is_last=not more)) is not None:
         lines = read_requirement_file(file, environment)
-        own = list(lines.requirements)
+        own, tools = without_tools(lines.requirements, tree, is_mixed=False)
+        unused += tools
         told += [f"{file.name} (--with changes it)", *lines.told]
+    if unused:
+        told.append(f"without tools that no test uses ({listed(unused)})")
     if wanted.find:
         in_use = plugins_in_use(tree)
         there = {normalized_name(Requirement(text).name) for text in (*own, *more)} | {normalized_name(declared.name)}
         used = {project: shown for project, shown in in_use.items() if project not in there}
-        more += used
+        more += tuple(used)
         told += [f"{project} ({shown} is used)" for project, shown in used.items()]
     name = normalized_name(declared.name) if declared.name else ""
     told = [f"requirements: {'; '.join(told)}"] if told else []
-    unnamed = () if wanted.extras or wanted.groups else tuple(text for text in more if text not in own)
+    unnamed = () if is_named else tuple(text for text in more if text not in own)
     return Requires(name, tuple(dict.fromkeys((*own, *more))), tuple(told), unnamed)
 
 
@@ -146,7 +149,7 @@ def _chosen(declared: _Declared, extras: tuple[str, ...], environment: Mapping[s
         try:
             requirement = Requirement(text)
         except InvalidRequirement as error:
-            raise UserMistake(f"the project asks for {text!r}, which is not a requirement") from error
+            raise UserMistake(f"the project requires {text!r}, which is not a requirement") from error
         marker = requirement.marker
         if marker is not None and not any(marker.evaluate({**environment, "extra": e}) for e in ("", *sorted(seen))):
             continue

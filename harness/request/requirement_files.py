@@ -39,7 +39,7 @@ def read_requirement_file(path: Path, environment: Mapping[str, str]) -> FileReq
 
     try:
         if any(len(line) > _LONGEST_LINE for line in _LINES.split(path.read_text(encoding="utf-8", errors="replace"))):
-            raise UserMistake(f"can't read {path}: a line of it is too long to be a requirement")
+            raise UserMistake(f"can't read {path}: one of its lines is too long to be a requirement")
         parsed = RequirementsFile.from_file(str(path), include_nested=True)
     except (OSError, UnicodeDecodeError, InstallationError) as error:
         raise UserMistake(f"can't read {path}: {error}") from error
@@ -54,10 +54,10 @@ def read_requirement_file(path: Path, environment: Mapping[str, str]) -> FileReq
         if asked.link is not None or asked.is_editable:
             where = asked.link.url if asked.link is not None else asked.line
             if asked.name:
-                told.append(f"{asked.name} of {where} can't be had again: replaced by releases of {asked.name}")
+                told.append(f"{asked.name} of {where} is not on an index: replaced by releases of {asked.name}")
                 found.append(asked.name)
             else:
-                told.append(f"{where} can't be had again: left out")
+                told.append(f"{where} is not on an index: left out")
             continue
         if (text := plain_requirement(str(asked.req), path)) is not None:
             found.append(text)

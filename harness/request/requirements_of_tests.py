@@ -2,7 +2,7 @@
 
 There is no one place, so they are asked in this order and the first that answers counts: extras and dependency groups
 for tests, tox, requirement files for tests, `tests_require`; then, mixed with other tools, extras, groups and
-requirement files for development. Tools of the latter that no file of the project imports are left out: they would only
+requirement files for development. Tools for other work that nothing in the project uses are left out: they would only
 keep others from being installed. An exact pin counts by its name: it would hide what upgrades change.
 """
 
@@ -17,11 +17,12 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.errors import UserMistake
 from harness.model import normalized_name
+from harness.request.plugins_in_use import nodes_of, test_files
 from harness.request.pyproject import Declared, declared_in_setup, read_ini, read_toml
 from harness.request.requirement_files import read_requirement_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 _FOR_TESTS = ("test", "tests", "testing", "unittest", "unittests")
@@ -29,8 +30,15 @@ _FOR_DEVELOPMENT = ("dev", "devel", "develop", "development")
 _CONDITION = re.compile(r"^(?P<factors>[\w.,{}!-]+)\s*:\s+(?P<rest>\S.*)$")
 _REFERENCE = re.compile(r"^\{\[(?P<section>[^]]+)\](?P<key>\w+)\}$")
 _OWN_EXTRAS = re.compile(r"^(?:-e\s*)?(?:\.|\{toxinidir\})/?\[(?P<extras>[^]]+)\]$")
+_WORD = re.compile(r"[\w-]+")
 _PINNED = ("==", "===")
-# What builds, publishes, formats or checks: no test needs it unless it imports it.
+# What formats, checks, publishes or starts tests: no test needs it unless it uses it.
+_CHECKS = re.compile(
+    r"^(autoflake|autopep8|bandit|black|check-manifest|codacy-coverage|codecov|coveralls|docformatter|flake8.*|isort|mypy"
+    r"|mypy-extensions|nox|pep8-naming|pip-tools|pre-commit|pycodestyle|pydocstyle|pylint.*|pyright|pyroma|pyupgrade|ruff"
+    r"|safety|tox.*|twine|virtualenv|zest-releaser.*)$"
+)
+# The same, and what builds, documents and is worked with.
 _NO_TEST_TOOLS = re.compile(
     r"^(attribution|autoflake|autopep8|bandit|black|build|bump2?version|bumpversion|check-manifest|codecov|commitizen"
     r"|coveralls|docformatter|flake8.*|flit|furo|hatch|ipdb|ipython|isort|jupyter.*|mkdocs.*|mkautodoc|mypy|mypy-extensions"
@@ -211,25 +219,34 @@ def lifted(requirements: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def without_tools(requirements: Iterable[str], tree: Path) -> tuple[str, ...]:
-    """The requirements less tools that build, publish, format or check, unless a file of the project imports them."""
-    imported = _imported(tree)
+def without_tools(
+    requirements: Sequence[str], tree: Path, *, is_mixed: bool
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The requirements less tools for other work than tests that nothing in the project uses, and the names of these.
+
+    Used is what a file imports or a test names. Where not `is_mixed` the requirements were named for tests, and only
+    tools that format, check or publish are left out.
+    """
+    tools = _NO_TEST_TOOLS if is_mixed else _CHECKS
+    used = _used(tree)
 
     def is_needed(text: str) -> bool:
         name = normalized_name(Requirement(text).name)
-        return _NO_TEST_TOOLS.match(name) is None or name.replace("-", "_") in imported
+        return tools.match(name) is None or not used.isdisjoint((name, name.replace("-", "_")))
 
-    return tuple(text for text in requirements if is_needed(text))
+    kept = tuple(text for text in requirements if is_needed(text))
+    return kept, tuple(normalized_name(Requirement(text).name) for text in requirements if text not in kept)
 
 
-def _imported(tree: Path) -> frozenset[str]:
-    """The top-level modules that any file of the project imports."""
+def _used(tree: Path) -> frozenset[str]:
+    """The top-level modules that any file of the project imports, and the words in texts of its tests."""
     found: set[str] = set()
+    tests = set(test_files(tree))
     for path in tree.rglob("*.py"):
-        try:
-            nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-        except (OSError, ValueError, SyntaxError, RecursionError):
-            continue
+        nodes = nodes_of(path)
         found |= {alias.name.split(".")[0] for node in nodes if isinstance(node, ast.Import) for alias in node.names}
         found |= {node.module.split(".")[0] for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+        if path in tests:
+            texts = (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
+            found |= {word for text in texts for word in _WORD.findall(text)}
     return frozenset(found)

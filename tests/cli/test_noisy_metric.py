@@ -1,4 +1,4 @@
-"""`harness bisect` by a metric: one that is the same in each run, and one that varies."""
+"""`harness bisect` with a metric: one that is stable, and one that varies."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ SIGNATURE = '[tool.harness.signature]\nmetric = "cost"\nabove = 1.5\n'
 
 @pytest.fixture
 def gauge(house, write_repro):
-    """Six releases, of which those from 1.3 on cost 2 and the older ones 1; the argument is how far a run may vary."""
+    """Six releases; from 1.3 on they cost 2 instead of 1. The argument is the spread between runs."""
     for number in range(6):
         files = {"gauge.py": f"COST = {2.0 if number >= 3 else 1.0}\n"}
         house.add("gauge", f"1.{number}", files=files, uploaded=f"2024-0{number + 1}-01T12:00:00Z")
     return lambda noise: write_repro("gauge", body=BODY.replace("NOISE", str(noise)), tool=SIGNATURE)
 
 
-def test_a_metric_that_varies_is_named_with_the_interval_of_its_difference(harness, gauge):
+def test_a_noisy_metric_is_reported_with_a_confidence_interval(harness, gauge):
     gauge(0.9)
     ended = harness("bisect", "gauge", "--repro", "gauge_step", "--depth", "release", "--json")
     assert (ended.code, ended.json["first_bad"]) == (0, "1.3"), ended.stderr
@@ -43,7 +43,7 @@ def test_a_metric_that_varies_is_named_with_the_interval_of_its_difference(harne
     assert "99% interval" in ended.json["sentence"]
 
 
-def test_a_metric_that_does_not_vary_costs_no_more_runs_than_an_exception(harness, gauge, write_repro):
+def test_a_stable_metric_takes_as_few_runs_as_an_exception(harness, gauge, write_repro):
     gauge(0.0)
     measured = harness("bisect", "gauge", "--repro", "gauge_step", "--depth", "release", "--json").json
     body = "import gauge\n\nif gauge.COST > 1:\n    raise RuntimeError('dear')\n"

@@ -1,4 +1,4 @@
-"""Evidence: what weighs more, and that nothing weighs nothing."""
+"""How evidence is weighed, and that no evidence has no weight."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BEFORE = {"shop/a.py": STEP.format("ran") + STEP.format("idle") + "def told(x):\
 AFTER = {"shop/a.py": BEFORE["shop/a.py"].replace("+ 1", "+ 2").replace("# one", "# two")}
 
 
-def test_what_ran_weighs_more_than_what_did_not_and_a_comment_least(tmp_path):
+def test_executed_code_weighs_more_and_a_comment_weighs_least(tmp_path):
     edits = edits_of(tmp_path, BEFORE, AFTER)
     trace = Trace(called={"shop/a.py": {"ran": 3, "told": 4}}, lines={"shop/a.py": (1, 2, 9, 11)})
     weights = Evidence(sides_of(), "", trace, trace).weights(edits)
@@ -23,13 +23,13 @@ def test_what_ran_weighs_more_than_what_did_not_and_a_comment_least(tmp_path):
     assert weights[ran] > weights[idle] > weights[unit(edits, "# two")] > 0
 
 
-def test_without_a_trace_the_traceback_leads(tmp_path):
+def test_without_a_trace_the_traceback_decides(tmp_path):
     edits = edits_of(tmp_path, BEFORE, AFTER)
     weights = Evidence(sides_of(("shop/a.py", "idle", "shop")), "").weights(edits)
     assert edits.function(max(weights, key=weights.get)) == "idle"
 
 
-def test_the_function_that_gave_something_else_for_the_same_weighs_most(tmp_path):
+def test_a_function_with_equal_inputs_and_a_different_result_weighs_most(tmp_path):
     edits = edits_of(tmp_path, BEFORE, AFTER)
     lines = {"shop/a.py": tuple(range(1, 12))}
     traces = [Trace(lines=lines, returned=(Returned("shop/a.py", "idle", "x=1", result),)) for result in ("2", "3")]
@@ -64,7 +64,7 @@ def test_a_place_that_the_api_points_to_weighs_more(tmp_path):
     }
 
 
-def test_the_first_to_come_back_with_something_else_is_the_innermost():
+def test_the_first_function_to_return_a_different_value_is_the_innermost():
     def trace(inner, outer, given):
         return Trace(
             returned=(
@@ -86,7 +86,7 @@ def test_a_new_parameter_does_not_make_arguments_different():
     assert first_parted(None, after, {}) == ()
 
 
-def test_objects_that_differ_do_not_hide_a_function_that_got_equal_data():
+def test_different_objects_do_not_hide_equal_data():
     def trace(folder, loss, made):
         given = f"self=Trainerdict1{{'folder'6:'{folder}'9}}\u241finputs=dict1{{'x'1:(2,)float32,1}}"
         return Trace(
@@ -100,7 +100,7 @@ def test_objects_that_differ_do_not_hide_a_function_that_got_equal_data():
     assert first_parted(trace("/tmp/aaaa", 1, 1), trace("/tmp/bbbb", 4, 2), {}) == (("a.py", "Trainer.step"),)
 
 
-def test_what_surely_parted_comes_before_what_perhaps_did():
+def test_certain_divergence_comes_before_possible_divergence():
     def trace(size, result):
         return Trace(
             returned=(

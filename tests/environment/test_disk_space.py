@@ -1,4 +1,4 @@
-"""Room is made before a build, or said to be missing; what is shared with others counts for nothing."""
+"""Space is freed before a build, or the shortage is reported; files shared with others do not count."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.model import Combination
 MIB = 2**20
 
 
-def test_a_file_counts_once_and_only_if_all_its_links_lie_inside(tmp_path):
+def test_a_file_counts_once_and_only_if_all_its_links_are_inside(tmp_path):
     inside, outside = tmp_path / "inside", tmp_path / "outside"
     for folder in (inside / "a", inside / "b", outside):
         folder.mkdir(parents=True)
@@ -33,7 +33,7 @@ def test_a_file_counts_once_and_only_if_all_its_links_lie_inside(tmp_path):
     assert own_bytes(tmp_path / "none") == 0
 
 
-def test_too_little_disk_is_told_with_sizes_before_anything_is_built(parts):
+def test_too_little_disk_is_reported_with_sizes_before_any_build(parts):
     free = shutil.disk_usage(parts.workspace.building).free
     disk_space = DiskSpace(parts.workspace)
     disk_space.reserve(DiskEstimate(), parts.workspace.root / "uv")
@@ -43,7 +43,7 @@ def test_too_little_disk_is_told_with_sizes_before_anything_is_built(parts):
     assert "HARNESS_CACHE_DIR" in caught.value.hint
 
 
-def test_a_build_without_room_builds_nothing(parts):
+def test_a_full_disk_builds_nothing(parts):
     lock = parts.resolver.resolve(Combination(parts.resolver.interpreter.version, ("brittle==1.2",))).lock
     builder = evolve(parts.builder, size_of=lambda pin: 2**50)
     builder = evolve(
@@ -55,7 +55,7 @@ def test_a_build_without_room_builds_nothing(parts):
     assert list(parts.workspace.building.iterdir()) == []
 
 
-def test_within_the_limit_nothing_is_removed_and_nothing_told(tmp_path):
+def test_nothing_is_removed_within_the_limit(tmp_path):
     told = []
     disk_space = DiskSpace(Workspace(tmp_path / "cache"), 200 * MIB, told.append)
     disk_space.reserve(DiskEstimate(), tmp_path)

@@ -1,4 +1,4 @@
-"""Reading repositories: what is in them, and one clear sentence for what is not."""
+"""Reading repositories, and one clear sentence for everything missing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_revision_is_found_by_branch_tag_and_hash(project: GitProject) -> None
     assert found[0].parents == (repository.commit("v1.0").sha,)
 
 
-def test_an_annotated_tag_stands_for_its_commit(project: GitProject) -> None:
+def test_an_annotated_tag_names_its_commit(project: GitProject) -> None:
     tags = Repository.open(project.folder).tags()
     assert tags == {"v1.0": project.git("rev-parse", "v1.0"), "v2.0": project.git("rev-parse", "HEAD")}
 
@@ -56,7 +56,7 @@ def test_a_merge_request_number_comes_from_a_merge_subject(project: GitProject) 
     assert found.is_merge
 
 
-def test_first_parents_leave_out_what_a_merge_brought(project: GitProject) -> None:
+def test_first_parents_leave_out_merged_commits(project: GitProject) -> None:
     base = project.git("rev-parse", "HEAD")
     project.git("checkout", "--quiet", "-b", "side")
     project.commit("Work", {"pkg/side.py": ""})
@@ -66,7 +66,7 @@ def test_first_parents_leave_out_what_a_merge_brought(project: GitProject) -> No
 
 
 @pytest.mark.parametrize("name", ["no-such-branch", "deadbeef", "--help", ""])
-def test_an_unknown_revision_is_one_sentence(project: GitProject, name: str) -> None:
+def test_an_unknown_revision_gives_one_sentence(project: GitProject, name: str) -> None:
     with pytest.raises(BadRepository) as caught:
         Repository.open(project.folder).commit(name)
     assert repr(name) in caught.value.message
@@ -89,7 +89,7 @@ def test_a_shallow_clone_says_how_to_complete_it(project: GitProject, tmp_path: 
     assert "--unshallow" in caught.value.hint
 
 
-def test_a_hook_or_monitor_of_the_repository_never_runs(project: GitProject, tmp_path: Path) -> None:
+def test_hooks_of_the_repository_never_run(project: GitProject, tmp_path: Path) -> None:
     trap = tmp_path / "trap"
     script = tmp_path / "monitor"
     script.write_text(f"#!/bin/sh\ntouch {trap}\n", encoding="utf-8")
@@ -102,7 +102,7 @@ def test_a_hook_or_monitor_of_the_repository_never_runs(project: GitProject, tmp
     assert not trap.exists()
 
 
-def test_the_clone_is_as_it_was(project: GitProject) -> None:
+def test_the_clone_is_unchanged(project: GitProject) -> None:
     before = {path: path.stat().st_mtime_ns for path in sorted(project.folder.rglob("*")) if path.is_file()}
     repository = Repository.open(project.folder)
     repository.tree(repository.commit("main").sha)

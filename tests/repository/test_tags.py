@@ -16,14 +16,14 @@ def test_common_forms_name_their_version(tag: str) -> None:
 
 
 @pytest.mark.parametrize("tag", ["other-1.2.3", "nightly", "v", "my-package-plugin-1.2.3", "deploy-2024-01-02"])
-def test_what_names_no_version_of_the_project_is_none(tag: str) -> None:
+def test_a_tag_without_a_version_of_the_project_is_ignored(tag: str) -> None:
     assert tagged_version(tag, "my-package") is None
 
 
-def test_digits_in_a_name_are_no_version() -> None:
+def test_digits_in_a_name_are_not_a_version() -> None:
     assert tagged_version("py3dns-4.0", "py3dns") == Version("4.0")
 
 
-def test_versions_are_compared_not_spelt() -> None:
+def test_versions_are_compared_by_value() -> None:
     assert tags_of("1.0rc1", ["v1.0-rc1", "v1.0", "v1.0.0"], "x") == ("v1.0-rc1",)
     assert tags_of("2.8.0+cpu", ["v2.8.0"], "torch") == ("v2.8.0",)
