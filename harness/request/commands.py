@@ -52,8 +52,9 @@ def read_beside(given: Sequence[str], projects: Projects) -> Beside:
             lines = read_requirement_file(Path(text.removeprefix("-r").strip(" =")).expanduser(), environment)
             requirements += lines.requirements
             told += lines.told
-        elif (folder := folder_of(text)) is not None:
-            project = read_folder(folder, projects)
+        elif (named := folder_of(text)) is not None:
+            folder, name = named
+            project = read_folder(folder, projects, name)
             folders.append(project)
             told += [f"{project.name or folder}: {one}" for one in project.told]
         else:
