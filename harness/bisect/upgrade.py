@@ -19,6 +19,7 @@ from harness.bisect.culprits import Search, culprits_of
 from harness.bisect.group_questions import GroupQuestion, GroupQuestions, questions_between
 from harness.bisect.held_back import Means, find_held_back, ranked
 from harness.bisect.peeling import narrowed, peeled
+from harness.bisect.time_limits import soon_stopped
 from harness.bisect.upgrade_answer import GroupAnswer, PackageCulprit, UpgradeAnswer
 from harness.bisect.upgrade_wording import advice_on, advice_on_limits, sentence_of
 from harness.errors import UserMistake
@@ -31,7 +32,7 @@ from harness.planning.limits import limits_of
 if TYPE_CHECKING:
     from harness.planning.world import Versions, World
 
-_ROUNDS = 3
+_ROUNDS = 5
 _MOST_GROUPS = 12
 OnlyTests = Callable[[Repro, tuple[str, ...]], Repro]
 
@@ -83,7 +84,7 @@ class Upgrade:
             return evolve(
                 self._plain(Status.NOT_A_REGRESSION, (good_run, bad_run)),
                 failing_at_both=asked.failing_at_both,
-                advice=advice_on(good_run),
+                advice=advice_on(good_run, bad_run),
             )
         return self._groups(asked, good_run, bad_run, self.good)
 
@@ -143,7 +144,7 @@ class Upgrade:
 
     def _groups(self, asked: GroupQuestions, good_run: Observation, bad_run: Observation, good: World) -> UpgradeAnswer:
         self._good_seen = good_run
-        repro = self.only(self.repro, asked.tests)
+        repro = self._only(asked.tests, good_run)
         bad = evolve(self.bad, sources={**good.sources, **self.bad.sources})
         not_run = asked.not_run
         if asked.tests:
@@ -177,7 +178,7 @@ class Upgrade:
             if not left.questions or new.keys() <= held.keys():
                 break
             held |= new
-            asked, repro = left, self.only(self.repro, left.tests)
+            asked, repro = left, self._only(left.tests, good_run)
         status = Status.FOUND if any(group.culprits for group in answers) else Status.INCONCLUSIVE
         answer = evolve(
             self._plain(status, (good_run, bad_run)),
@@ -191,6 +192,11 @@ class Upgrade:
             changes=good.lock.diff(self.bad.lock),
         )
         return evolve(answer, sentence=sentence_of(answer))
+
+    def _only(self, tests: tuple[str, ...], good_run: Observation) -> Repro:
+        """The command with these tests alone, stopped soon where it hangs."""
+        repro = self.only(self.repro, tests)
+        return soon_stopped(repro, good_run.duration_s) if tests else repro
 
     def _without_flaky(self, good_run: Observation, bad_run: Observation, good: World, repro: Repro) -> GroupQuestions:
         """The questions again after one more run of their tests at both ends."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from harness.errors import UserMistake
 from harness.model import Combination, Device, Judgement, Observation, Outcome, Verdict
@@ -16,6 +16,7 @@ from harness.request.chosen_repro import chosen_repro
 from harness.request.commands import with_folders
 from harness.request.project import Project
 from harness.request.repros import find_repro
+from harness.search import ByNumber, Grid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,6 +94,30 @@ def executed(session: Session, prepared: Prepared) -> Probed:
     observation = session.local.execute(prepared)
     signature = prepared.probe.repro.signature
     return Probed(observation, Judge(signature, session.store)(observation) if signature is not None else None)
+
+
+def executed_until_clear(session: Session, prepared: Prepared) -> Probed:
+    """Run a prepared probe as a cell of a matrix runs: a number that judges it is read in as many runs as it takes.
+
+    Raises `NoSpace`.
+    """
+    signature, asked = prepared.probe.repro.signature, prepared.probe
+    if signature is None:
+        return executed(session, prepared)
+    judge = Judge(signature, session.store)
+    seen: list[Observation] = []
+    search = ByNumber(Grid(1), lambda trial: judge.reading(seen[trial.attempt]))
+    while trials := search.ask():
+        if seen and (lock := seen[0].lock) is not None:
+            again = evolve(asked, attempt=asked.attempt + len(seen))
+            in_place = session.settings.python if session.settings.in_place else None
+            prepared = (
+                session.local.prepare_in(in_place, again) if in_place else session.local.prepare_lock(again, lock)
+            )
+        seen.append(session.local.execute(prepared))
+        search.tell(trials[0], judge(seen[-1]).verdict)
+    judgement, shown = judge.together(seen)
+    return Probed(shown, judgement)
 
 
 def prepared_again(

@@ -1,4 +1,5 @@
-"""Test tools that a project uses without saying so: by an option in pytest's settings, a fixture, a mark or an import.
+"""What a project uses without saying so: test tools, by an option in pytest's settings, a fixture, a mark or an import,
+and `pkg_resources`, which an environment had by itself until Python 3.12.
 
 Only well-known ones, from this table: a name in somebody's code is no reason to install what an index has under it.
 """
@@ -100,7 +101,24 @@ def plugins_in_use(tree: Path) -> dict[str, str]:
         for name, project in _shown_by(node):
             if name not in own:
                 found.setdefault(project, name)
+    if any(_imports(path, "pkg_resources") for path in tree.rglob("*.py") if path.name != "setup.py"):
+        found.setdefault("setuptools", "pkg_resources")
     return found
+
+
+def _imports(path: Path, module: str) -> bool:
+    """Whether a file imports a module; it is only parsed where it names that."""
+    try:
+        if module.encode() not in path.read_bytes():
+            return False
+    except OSError:
+        return False
+    names = (
+        [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+        for node in nodes_of(path)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+    )
+    return any(name.split(".")[0] == module for found in names for name in found)
 
 
 def _words_of_settings(tree: Path) -> Iterator[str]:

@@ -42,3 +42,11 @@ def test_a_module_of_the_project_is_not_a_tool(tmp_path):
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_it.py").write_text("from .mock import thing\n")
     assert plugins_in_use(tmp_path) == {}
+
+
+def test_setuptools_is_added_where_the_project_imports_pkg_resources(tmp_path):
+    (tmp_path / "setup.py").write_text("import pkg_resources\n")
+    (tmp_path / "mine.py").write_text("# no pkg_resources here\n")
+    assert plugins_in_use(tmp_path) == {}
+    (tmp_path / "mine.py").write_text("def version():\n    from pkg_resources import get_distribution\n")
+    assert plugins_in_use(tmp_path) == {"setuptools": "pkg_resources"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from random import Random
 
@@ -175,3 +176,52 @@ def test_simulated_investigations_end_in_a_supported_answer(count, lanes, is_fla
         assert result.first_bad == result.last_good + 1
         assert told[search.verdict_of(result.first_bad, Verdict.BAD)] is Verdict.BAD
         assert told[search.verdict_of(result.last_good, Verdict.GOOD)] is Verdict.GOOD
+
+
+def trials_of(search, change):
+    """All trials of a search for a bug that shows each time from a release on."""
+    told = []
+    drive(search, lambda trial: told.append(trial) or (Verdict.BAD if trial.position >= change else Verdict.GOOD))
+    return told
+
+
+def fewest_repetitions(lucky, limits):
+    """The least mean of repetitions, by release that is found, that keeps every kind of luck under its limit.
+
+    `lucky` has, for each kind, the chance to find each release by luck; a repetition halves it at best.
+    """
+    best = math.inf
+    for share in (i / 50 for i in range(51)):
+        for scale in (10 ** (i / 80) for i in range(400)):
+            wanted = [
+                math.ceil(math.log2(max(1.0, scale * (share * one / limits[0] + (1 - share) * other / limits[1]))))
+                for one, other in zip(*lucky, strict=True)
+            ]
+            if all(
+                sum(chance * 0.5**k for chance, k in zip(kind, wanted, strict=True)) <= limit
+                for kind, limit in zip(lucky, limits, strict=True)
+            ):
+                best = min(best, sum(wanted) / len(wanted))
+                break
+    return best
+
+
+def test_no_search_that_is_wrong_as_seldom_repeats_less_on_a_deterministic_bug():
+    """Where the bug shows in half of the runs, a run of what is taken for the wrong side agrees by luck half the time.
+
+    So the chance to be wrong after some repetitions follows from the path of the plain bisection alone. One kind of
+    luck is a change at an older release, the other is no change at all.
+    """
+    count = 30
+    moved, nowhere, repeated = [], [], []
+    for found in range(1, count):
+        plain = trials_of(Bisection(count, good=0, bad=count - 1), found)
+        sure = trials_of(SureBisection(count, good=0, bad=count - 1), found)
+        repeated.append(len(sure) - len(plain))
+        runs = [trial.position for trial in plain]
+        moved.append(sum(0.5 ** sum(x >= change for x in runs) for change in range(1, found)) / (count - 1))
+        nowhere.append(0.5 ** len(runs))
+    risks = [sum(c * 0.5**k for c, k in zip(kind, repeated, strict=True)) for kind in (moved, nowhere)]
+    assert max(risks) < 0.003
+    assert sum(repeated) / len(repeated) < fewest_repetitions((moved, nowhere), [risk * 1.0001 for risk in risks]) + 0.1
+    assert fewest_repetitions((moved, nowhere), (0.01, 0.01)) > 4.5
