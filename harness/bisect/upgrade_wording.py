@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness.bisect.answer import Status
 from harness.bisect.groups import failing_of
+from harness.model.tests import WHOLE_RUN
 from harness.model.text import one_line
 from harness.model.words import listed
 from harness.planning.world import end_words
@@ -56,7 +57,12 @@ def advice_on(*runs: Observation) -> str:
         options = " ".join(f"--with '{one}'" if "<" in one else f"--with {one}" for one in wanted)
         return f"Not installed: {listed(found)}. {options} adds what is missing; a package may be called otherwise."
     titles = Counter(f"{one.name}: {one_line(one.message, 200)}".strip(": ") for one in _raised(runs[0]))
-    return f"Most tests fail by {titles.most_common(1)[0][0]}" if titles else ""
+    if not titles:
+        return ""
+    title = titles.most_common(1)[0][0]
+    if [test.id for test in runs[0].tests] == [WHOLE_RUN]:
+        return f"No test ran, but {title}. Packages of an early day may not run with this Python (--python changes it)."
+    return f"Most tests fail by {title}"
 
 
 def _raised(run: Observation) -> list[RaisedException]:

@@ -17,6 +17,7 @@ from harness.request.project import Project, Projects, find_project
 from harness.request.requirement_files import read_requirement_file
 
 _TEST_TOOLS = ("pytest", "nose2", "trial", "ward", "green")
+_INSTALLERS = ("setuptools", "pip", "wheel")
 
 
 @frozen
@@ -104,7 +105,7 @@ def read_command(
         repro = command_repro(run, content_digest=content_digest)
         return Command(with_folders(_with_tool(repro, _names(beside.asked)), beside.folders), beside.told)
     day = chosen.good_day
-    is_whole = beside.is_whole or _is_whole(beside, command_repro(run), projects.read(root, for_tests=False, day=day))
+    is_whole = beside.is_whole or _is_whole(beside, command_repro(run))
     project = projects.read(root, chosen.extras, chosen.groups, find=not is_whole, day=day)
     own = tuple(map(unpinned, project.requirements)) if chosen.unpin else project.requirements
     inside = start.relative_to(root).as_posix() if chosen.folder is None else "."
@@ -167,15 +168,14 @@ def _tools(repro: Repro) -> tuple[str, ...]:
     return tuple(tool for tool in _TEST_TOOLS if tool in starts)
 
 
-def _is_whole(beside: Beside, repro: Repro, project: Project) -> bool:
-    """Whether `--with` names all that a project needs: its test tool, all that it requires, and something more.
+def _is_whole(beside: Beside, repro: Repro) -> bool:
+    """Whether `--with` names all that the tests need: who names the test tool and what goes with it has listed it.
 
     Such a list takes the place of what is found in files, whose pins would hide what upgrades change.
     """
     given = _names(beside.requirements)
-    tools = set(_tools(repro))
-    others = any(not name.startswith("pytest") for name in given)
-    return bool(tools) and others and given >= {*tools, *_names(project.requirements)} - {project.name}
+    others = any(not name.startswith("pytest") and name not in (*_TEST_TOOLS, *_INSTALLERS) for name in given)
+    return others and not given.isdisjoint(_tools(repro) or _TEST_TOOLS)
 
 
 def _names(requirements: Iterable[str]) -> frozenset[str]:
