@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import shlex
 
 import pytest
 from support import FAULTS, MESSAGE
@@ -314,3 +316,17 @@ def test_asking_again_works_without_network(harness, write_repro, house, tmp_pat
     again = bisect(online, *command)
     assert first.json["probes"] == len(first.json["steps"])
     assert (again.code, again.json["probes"], again.json["first_bad"]) == (0, 0, "1.6")
+
+
+def test_the_command_to_type_next_asks_under_the_same_settings(harness, write_repro, tmp_path):
+    """What it installs beside the subject, such as a folder, would else be lost."""
+    write_repro("brittle")
+    folder = tmp_path / "my steady"
+    folder.mkdir()
+    (folder / "steady.py").write_text("", encoding="utf-8")
+    words = ["--with", f"steady @ {folder}", "--hold", "none", "--device", "cpu", "--param", "a=1"]
+    ended = harness("bisect", "brittle", "--good", "1.5", "--bad", "1.6", *words, "--depth", "release", "--json")
+    typed = shlex.split(ended.json["advice"].partition(": ")[2])
+    assert typed[:3] == ["harness", "bisect", "brittle"]
+    given = list(itertools.pairwise(typed))
+    assert all(pair in given for pair in zip(words[::2], words[1::2], strict=True))
