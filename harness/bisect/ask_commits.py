@@ -26,6 +26,7 @@ from harness.environment.resolve import ERA_MARGIN
 from harness.errors import UserMistake
 from harness.model import Combination, Judgement, Verdict, normalized_name
 from harness.model.as_of import AsOf
+from harness.planning.pins import holds_of, told_holds
 from harness.planning.plan import Plan, merged_requirements
 from harness.probe import Judge, Probe
 from harness.repository.declared import declared_requirements
@@ -61,6 +62,8 @@ def ask_commits(session: Session, question: Question, ends: Ends, told: tuple[st
     device, why = session.device_for(question.repro)
     span = find_range(session, question, ends)
     base = f"environment: {span.base.project} {span.base.version}, with what {span.newer.short} asks for"
+    named = {required_name(text) for text in question.with_}
+    holds = holds_of(question.repro, span.base.project, named, question.hold)
     plan = Plan(
         question=question,
         repro=question.repro,
@@ -72,8 +75,8 @@ def ask_commits(session: Session, question: Question, ends: Ends, told: tuple[st
         left_out=(),
         as_of=str(as_of(question.as_of or _day_of(span))),
         requirements=merged_requirements(question.repro.dependencies, question.with_, {span.base.project}),
-        holds=question.hold,
-        choices=(base, *told, why),
+        holds=holds,
+        choices=(base, *told_holds(holds, question.hold), *told, why),
     )
     with session.lanes(device) as lanes:
         judge = Judge(question.repro.signature, session.store)

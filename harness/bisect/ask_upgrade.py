@@ -70,7 +70,7 @@ def ask_upgrade(session: Session, question: UpgradeQuestion, until: Level = Leve
         )
     settings, interpreter = session.settings, session.interpreter
     request = WorldRequest(
-        question.repro, interpreter.version, requirements, settings.hold, device, settings.from_source
+        question.repro, interpreter.version, requirements, settings.held, device, settings.from_source
     )
     newest = newest_end(settings.as_of)
     worlds = Worlds(request, session.prober, session.index, interpreter, question.subject, newest)

@@ -82,6 +82,11 @@ def _missing(run: Observation) -> Iterator[str]:
             one = one.cause
 
 
+def advice_on_command(good: str, bad: str) -> str:
+    """How a command that counts as a whole failed at each end."""
+    return f"The good end fails by {one_line(good, 200)}; the bad end by {one_line(bad, 200)}"
+
+
 def advice_on_limits(limits: Sequence[str]) -> str:
     """How to ask for newer releases than the project's own requirements allow, "" where they allow the newest."""
     if not limits:

@@ -255,7 +255,9 @@ def _shown(answer: Answer, finding: Finding) -> str:
         older, gone, back = (
             ("bad", "the bug is back", "fixes it") if is_fix else ("good", "the bug is gone", "brings the bug back")
         )
-        return f"with only this reverted {gone}; adding it to the {older} release{needed} {back}"
+        along = listed(_place(region, finding.files) for region in finding.reverted_along)
+        reverted = f"this and what hangs together with it ({along}) reverted" if along else "only this reverted"
+        return f"with {reverted} {gone}; adding it to the {older} release{needed} {back}"
     if finding.is_shown_one_way:
         shown = next(proof for proof in finding.proofs if proof.holds)
         return f"shown one way only ({shown.sentence}: {shown.verdict.word})"

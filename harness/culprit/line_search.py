@@ -15,6 +15,7 @@ from harness.culprit.counterfactual import Trials, exchanged_in_words, places, v
 from harness.culprit.edits import Edits
 from harness.culprit.evidence import Evidence
 from harness.culprit.exchange import Exchange
+from harness.culprit.pointers import Pointers
 from harness.culprit.pursuit import Pursuit
 from harness.culprit.reduction import Candidate, Reduced
 from harness.culprit.sides import METADATA, Sides
@@ -81,6 +82,7 @@ class LineSearch:
             probe_of=self.reverted,
             label_of=lambda units: f"reverted: {self.names(units)}",
             learn=lambda moved, observation: self.learn(moved, observation, reverting=True),
+            doubt=lambda moved, observation: self.consistency.raised_in(moved, observation, reverting=True),
             most=most,
             most_skips=MOST_SKIPS if COMPILED in self.edits.wholes else most,
             until=self.trials.until,
@@ -93,12 +95,13 @@ def prepared(trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[U
     wanted = [path for unit in used for path in exchange.units[unit] if path.endswith(".py")]
     with ThreadPoolExecutor(1, thread_name_prefix="ties") as desk:
         reading = desk.submit(_read, exchange, units, used)
+        pointing = desk.submit(Pointers.of, exchange, sides)
         traces: list[Trace | None] = []
         if COMPILED not in units and (len(exchange.units) > 1 or _is_worth_a_trace(exchange)):
             traces = [trials.traced(side, wanted) for side in (sides.before, sides.after)]
-        edits, consistency = reading.result()
+        (edits, consistency), pointers = reading.result(), pointing.result()
     before, after = traces or (None, None)
-    evidence = Evidence(sides, trials.plan.repro.source, before, after)
+    evidence = Evidence(sides, trials.plan.repro.source, before, after, pointers)
     return LineSearch(trials, sides, exchange, edits, consistency, evidence.weights(edits)), len(traces)
 
 

@@ -154,6 +154,7 @@ def _lines_found(search: LineSearch, files: Finding, core: Candidate, along: Can
         runs=fine.runs if fine is not None else 0,
         unresolved=0,
         needs=search.edits.regions(forth.needs),
+        reverted_along=search.edits.regions(along) if fine is None else (),
     )
 
 
