@@ -21,14 +21,13 @@ from harness.bisect.held_back import Means, find_held_back, ranked
 from harness.bisect.peeling import narrowed, peeled
 from harness.bisect.time_limits import soon_stopped
 from harness.bisect.upgrade_answer import GroupAnswer, PackageCulprit, UpgradeAnswer
-from harness.bisect.upgrade_wording import advice_on, advice_on_command, advice_on_limits, sentence_of
+from harness.bisect.upgrade_wording import advice_on, advice_on_command, advice_on_limits, last_words, sentence_of
 from harness.errors import UserMistake
 from harness.events import Note
 from harness.model import Change, Observation, Outcome, Repro
 from harness.model.text import one_line
 from harness.model.words import counted
 from harness.planning.limits import limits_of
-from harness.probe import Judge
 
 if TYPE_CHECKING:
     from harness.planning.world import Versions, World
@@ -91,7 +90,7 @@ class Upgrade:
 
     def _failure(self, run: Observation) -> str:
         """How a command failed as a whole."""
-        return str(Judge(None, self.means.prober.store).captured(run) or run.detail)
+        return last_words(self.means.prober.store.log(run)) or run.detail
 
     def _check_different(self, good: World) -> None:
         if good.lock.diff(self.bad.lock):

@@ -15,6 +15,7 @@ from harness.planning.world import end_words
 from harness.request.ends import EndKind
 
 _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
+_RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Exit|Warning)\b")
 _SETUPTOOLS = "setuptools<81"  # later releases have no pkg_resources
 
 if TYPE_CHECKING:
@@ -85,6 +86,12 @@ def _missing(run: Observation) -> Iterator[str]:
 def advice_on_command(good: str, bad: str) -> str:
     """How a command that counts as a whole failed at each end."""
     return f"The good end fails by {one_line(good, 200)}; the bad end by {one_line(bad, 200)}"
+
+
+def last_words(log: str) -> str:
+    """The last line of a log that names an exception, else its last line."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    return next((line for line in reversed(lines) if _RAISED.match(line)), lines[-1] if lines else "")
 
 
 def advice_on_limits(limits: Sequence[str]) -> str:
