@@ -95,7 +95,7 @@ def last_words(log: str) -> str:
 
 
 def advice_on_limits(limits: Sequence[str]) -> str:
-    """How to ask for newer releases than the project's own requirements allow, "" where they allow the newest."""
+    """How to ask for newer releases than the project's own requirements allow, "" if they allow the newest."""
     if not limits:
         return ""
     told = f"The project's own requirements hold back {listed(limits)}"

@@ -2,7 +2,7 @@
 
 A part of the older lock is moved to the newer versions; the resolver keeps the rest where it was. What really moved
 is read from the new lock, so packages that their requirements tie together move together. Those are then exchanged
-in place, without asking the resolver, and at the end the culprit is put back in the newer environment.
+in place, without asking the resolver, and at the end the culprit is reverted in the newer environment.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _apart_from_needs(trials: Trials, known: _Known) -> _Known:
     if len(changes) == 1 or search is None or not (search.unproven or search.unresolved):
         return known
 
-    reduced = _exchanged(trials, changes, sides, sides.after, lambda names: f"put back: {listed(sorted(names))}")
+    reduced = _exchanged(trials, changes, sides, sides.after, lambda names: f"reverted: {listed(sorted(names))}")
     if reduced.shown is None or reduced.shown.lock is None:
         return evolve(known, spent=(*known.spent, reduced))
     before = Side(reduced.shown.lock, sides.before.verdict, reduced.shown)
@@ -160,7 +160,7 @@ def _with_all_that_bring_it(trials: Trials, sides: Sides, known: _Known) -> tupl
         sides.before.verdict,
         ranked_packages(others, sides, trials.plan),
         probe_of,
-        lambda names: f"put back: {listed(sorted(found | names))}",
+        lambda names: f"reverted: {listed(sorted(found | names))}",
     )
     lock = exchanged(sides.before.lock, sides.after.lock, found | reduced.units)
     shown = trials.proof(

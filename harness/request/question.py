@@ -1,4 +1,4 @@
-"""A question as the user put it; None where it was left open, for the plan to fill in."""
+"""A question as the user put it; None if it was left open, for the plan to fill in."""
 
 from __future__ import annotations
 
