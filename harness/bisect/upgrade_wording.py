@@ -72,7 +72,7 @@ def _raised(run: Observation) -> list[RaisedException]:
 
 
 def _missing(run: Observation) -> Iterator[str]:
-    """The packages that a run could not import; a part of a package that is there is none."""
+    """The packages that a run could not import; not the parts of an installed package."""
     for raised in _raised(run):
         one: RaisedException | None = raised
         while one is not None:

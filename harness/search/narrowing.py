@@ -202,7 +202,7 @@ class Narrowing(Generic[H]):
         held: frozenset[H],
         told: Mapping[frozenset[H], Verdict],
     ) -> tuple[int, frozenset[H], Verdict | None]:
-        """A place between two ends with its set and verdict, None if it must be requested; positions near skips are avoided."""
+        """A place between two ends with its set and verdict, None if it must be requested; avoids places near skips."""
         low, high = ends
         middle = (low + high) // 2
         nearest = sorted(range(low + 1, high), key=lambda place: (abs(place - middle), place))
