@@ -89,7 +89,7 @@ def ask_commits(session: Session, question: Question, ends: Ends, told: tuple[st
 
 
 def _source(session: Session, trials: Trials, span: Range) -> CommitSource:
-    """What runs the commits of a range, with the newer one already run: it tells how the bug is recognised."""
+    """Runs the commits of a range; the newer one has run already and shows how to recognise the bug."""
     plan, repository = trials.plan, span.repository
     combination = _combination(plan, span, span.newer)
     lock = _lock(session, plan, combination)

@@ -114,7 +114,7 @@ def _commit(repository: Repository, tags: dict[str, str], end: End, subject: str
 
 
 def _base(session: Session, question: Question, repository: Repository, newer: Commit) -> tuple[Release, str]:
-    """The newest release that can be installed, tagged not after a commit; and the hash of its tag's commit."""
+    """The newest installable release tagged at or before a commit, and the hash of its tag's commit."""
     subject = normalized_name(question.subject)
     tagged = tagged_up_to(repository, subject, newer.sha)
     before = [release for release in _usable(session, question) if release.version in tagged]

@@ -1,4 +1,4 @@
-"""Pursuit: one narrowing over probes, to its end or as far as runs and time allow; each skip may teach it a tie."""
+"""Pursuit: a narrowing over probes, to its end or within its runs and time; each skip may add a tie."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ from harness.search import Narrowing
 
 @frozen
 class Pursuit:
-    """Which of some units make the verdict `flipped` when they alone are applied; all of them do, none does not.
+    """Finds which units make the verdict `flipped` when applied alone; all of them do, none does not.
 
-    `weights` say how likely each unit is, `closed` completes a set by what it can't stand without, `roughly` at little
-    cost, and `learn` is told of each skip: True where `closed` has learned from it. Where it has not, `doubt` may name
-    the unit that failed by itself: sets that have it come last. `most` caps the runs, and
-    `most_skips` those that could not be judged where they are the greater part; `until` is the moment, on the monotonic
-    clock, at which it stops; `judge` is that of the trials unless it is given.
+    `weights` say how likely each unit is, `closed` adds the units that a set requires, `roughly` at low cost, and
+    `learn` is called with each skip: True if `closed` has learned from it. `most` limits the runs, and `most_skips`
+    those that could not be judged if they are the majority; `until` is the time on the monotonic clock at which it
+    stops; `judge` is that of the trials by default.
     """
 
     trials: Trials

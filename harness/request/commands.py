@@ -1,4 +1,4 @@
-"""From a command, the project that it runs in and what is asked for beside it to a repro with its requirements."""
+"""Turns a command, its project and `--with` into a repro with requirements."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _INSTALLERS = ("setuptools", "pip", "wheel")
 
 @frozen
 class Beside:
-    """What `--with` asks for: requirements of an index, the user's own folders, and sentences on what was left out.
+    """What `--with` asks for: requirements, the user's own folders, and sentences on what was left out.
 
-    `is_whole` says that a file was named, which takes the place of what a project's files ask for.
+    `is_whole` says that a file was named, which replaces the requirements in a project's files.
     """
 
     requirements: tuple[str, ...] = ()
@@ -34,14 +34,14 @@ class Beside:
 
     @property
     def asked(self) -> tuple[str, ...]:
-        """All that this brings: also what the folders need, which takes no requirement's place."""
+        """All requirements, including those of the folders, which replace nothing."""
         return (*self.requirements, *(text for folder in self.folders for text in folder.requirements))
 
 
 def read_beside(given: Sequence[str], projects: Projects) -> Beside:
     """Read `--with` values: requirements, `-r FILE`, folders (`.`, `peft @ ./clone`, `peft @ ./clone@1a2b3c4`).
 
-    Raises `UserMistake`, and `BadRepository` for a commit that is not there.
+    Raises `UserMistake`, and `BadRepository` for a missing commit.
     """
     requirements: list[str] = []
     folders: list[Project] = []
@@ -80,7 +80,7 @@ class ChosenProject:
 
 @frozen
 class Command:
-    """A command as a repro whose dependencies are all that it needs, and what was chosen for it."""
+    """A command as a repro with all its dependencies, and the choices made for it."""
 
     repro: Repro
     told: tuple[str, ...] = ()
@@ -145,7 +145,7 @@ def with_folders(repro: Repro, folders: Sequence[Project]) -> Repro:
 
 
 def unpinned(text: str) -> str:
-    """A requirement without its version where that is an exact one, else as it is."""
+    """A requirement without its version if that is exact; otherwise unchanged."""
     requirement = Requirement(text)
     exact = [one for one in requirement.specifier if one.operator in ("==", "===") and not one.version.endswith("*")]
     if not exact:
@@ -155,14 +155,14 @@ def unpinned(text: str) -> str:
 
 
 def _with_tool(repro: Repro, given: frozenset[str]) -> Repro:
-    """The repro with the test tool that its command starts among the dependencies."""
+    """The repro with the test tool of its command among the dependencies."""
     known = _names(repro.dependencies) | given
     missing = [tool for tool in _tools(repro) if tool not in known]
     return evolve(repro, dependencies=(*repro.dependencies, *missing))
 
 
 def _tools(repro: Repro) -> tuple[str, ...]:
-    """The test tool that a command starts, as an index knows it; unittest is none."""
+    """The project name of the test tool that a command starts; none for unittest."""
     words = [Path(word).name for word in repro.argv]
     starts = words[2:3] if words[1:2] == ["-m"] else words[:1]
     return tuple(tool for tool in _TEST_TOOLS if tool in starts)

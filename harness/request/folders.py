@@ -1,4 +1,4 @@
-"""Folders that `--with` names in place of releases: `.`, `peft @ ./clone`, for a commit `peft @ ./clone@1a2b3c4`."""
+"""Folders named by `--with` in place of releases: `.`, `peft @ ./clone`, or a commit `peft @ ./clone@1a2b3c4`."""
 
 from __future__ import annotations
 
@@ -21,19 +21,14 @@ _NAMED_FOLDER = re.compile(r"^(?P<name>[A-Za-z0-9][\w.-]*)\s*(\[[^]]*\])?\s*@\s*
 
 
 def folder_of(text: str) -> tuple[str, str] | None:
-    """The folder that a `--with` value names, with `@REVISION` where it has one, and the project's name, "" for none.
-
-    None where the value is a requirement.
-    """
+    """The folder that a `--with` value names, with `@REVISION` if it has one; None for a requirement."""
     if (named := _NAMED_FOLDER.match(text)) is not None:
         return named.group("path").removeprefix("file://"), named.group("name")
     return (text, "") if text.startswith((".", "/", "~")) else None
 
 
 def read_folder(text: str, projects: Projects, name: str = "") -> Project:
-    """The project in a folder as it is, or as in a commit of its repository, with what it needs to be used.
-
-    Of a commit with several projects it is the one with this name, or in the folder that was named.
+    """The project in a folder, or in a commit of its repository, with its requirements.
 
     Raises `UserMistake` and `BadRepository`.
     """

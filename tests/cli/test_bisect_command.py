@@ -253,7 +253,7 @@ SKIPPED = {
     "noimport": "failed differently: ModuleNotFoundError: No module named 'a_module_that_is_missing'",
     "greedy": "used more than 190.7 MiB of memory",
     "sleepy": "failed differently: ",
-    "spoilt": "uninstallable: ",
+    "damaged": "uninstallable: ",
     "unmet": "unresolvable: ",
 }
 
@@ -275,7 +275,7 @@ def test_a_release_that_fails_differently_is_skipped_with_a_reason(harness, writ
     assert SKIPPED[fault] in reason(answer, "1.3")
 
 
-@pytest.mark.parametrize("fault", ["odderror", "spoilt", "unmet"])
+@pytest.mark.parametrize("fault", ["odderror", "damaged", "unmet"])
 def test_all_suspects_are_named_if_a_skip_hides_the_change(harness, write_repro, fault):
     name = f"{fault}_hiding"
     write_repro(name, tool=small())
