@@ -102,7 +102,8 @@ class _Scale:
         if unit in self.edits.homes:
             return 0.5
         in_traceback = any(frame.file in self.edits.wholes[unit] for frame in self.frames)
-        return _UNKNOWN * (_IN_TRACEBACK if in_traceback else 1.0)
+        pointed_to = self.evidence.pointers.files & frozenset(self.edits.wholes[unit])
+        return _UNKNOWN * (_IN_TRACEBACK if in_traceback else 1.0) * (_POINTED_TO**2 if pointed_to else 1.0)
 
     def _by_run(self, path: str, function: str, old: tuple[int, int], new: tuple[int, int]) -> float:
         before, after = self.evidence.before, self.evidence.after
