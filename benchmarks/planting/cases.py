@@ -49,7 +49,7 @@ class Case:
 def plant(
     name: str, package: str, tree: Tree, setup: str, expressions: list[str], run: Runner, rng: random.Random
 ) -> Case | None:
-    """One case, None where nothing could be planted."""
+    """One case, None if nothing could be planted."""
     expression = rng.choice(expressions)
     good = run(tree, setup, expression)
     if good.raised:

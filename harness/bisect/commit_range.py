@@ -107,11 +107,14 @@ def _commit(repository: Repository, tags: dict[str, str], end: End, subject: str
         raise UserMistake(f"{end.text} is a {end.kind.value}, the other end is a commit", hint="give two commits")
     if named := tags_of(end.text, tags, subject):
         return repository.describe(tags[named[0]])
-    return repository.commit(end.text)
+    try:
+        return repository.commit(end.text)
+    except BadRepository as error:
+        raise BadRepository(f"{repository.folder} has no tag for {subject} {end.text}", hint=error.hint) from error
 
 
 def _base(session: Session, question: Question, repository: Repository, newer: Commit) -> tuple[Release, str]:
-    """The newest release that can be installed, tagged not after a commit; and the hash of its tag's commit."""
+    """The newest installable release tagged at or before a commit, and the hash of its tag's commit."""
     subject = normalized_name(question.subject)
     tagged = tagged_up_to(repository, subject, newer.sha)
     before = [release for release in _usable(session, question) if release.version in tagged]

@@ -1,8 +1,8 @@
-"""From two worlds to every culprit: run the ends, group what newly fails, find what must be held back, verify it.
+"""From two worlds to every culprit: run the ends, group new failures, find what must be held back, verify it.
 
-Days are not searched one by one: a day is only a name for its packages. To ask at once which packages must be held back
-takes about 2 log2(r) runs where the culprit is the r-th likeliest, and a bisection over the moments of upload would
-take the logarithm of some hundred moments before it had even named a package.
+Days are not searched one by one, because a day is only a name for its packages. Asking at once which packages must be
+held back takes about 2 log2(r) runs if the culprit is the r-th most likely. A bisection over upload times would take
+the logarithm of some hundred uploads before it named even a package.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from harness.bisect.held_back import Means, find_held_back, ranked
 from harness.bisect.peeling import narrowed, peeled
 from harness.bisect.time_limits import soon_stopped
 from harness.bisect.upgrade_answer import GroupAnswer, PackageCulprit, UpgradeAnswer
-from harness.bisect.upgrade_wording import advice_on, advice_on_limits, sentence_of
+from harness.bisect.upgrade_wording import advice_on, advice_on_command, advice_on_limits, last_words, sentence_of
 from harness.errors import UserMistake
 from harness.events import Note
 from harness.model import Change, Observation, Outcome, Repro
@@ -84,9 +84,13 @@ class Upgrade:
             return evolve(
                 self._plain(Status.NOT_A_REGRESSION, (good_run, bad_run)),
                 failing_at_both=asked.failing_at_both,
-                advice=advice_on(good_run, bad_run),
+                advice=advice_on(good_run, bad_run) or advice_on_command(*map(self._failure, (good_run, bad_run))),
             )
         return self._groups(asked, good_run, bad_run, self.good)
+
+    def _failure(self, run: Observation) -> str:
+        """How a command failed as a whole."""
+        return last_words(self.means.prober.store.log(run)) or run.detail
 
     def _check_different(self, good: World) -> None:
         if good.lock.diff(self.bad.lock):
@@ -100,7 +104,7 @@ class Upgrade:
         )
 
     def _without_failure(self, run: Observation) -> UpgradeAnswer | None:
-        """The answer where the bad end does not fail, or can't be judged."""
+        """The answer if the bad end does not fail or can't be judged."""
         if run.outcome is Outcome.COMPLETED:
             limits = limits_of(self.bad, self.means.index, self.means.interpreter)
             return evolve(self._plain(Status.NO_FAILURE, (run,)), advice=advice_on_limits(limits))
@@ -110,7 +114,7 @@ class Upgrade:
         return None
 
     def _good_run(self, bad_run: Observation) -> Observation | None:
-        """The run of the good end; where none was named, of the first one back in time in which something passes."""
+        """The run of the good end; if none was named, the first run back in time in which something passes."""
         if self.good is not None:
             run = self.means.observe(f"the good end, {self.good.end.text}", self.good.itself())
             if not run.outcome.ran:
@@ -199,7 +203,7 @@ class Upgrade:
         return soon_stopped(repro, good_run.duration_s) if tests else repro
 
     def _without_flaky(self, good_run: Observation, bad_run: Observation, good: World, repro: Repro) -> GroupQuestions:
-        """The questions again after one more run of their tests at both ends."""
+        """The questions after one more run of their tests at both ends."""
         again = self.means.observe("the failing tests again, at the bad end", self.bad.itself(repro))
         good_again = self.means.observe("the failing tests again, at the good end", good.itself(repro))
         store = self.means.prober.store
@@ -214,7 +218,7 @@ class Upgrade:
         return evolve(answer, sentence=sentence_of(answer))
 
     def _group(self, question: GroupQuestion, bad: World, good: World, repro: Repro, held: Versions) -> GroupAnswer:
-        """The culprits of one group, with `held` held back besides."""
+        """The culprits of one group, with `held` also held back."""
         changes = {change.name: change for change in good.lock.diff(bad.lock) if change.name not in held}
         if self.subject:
             changes = {name: change for name, change in changes.items() if name == self.subject}
@@ -251,14 +255,14 @@ class Upgrade:
         return self.means.observe("the failing tests again, at the bad end", bad.itself(repro))
 
     def _already(self, search: Search) -> dict[str, str | None] | None:
-        """One culprit of a group before, where holding it back makes this group pass too."""
+        """A culprit of an earlier group, if holding it back makes this group pass too."""
         for name in self._found:
             if name in search.units and search.passes(found := {name: search.units[name].before}) is not None:
                 return found
         return None
 
     def _failing(self, question: GroupQuestion, run: Observation) -> GroupQuestion | None:
-        """What a group fails with in a run instead of its own failure, as a question of its own."""
+        """The question for a failure that replaces the group's own failure in a run."""
         if self._good_seen is None:
             return None
         left = questions_between(self._good_seen, run, self.means.prober.store)
@@ -267,7 +271,7 @@ class Upgrade:
 
 
 def _refuse_mistake(run: Observation) -> None:
-    """Raise `UserMistake` where a run failed by how the command was written, before hours are spent on it."""
+    """Raise `UserMistake` if a run failed because of a mistake in the command, before hours are spent on it."""
     if run.mistake and not run.tests:
         raise UserMistake(
             f"the command fails for a reason that is not a bug: {run.mistake}",
@@ -276,12 +280,12 @@ def _refuse_mistake(run: Observation) -> None:
 
 
 def _passes(left: GroupQuestions, run: Observation) -> bool:
-    """Whether nothing newly fails; a command as a whole must run to its end."""
+    """Whether nothing newly fails; a whole command must run to its end."""
     return not left.questions and (bool(run.tests) or run.outcome is Outcome.COMPLETED)
 
 
 def _can_be_put_back(change: Change, bad: World) -> bool:
-    """A package that only the bad end has can be left out where nothing but the file names it."""
+    """A package that only the bad end has can be left out if only the file names it."""
     return change.before is not None or bad.near is not None
 
 

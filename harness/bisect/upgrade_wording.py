@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from harness.bisect.answer import Status
 from harness.bisect.groups import failing_of
+from harness.model.tests import WHOLE_RUN
 from harness.model.text import one_line
 from harness.model.words import listed
 from harness.planning.world import end_words
 from harness.request.ends import EndKind
 
 _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
+_RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Exit|Warning)\b")
 _SETUPTOOLS = "setuptools<81"  # later releases have no pkg_resources
 
 if TYPE_CHECKING:
@@ -56,7 +58,12 @@ def advice_on(*runs: Observation) -> str:
         options = " ".join(f"--with '{one}'" if "<" in one else f"--with {one}" for one in wanted)
         return f"Not installed: {listed(found)}. {options} adds what is missing; a package may be called otherwise."
     titles = Counter(f"{one.name}: {one_line(one.message, 200)}".strip(": ") for one in _raised(runs[0]))
-    return f"Most tests fail by {titles.most_common(1)[0][0]}" if titles else ""
+    if not titles:
+        return ""
+    title = titles.most_common(1)[0][0]
+    if [test.id for test in runs[0].tests] == [WHOLE_RUN]:
+        return f"No test ran, but {title}. Packages of an early day may not run with this Python (--python changes it)."
+    return f"Most tests fail by {title}"
 
 
 def _raised(run: Observation) -> list[RaisedException]:
@@ -65,7 +72,7 @@ def _raised(run: Observation) -> list[RaisedException]:
 
 
 def _missing(run: Observation) -> Iterator[str]:
-    """The packages that a run could not import; a part of a package that is there is none."""
+    """The packages that a run could not import; not the parts of an installed package."""
     for raised in _raised(run):
         one: RaisedException | None = raised
         while one is not None:
@@ -76,8 +83,19 @@ def _missing(run: Observation) -> Iterator[str]:
             one = one.cause
 
 
+def advice_on_command(good: str, bad: str) -> str:
+    """How a command that counts as a whole failed at each end."""
+    return f"The good end fails by {one_line(good, 200)}; the bad end by {one_line(bad, 200)}"
+
+
+def last_words(log: str) -> str:
+    """The last line of a log that names an exception, else its last line."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    return next((line for line in reversed(lines) if _RAISED.match(line)), lines[-1] if lines else "")
+
+
 def advice_on_limits(limits: Sequence[str]) -> str:
-    """How to ask for newer releases than the project's own requirements allow, "" where they allow the newest."""
+    """How to ask for newer releases than the project's own requirements allow, "" if they allow the newest."""
     if not limits:
         return ""
     told = f"The project's own requirements hold back {listed(limits)}"

@@ -85,7 +85,8 @@ def probe(
         prepared = prepared_again(session, str(again), repro, run, beside.folders)
     else:
         session = evolve(session, settings=evolve(settings, with_=beside.requirements))
-        prepared = prepared_probe(session, with_folders(chosen, beside.folders), fresh=fresh)
+        replaced = [folder.name for folder in beside.folders]
+        prepared = prepared_probe(session, with_folders(chosen, beside.folders), fresh=fresh, replaced=replaced)
     probed = executed_until_clear(session, prepared) if repeat else executed(session, prepared)
     if as_json:
         click.echo(to_json(cattrs.unstructure(probed.observation)))

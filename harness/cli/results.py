@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _SHOWN = ("key", "started", "repro", "requirements", "device", "outcome", "detail", "duration_s")
-_WIDTH = {"key": 20, "outcome": 9, "duration_s": 6}
+_ANY_WIDTH = 10_000  # files and pipes have no width: one line for each row
 
 
 @click.command()
@@ -56,11 +56,11 @@ def _write(frame: pd.DataFrame, style: str, output: Path | None) -> None:
     else:
         table = Table(box=None, pad_edge=False, header_style="bold")
         for column in _SHOWN:
-            table.add_column(column.removesuffix("_s"), no_wrap=True, min_width=_WIDTH.get(column))
+            table.add_column(column.removesuffix("_s"), no_wrap=column in ("key", "outcome"))
         for row in frame[list(_SHOWN)].itertuples(index=False):
             table.add_row(*(Text("" if value is None else str(value)) for value in row))
         if output is None:
-            Console().print(table)
+            Console(width=None if sys.stdout.isatty() else _ANY_WIDTH).print(table)
         else:
             with output.open("w", encoding="utf-8") as file:
-                Console(file=file).print(table)
+                Console(file=file, width=_ANY_WIDTH).print(table)

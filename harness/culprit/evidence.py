@@ -1,7 +1,7 @@
-"""Evidence: how likely each edit is the culprit, from what ran, what was raised, what came back, and names. Pure.
+"""Evidence: how likely each edit is the culprit, from traces, exceptions, results and names. Pure.
 
-The weights decide only how soon the culprit is found, never what it is: nothing is left out for them. They are
-products of factors, each worth a few halvings of what is suspected.
+The weights only decide how soon the culprit is found, never what it is: nothing is left out because of them. They are
+products of factors, each worth a few halvings of the candidates.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from attrs import frozen
+from attrs import field, frozen
 
 from harness.culprit.edits import Edits
 from harness.culprit.likelihood import called_in_message, quoted_in_message
+from harness.culprit.pointers import Pointers
 from harness.culprit.regions import used_names
 from harness.culprit.sides import METADATA, Sides
 from harness.culprit.ties import Unit
@@ -26,6 +27,7 @@ _FEW_UNITS = 100
 _PARTED, _PARTED_LATER = 40.0, 6.0
 _RAISED_HERE, _IN_TRACEBACK = 20.0, 8.0
 _NAMED = 6.0
+_POINTED_TO = 20.0
 _ASKED_FOR = 2.0  # a file that defines what the repro names
 _DEFINED = re.compile(r"^(?:class|def) (\w+)", re.MULTILINE)
 _APART = "\u241f"
@@ -36,16 +38,16 @@ Function = tuple[str, str]  # file and qualified name
 
 @frozen
 class Evidence:
-    """What is known of two sides before anything is tried: their runs, and a trace of each where there is one."""
+    """What is known about two sides before anything is tried: their runs, and traces if available."""
 
     sides: Sides
     source: str
     before: Trace | None = None
     after: Trace | None = None
-    removed: frozenset[str] = frozenset()  # names that the repro uses and the newer side lacks
+    pointers: Pointers = field(factory=Pointers)
 
     def weights(self, edits: Edits) -> dict[Unit, float]:
-        """How likely each edit is, in units of a changed line of which nothing is known."""
+        """How likely each edit is, relative to a changed line without any evidence."""
         frames = _frames(self.sides)
         quiet = edits.quiet()
         parted = {place: rank for rank, place in enumerate(first_parted(self.before, self.after, edits.homes))}
@@ -54,7 +56,8 @@ class Evidence:
         asked_for = {
             path for path, found in edits.differences.items() if not wanted.isdisjoint(_DEFINED.findall(found.after))
         }
-        scale = _Scale(self, edits, frames, parted, last, wanted, frozenset(asked_for))
+        rarity = _rarity(edits, quoted_in_message(self.sides))
+        scale = _Scale(self, edits, frames, parted, last, wanted, frozenset(asked_for), rarity)
         return {unit: scale.weight(unit) * (_QUIET if unit in quiet else 1.0) for unit in sorted(edits.all)}
 
 
@@ -67,6 +70,7 @@ class _Scale:
     last: tuple[int, int]
     wanted: frozenset[str]
     asked_for: frozenset[str]
+    rarity: Mapping[str, float]  # what it is worth that a region has a word that the message quotes
 
     def weight(self, unit: Unit) -> float:
         if not self.edits.is_region(unit):
@@ -80,12 +84,12 @@ class _Scale:
             weight *= _PARTED if rank == 0 else max(_PARTED_LATER / rank, 1.5)
         weight *= self._by_frames(path, function, (a + 1, b), (c + 1, d))
         sides = self.evidence.sides
-        if not words.isdisjoint(quoted_in_message(sides)):
-            weight *= _NAMED
+        weight *= max((self.rarity[word] for word in words & self.rarity.keys()), default=1.0)
         if function and function in called_in_message(sides):
             weight *= _NAMED
-        if not words.isdisjoint(self.evidence.removed):
-            weight *= _NAMED
+        home = self.edits.homes.get(path, path)
+        if self.evidence.pointers.point_to(path, home, function, (a + 1, b), (c + 1, d)):
+            weight *= _POINTED_TO
         if function and function.rpartition(".")[2] in self.wanted:
             weight *= 1.5
         if path in self.asked_for:
@@ -98,7 +102,8 @@ class _Scale:
         if unit in self.edits.homes:
             return 0.5
         in_traceback = any(frame.file in self.edits.wholes[unit] for frame in self.frames)
-        return _UNKNOWN * (_IN_TRACEBACK if in_traceback else 1.0)
+        pointed_to = self.evidence.pointers.files & frozenset(self.edits.wholes[unit])
+        return _UNKNOWN * (_IN_TRACEBACK if in_traceback else 1.0) * (_POINTED_TO**2 if pointed_to else 1.0)
 
     def _by_run(self, path: str, function: str, old: tuple[int, int], new: tuple[int, int]) -> float:
         before, after = self.evidence.before, self.evidence.after
@@ -132,11 +137,21 @@ class _Scale:
         return best
 
 
-def first_parted(before: Trace | None, after: Trace | None, homes: Mapping[str, str]) -> tuple[Function, ...]:
-    """Functions that got equal arguments on both sides and gave back something else, in the order of the newer run.
+def _rarity(edits: Edits, quoted: frozenset[str]) -> dict[str, float]:
+    """What each word is worth: much where few regions have it, nothing where all have it."""
+    having = dict.fromkeys(quoted, 0)
+    for unit in edits.all if quoted else ():
+        for word in edits.words(unit) & quoted:
+            having[word] += 1
+    most = math.log(max(len(edits.all), 2))
+    return {word: _NAMED ** (1 - math.log(count) / most) for word, count in having.items() if count}
 
-    A function comes back before its caller does, so the first of them is the innermost. Those come last of which only
-    the plain data were equal: an object such as `self` may carry a version, a time or the name of a temporary folder.
+
+def first_parted(before: Trace | None, after: Trace | None, homes: Mapping[str, str]) -> tuple[Function, ...]:
+    """Functions that got equal arguments on both sides but returned different values, in the order of the newer run.
+
+    A function returns before its caller does, so the first one is the innermost. Functions with only their plain data
+    equal come last: an object such as `self` may carry a version, a time or the name of a temporary folder.
     """
     if before is None or after is None:
         return ()
@@ -184,7 +199,7 @@ def _arguments(text: str) -> dict[str, str]:
 
 
 def _is_object(told: str) -> bool:
-    """Whether a recorded value is an instance of some class, and no number, text, tensor or container."""
+    """Whether a recorded value is an instance of some class, rather than a number, text, tensor or container."""
     return _OBJECT.match(told) is not None
 
 
@@ -199,7 +214,7 @@ def _any_within(lines: Iterable[int], ends: tuple[int, int]) -> bool:
 
 
 def _frames(sides: Sides) -> tuple[StackFrame, ...]:
-    """Frames of the failing side, the innermost first, those of what it was raised from before them."""
+    """Frames of the failing side, the innermost first, starting with those of the causes."""
     failing: Observation = next(
         (side.observation for side in (sides.after, sides.before) if side.observation.exception is not None),
         sides.after.observation,
@@ -213,9 +228,9 @@ def _frames(sides: Sides) -> tuple[StackFrame, ...]:
 
 
 def used_units(units: Mapping[Unit, tuple[str, ...]], sides: Sides) -> frozenset[Unit]:
-    """Units of which a side used a file, and metadata, which every start of an interpreter may read.
+    """Units with a file that a side used, and metadata, which any start of an interpreter may read.
 
-    A command does not say which files it used: then all of them count as long as they are few.
+    A command does not report its files: then all of them count, if they are few.
     """
     used = {
         path for side in (sides.before, sides.after) for files in side.observation.loaded.values() for path in files

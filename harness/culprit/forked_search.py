@@ -1,6 +1,6 @@
-"""The search for lines with forked probes: only after it has shown that a fork comes to the same as a fresh process.
+"""Forks probes for the search for lines, once a fork has been shown to agree with a fresh process.
 
-A process to fork from takes some seconds to make, so the first probes are fresh, and many searches end with them.
+Preparing a process to fork from takes some seconds, so the first probes are fresh, and many searches end with them.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ FRESH_FIRST = 4
 def open_forks(
     trials: Trials, sides: Sides, files: Iterable[str], reverted: Probe, stack: ExitStack
 ) -> ForkingProber | None:
-    """Forks of the newer side in which these files may be exchanged, until `stack` is closed; else None.
+    """Forks of the newer side in which these files can be exchanged, until `stack` is closed; None if they disagree.
 
-    `reverted` is a probe of the newer side with what changed put back; forked, it and the side itself must show the
+    `reverted` is a probe of the newer side with the change reverted; forked, it and the side itself must show the
     verdicts of the two sides.
     """
     prober = trials.prober
@@ -53,7 +53,7 @@ def open_forks(
 
 
 def give_up(trials: Trials, forks: ForkingProber) -> None:
-    """Fork nothing more, and say so."""
+    """Stop forking, and report it."""
     forks.stop("a fork and a fresh process disagree")
     trials.reporter.report(Note("forked runs disagree with fresh processes; the search goes on without forks"))
 

@@ -1,6 +1,6 @@
-"""What is likely to be the culprit, from what is known before anything is tried: traceback, calls, names. Pure.
+"""What is likely to be the culprit, from traceback, calls and names. Pure.
 
-The order decides only how soon the culprit is found, never what it is.
+The order only decides how soon the culprit is found, never what it is.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from packaging.requirements import Requirement
 
 from harness.culprit.sides import Sides
-from harness.model import Change, Observation, StackFrame, normalized_name
+from harness.model import Change, Observation, RaisedException, StackFrame, normalized_name
 from harness.planning.plan import Plan
 
 _NEVER = 10**9
@@ -22,7 +22,10 @@ _QUOTED = re.compile(r"['\"`]([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)['\"`]")
 
 
 def ranked_packages(changes: Mapping[str, Change], sides: Sides, plan: Plan) -> tuple[str, ...]:
-    """The largest steps first; among equals those of the traceback, the innermost first, then what is asked for."""
+    """The packages, the most likely first.
+
+    The largest steps come first; among equals the innermost in the traceback, then requested ones.
+    """
     frames = _packages_of_frames(sides)
     asked = [normalized_name(Requirement(text).name) for text in plan.repro.dependencies]
     order = [*frames, *(name for name in asked if name != plan.subject), plan.subject]
@@ -44,8 +47,13 @@ def quoted_in_message(sides: Sides) -> frozenset[str]:
     return frozenset(part for name in _QUOTED.findall(_message(sides)) for part in name.split("."))
 
 
+def failure_of(sides: Sides) -> RaisedException | None:
+    """What the failing side raised."""
+    return _failing(sides).exception
+
+
 def _message(sides: Sides) -> str:
-    raised = _failing(sides).exception
+    raised = failure_of(sides)
     return raised.message if raised is not None else ""
 
 

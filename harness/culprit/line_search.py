@@ -1,4 +1,4 @@
-"""What a search for lines stands on: its units, the ties between them, and how a set of them is run.
+"""The basis of a search for lines: its units, their ties, and how a set of them is run.
 
 Files that the run did not use count as one unit, compiled files as another.
 """
@@ -15,6 +15,7 @@ from harness.culprit.counterfactual import Trials, exchanged_in_words, places, v
 from harness.culprit.edits import Edits
 from harness.culprit.evidence import Evidence
 from harness.culprit.exchange import Exchange
+from harness.culprit.pointers import Pointers
 from harness.culprit.pursuit import Pursuit
 from harness.culprit.reduction import Candidate, Reduced
 from harness.culprit.sides import METADATA, Sides
@@ -32,7 +33,7 @@ _MOST_LESSONS = 12
 
 @frozen
 class LineSearch:
-    """What one search for lines stands on; `all` are its units."""
+    """The basis of one search for lines; `all` are its units."""
 
     trials: Trials
     sides: Sides
@@ -47,31 +48,31 @@ class LineSearch:
         return self.edits.all
 
     def names(self, units: Collection[Unit]) -> str:
-        """What some units are called."""
+        """The names of some units."""
         regions = self.edits.regions(units)
         wholes = sorted(unit for unit in units if not self.edits.is_region(unit))
         told = [place for place in (places(regions),) if place] + wholes
         return listed(told) if told else "nothing"
 
     def reverted(self, old: Candidate) -> Probe:
-        """The newer environment with these units as before."""
+        """The newer environment with these units reverted."""
         label = f"{self.names(old)} as in {versions(self.exchange.package.packages, newer=False)}"
         return self.trials.mixed(self.sides.after, self.consistency.mixture(old, label, newer_base=True))
 
     def advanced(self, new: Candidate) -> Probe:
-        """The older environment with these units as after."""
+        """The older environment with these units advanced."""
         label = f"{self.names(new)} as in {versions(self.exchange.package.packages, newer=True)}"
         mixture = self.consistency.mixture(self.all - new, label, newer_base=False)
         return self.trials.mixed(self.sides.before, mixture)
 
     def learn(self, moved: Candidate, observation: Observation, *, reverting: bool) -> bool:
-        """Take from a skip what it teaches."""
+        """Learn from a skip."""
         if self.consistency.lessons >= _MOST_LESSONS or not observation.outcome.ran:
             return False
         return self.consistency.learn(self.consistency.taught(moved, observation, reverting=reverting))
 
     def pursue(self, weights: dict[Unit, float], *, most: int) -> Reduced:
-        """The smallest set of units whose reversal undoes the difference."""
+        """The smallest set of units whose reversal removes the difference."""
         return Pursuit(
             trials=self.trials,
             flipped=self.sides.before.verdict,
@@ -81,6 +82,7 @@ class LineSearch:
             probe_of=self.reverted,
             label_of=lambda units: f"reverted: {self.names(units)}",
             learn=lambda moved, observation: self.learn(moved, observation, reverting=True),
+            doubt=lambda moved, observation: self.consistency.raised_in(moved, observation, reverting=True),
             most=most,
             most_skips=MOST_SKIPS if COMPILED in self.edits.wholes else most,
             until=self.trials.until,
@@ -88,17 +90,18 @@ class LineSearch:
 
 
 def prepared(trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[Unit]) -> tuple[LineSearch, int]:
-    """Both texts read while both sides run once more under a trace; and how many runs that took."""
+    """Read both texts while both sides run again under a trace; also the number of those runs."""
     units = _units(exchange, used)
     wanted = [path for unit in used for path in exchange.units[unit] if path.endswith(".py")]
     with ThreadPoolExecutor(1, thread_name_prefix="ties") as desk:
         reading = desk.submit(_read, exchange, units, used)
+        pointing = desk.submit(Pointers.of, exchange, sides)
         traces: list[Trace | None] = []
         if COMPILED not in units and (len(exchange.units) > 1 or _is_worth_a_trace(exchange)):
             traces = [trials.traced(side, wanted) for side in (sides.before, sides.after)]
-        edits, consistency = reading.result()
+        (edits, consistency), pointers = reading.result(), pointing.result()
     before, after = traces or (None, None)
-    evidence = Evidence(sides, trials.plan.repro.source, before, after)
+    evidence = Evidence(sides, trials.plan.repro.source, before, after, pointers)
     return LineSearch(trials, sides, exchange, edits, consistency, evidence.weights(edits)), len(traces)
 
 
@@ -114,7 +117,7 @@ def _is_worth_a_trace(exchange: Exchange) -> bool:
 
 
 def _units(exchange: Exchange, used: frozenset[Unit]) -> dict[Unit, tuple[str, ...]]:
-    """Units of the search: what was used one by one, compiled files as one, and all the others as one."""
+    """Units of the search: used files one by one, compiled files as one, and all others as one."""
     found: dict[Unit, tuple[str, ...]] = {}
     compiled: list[str] = []
     rest: list[str] = []

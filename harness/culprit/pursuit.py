@@ -1,4 +1,4 @@
-"""Pursuit: one narrowing over probes, to its end or as far as runs and time allow; each skip may teach it a tie."""
+"""Pursuit: a narrowing over probes, to its end or within its runs and time; each skip may add a tie."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from harness.search import Narrowing
 
 @frozen
 class Pursuit:
-    """Which of some units make the verdict `flipped` when they alone are applied; all of them do, none does not.
+    """Finds which units make the verdict `flipped` when applied alone; all of them do, none does not.
 
-    `weights` say how likely each unit is, `closed` completes a set by what it can't stand without, `roughly` at little
-    cost, and `learn` is told of each skip: True where `closed` has learned from it. `most` caps the runs, and
-    `most_skips` those that could not be judged where they are the greater part; `until` is the moment, on the monotonic
-    clock, at which it stops; `judge` is that of the trials unless it is given.
+    `weights` say how likely each unit is, `closed` adds the units that a set requires, `roughly` at low cost, and
+    `learn` is called with each skip: True if `closed` has learned from it. `most` limits the runs, and `most_skips`
+    those that could not be judged if they are the majority; `until` is the time on the monotonic clock at which it
+    stops; `judge` is that of the trials by default.
     """
 
     trials: Trials
@@ -35,6 +35,7 @@ class Pursuit:
     label_of: Callable[[Candidate], str]
     learn: Callable[[Candidate, Observation], bool]
     most: int
+    doubt: Callable[[Candidate, Observation], Unit | None] = lambda _, __: None
     most_skips: int = 1000
     until: float | None = None
     judge: Callable[[Observation], Judgement] | None = None
@@ -55,8 +56,11 @@ class Pursuit:
             ran_now += not cached and observation.outcome.ran
             judged_well += judgement.verdict is not Verdict.SKIP
             skipped += judgement.verdict is Verdict.SKIP
-            if judgement.verdict is Verdict.SKIP and self.learn(candidate, observation):
-                search.refresh()
+            if judgement.verdict is Verdict.SKIP:
+                if self.learn(candidate, observation):
+                    search.refresh()
+                elif (doubtful := self.doubt(candidate, observation)) is not None:
+                    search.doubt(doubtful)
             return judgement
 
         def is_enough() -> bool:

@@ -1,7 +1,7 @@
 """Reads what a Python text defines and uses from its syntax tree. Pure.
 
-Names are resolved by scope as Python does it, attributes by their name alone. Uses are read only where lines changed,
-definitions everywhere: a name that unchanged lines define ties nothing.
+Names are resolved by scope as in Python, attributes only by name. Uses are read only from changed lines, definitions
+everywhere: a name defined on unchanged lines ties nothing.
 """
 
 from __future__ import annotations
@@ -11,15 +11,17 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from harness.culprit.facts import Arity, Call, Facts, Function, Parameters, Signature, Symbol
+from harness.culprit.lazy_annotations import LAZY, annotations_of, evaluated_at_definition, has_lazy_annotations
+from harness.culprit.statements import header_lines, statement_lines
 
 _STORED = re.compile(r"\.([A-Za-z_]\w*)[ \t]*(?::[^=\n]+)?=(?!=)")
 _SETTERS = frozenset({"getattr", "hasattr"})
 
 
 def read_facts(path: str, source: str, is_changed: Callable[[int, int], bool]) -> Facts | None:
-    """The facts of a text; `is_changed(first, last)` tells whether some of these lines changed.
+    """The facts of a text; `is_changed(first, last)` says whether some of these lines changed.
 
-    None where it is no Python, or of another version than this interpreter can read.
+    None if it is not valid Python for this interpreter.
     """
     try:
         tree = ast.parse(source)
@@ -34,17 +36,25 @@ def read_facts(path: str, source: str, is_changed: Callable[[int, int], bool]) -
 
 
 class _Reader:
-    """One walk over a tree; scopes are pairs of qualified name and bound names, the innermost last."""
+    """A walk over a tree; scopes are pairs of qualified name and bound names, the innermost last."""
 
     def __init__(self, path: str, is_changed: Callable[[int, int], bool]) -> None:
         self.facts = Facts()
         self._path = path
         self._is_changed = is_changed
+        self._is_lazy = False
 
     def module(self, tree: ast.Module) -> None:
+        self._is_lazy = has_lazy_annotations(tree)
         for name, line in _bound(tree.body):
             self.facts.defines += [(("name", self._path, name), line), (("attribute", name), line)]
         self._body(tree.body, (), "", in_class="")
+        exported = {name: line for node in tree.body for name, line in _exported(node)}
+        for name, line in exported.items():
+            self.facts.defines.append((("export", self._path, name), line))
+        for name, line in _bound(tree.body):
+            if name in exported:  # a public name comes and goes with its entry
+                self.facts.uses.append((("export", self._path, name), line))
 
     def _body(
         self, body: Iterable[ast.stmt], scopes: tuple[tuple[str, frozenset[str]], ...], prefix: str, in_class: str
@@ -106,7 +116,10 @@ class _Reader:
                 self._body([one for one in body if isinstance(one, ast.ClassDef | Function)], scopes, prefix, in_class)
             return
         head_last = min((body[0].lineno - 1 for body in inner if body), default=last)
-        self.facts.statements.append((first, max(first, head_last)))
+        if self._is_changed(first, first):  # what the first line says goes for all the others
+            self.facts.statements.append((first, max(first, head_last)))
+        else:
+            self.facts.statements += statement_lines(node, head_last)
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.stmt):
                 continue
@@ -116,8 +129,7 @@ class _Reader:
                         self._expression(part, scopes)
             else:
                 self._expression(child, scopes)
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            self._import(node)
+        self._taken(node)
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and self._touches(node):
             self._unpacking(node, node.value)
         for body in inner:
@@ -127,12 +139,15 @@ class _Reader:
         """Decorators, bases, defaults and annotations belong to the scope around."""
         first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
         last = max(node.lineno, node.body[0].lineno - 1)
-        if not isinstance(node, ast.ClassDef) or node.bases or node.keywords or node.decorator_list:
-            self.facts.statements.append((first, last))
+        self.facts.statements += header_lines(node)
         if self._is_changed(first, last):
-            for child in ast.iter_child_nodes(node):
+            for child in evaluated_at_definition(node) if self._is_lazy else ast.iter_child_nodes(node):
                 if not isinstance(child, ast.stmt):
                     self._expression(child, scopes)
+        if self._is_lazy and not isinstance(node, ast.ClassDef):
+            # Without the line that defers them, these would be evaluated, and their names may be there for types only.
+            lines = [one.lineno for one in annotations_of(node) if self._is_changed(one.lineno, one.lineno)]
+            self.facts.uses += [(("name", self._path, LAZY), line) for line in lines]
 
     def _expression(self, node: ast.AST, scopes: tuple[tuple[str, frozenset[str]], ...]) -> None:
         for one in ast.walk(node):
@@ -158,12 +173,15 @@ class _Reader:
         last = node.end_lineno or node.lineno
         self.facts.calls.append(Call(called, count, keywords, unpacks, node.lineno, last))
 
-    def _import(self, node: ast.Import | ast.ImportFrom) -> None:
+    def _taken(self, node: ast.stmt) -> None:
+        """What an import takes from elsewhere, and what `__all__` lets a star import take from here."""
+        self.facts.uses += [(("name", self._path, name), line) for name, line in _exported(node)]
         if isinstance(node, ast.Import):
             for alias in node.names:
                 parts = alias.name.split(".")
                 for end in range(1, len(parts) + 1):
                     self.facts.uses.append((("module", ".".join(parts[:end])), alias.lineno))
+        if not isinstance(node, ast.ImportFrom):
             return
         package = self._path.split("/")[:-1]
         base = package[: len(package) - node.level + 1] if node.level else []
@@ -192,7 +210,7 @@ class _Reader:
 def _bound(body: Iterable[ast.stmt], *, deep: bool = False) -> Iterator[tuple[str, int]]:
     """Names that these statements bind in their own scope, with their lines.
 
-    With `deep` those of walrus assignments, comprehensions and lambdas too, which shadow what is outside.
+    With `deep` also those of walrus assignments, comprehensions and lambdas, which shadow outer ones.
     """
     waiting: list[ast.AST] = list(body)
     while waiting:
@@ -213,8 +231,19 @@ def _bound(body: Iterable[ast.stmt], *, deep: bool = False) -> Iterator[tuple[st
             waiting.extend(ast.iter_child_nodes(node))
 
 
+def _exported(node: ast.stmt) -> Iterator[tuple[str, int]]:
+    """Names in a statement about `__all__`, with their lines: a star import asks for each of them."""
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    if not isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) or node.value is None:
+        return
+    if any(isinstance(target, ast.Name) and target.id == "__all__" for target in targets):
+        for one in ast.walk(node.value):
+            if isinstance(one, ast.Constant) and isinstance(one.value, str):
+                yield one.value, one.lineno
+
+
 def _own(node: Function) -> Iterator[ast.AST]:
-    """The nodes of a function without those of functions in it."""
+    """The nodes of a function without those of nested functions."""
     waiting: list[ast.AST] = list(node.body)
     while waiting:
         one = waiting.pop()

@@ -98,7 +98,9 @@ class CellProbes:
         key = (cell.python, commit.folder, commit.sha)
         if key not in self._built:
             try:
-                self._built[key] = read_folder(f"{commit.folder}@{commit.sha}", self.projects[cell.python])
+                self._built[key] = read_folder(
+                    f"{commit.folder}@{commit.sha}", self.projects[cell.python], commit.project
+                )
             except UserMistake as error:
                 self._built[key] = f"commit {commit.sha[:10]} of {commit.project}: {error.message}"
         return self._built[key]

@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from harness.errors import BadRepository
+from harness.errors import BadRepository, UnknownProject
+from harness.model import normalized_name
 from harness.model.words import listed
 from harness.repository.git import Repository
 from harness.repository.release_source import newest_tag
 
 if TYPE_CHECKING:
+    from packaging.version import Version
+
+    from harness.environment import Index
     from harness.matrix import Cell
 
 
@@ -31,12 +35,17 @@ class NewestReleases:
         return listed(f"{project} {tag}" for project, tag in self.tags.items())
 
 
-def newest_releases(cell: Cell) -> NewestReleases:
-    """The newest release of each project of which a cell takes a commit, tagged not after that commit."""
+def newest_releases(cell: Cell, index: Index) -> NewestReleases:
+    """The newest release of each project of which a cell takes a commit, tagged not after that commit.
+
+    Raises `NoNetwork`.
+    """
     tags, commits = {}, {}
     for commit in cell.commits:
         try:
-            found = newest_tag(Repository.open(Path(commit.folder)), commit.project, commit.sha)
+            found = newest_tag(
+                Repository.open(Path(commit.folder)), commit.project, commit.sha, _released(index, commit.project)
+            )
         except BadRepository as error:
             return NewestReleases({}, {}, error.message)
         if found is None:
@@ -46,3 +55,11 @@ def newest_releases(cell: Cell) -> NewestReleases:
         named = listed(f"{project} {tag}" for project, tag in tags.items())
         return NewestReleases({}, {}, f"the newest release, {named}, is this commit")
     return NewestReleases(tags, commits)
+
+
+def _released(index: Index, project: str) -> frozenset[Version] | None:
+    """The versions of a project on the index, None if it has no such project."""
+    try:
+        return frozenset(release.version for release in index.releases(normalized_name(project)))
+    except UnknownProject:
+        return None

@@ -243,7 +243,7 @@ class Triage:
     def _since_release(self, suspicion: Suspicion, cell: CellCommits) -> Suspicion | CellRecord:
         """A cell of which no good run is known, compared with the newest releases; its record if they don't pass."""
         record, signature = suspicion.record, suspicion.signature
-        releases = newest_releases(cell.cell)
+        releases = newest_releases(cell.cell, self.index)
         if releases.why_not or signature is None:
             return evolve(record, reason=f"{record.reason}; {releases.why_not}")
         if self._is_spent(suspicion.probe):

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 
 from harness.errors import UserMistake
+from harness.events import Note
 from harness.model import Combination, Device, Judgement, Observation, Outcome, Verdict
 from harness.model.notebook import sentence_and_table
-from harness.planning.pins import one_date, pinned_prereleases
+from harness.planning.pins import holds_of, one_date, pinned_prereleases, subject_of, told_holds
 from harness.planning.plan import merged_requirements
 from harness.probe import Judge, Prepared, Probe, next_attempt
 from harness.request.chosen_repro import chosen_repro
 from harness.request.commands import with_folders
+from harness.request.parsing import required_name
 from harness.request.project import Project
 from harness.request.repros import find_repro
 from harness.search import ByNumber, Grid
@@ -59,19 +61,25 @@ class Probed:
         return 0 if self.observation.outcome is Outcome.COMPLETED else 1
 
 
-def prepared_probe(session: Session, repro: Repro, *, fresh: bool = False) -> Prepared:
+def prepared_probe(session: Session, repro: Repro, *, fresh: bool = False, replaced: Sequence[str] = ()) -> Prepared:
     """Prepare a probe with the session's settings; with `fresh` it runs even if the store has an answer.
 
+    The repro's own holds for the subject that `--with` names, else for its default one, count as in a bisection;
+    `replaced` are projects that a folder takes the place of.
     If `python` is a path, it runs in that environment as it is. Raises `UserMistake`, `UnknownProject`, `NoNetwork`.
     """
     settings = session.settings
     device, _ = session.device_for(repro)
+    named = [*replaced, *(required_name(text) for text in settings.with_)]
+    holds = settings.hold if settings.in_place else holds_of(repro, subject_of(repro, named), named, settings.hold)
+    for sentence in told_holds(holds, settings.hold):
+        session.reporter.report(Note(sentence))
     asked = Probe(
         repro,
         Combination(
             python=session.interpreter.version,
             requirements=merged_requirements(repro.dependencies, settings.with_),
-            holds=merged_requirements((), settings.hold),
+            holds=merged_requirements((), holds),
             as_of=one_date(settings.as_of, settings.with_, session.index),
             device=device,
             prereleases=pinned_prereleases(settings.with_),

@@ -1,4 +1,4 @@
-"""What `--run`, `--repro`, `--project` and `--with` come to together: a repro, and what is asked of an index."""
+"""Combines `--run`, `--repro`, `--project` and `--with` into a repro and requirements."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @frozen
 class ChosenCommand:
-    """The repro that the options name, what `--with` asks of an index, and what was chosen for the user."""
+    """The repro that the options name, the requirements of `--with`, and the choices made for the user."""
 
     repro: Repro
     with_: tuple[str, ...]
@@ -35,7 +35,7 @@ def chosen_command(
     project: ChosenProject,
     projects: Projects,
 ) -> ChosenCommand:
-    """The repro of a question, in the copy of a project where it is a command. Raises `UserMistake` and `BadRepro`."""
+    """The repro of a question; a command runs in a copy of its project. Raises `UserMistake` and `BadRepro`."""
     beside = read_beside(settings.with_, projects)
     if not run:
         if project.folder is not None:

@@ -33,7 +33,7 @@ class EndKind(enum.StrEnum):
 
 @frozen
 class End:
-    """One end as it was typed: `moment` is that of a day (UTC), `path` that of a file or an interpreter."""
+    """One end as it was typed: `moment` is the time of a day (UTC), `path` that of a file or an interpreter."""
 
     kind: EndKind
     text: str
@@ -46,10 +46,10 @@ class End:
 
 
 def parse_end(text: str, option: str, *, now: datetime, commits: bool = False) -> End:
-    """Read an end: an existing path, else a day, else a release; `option` is the one that it was given to.
+    """Read an end: an existing path, a day, or a release; `option` is the option that it was given to.
 
-    With `commits` what is none of these is a revision of a repository, and so is what looks like a hash.
-    A day without a time lasts until its midnight (UTC), as `uv --exclude-newer` has it. Raises `UserMistake`.
+    With `commits` anything else, and whatever looks like a hash, is a revision of a repository. A day without a time
+    ends at midnight (UTC), like `uv --exclude-newer`. Raises `UserMistake`.
     """
     path = Path(text).expanduser()
     if commits and _HASH.fullmatch(text):
@@ -76,12 +76,12 @@ def parse_end(text: str, option: str, *, now: datetime, commits: bool = False) -
 
 
 def day_end(moment: datetime) -> End:
-    """The end of a moment that the harness chose itself."""
+    """The end for a time that the harness chose itself."""
     return End(EndKind.DAY, moment.date().isoformat(), moment=moment)
 
 
 def newest_end(as_of: str | None) -> End:
-    """The day whose packages are the newest ones that count: `--as-of` where that is a day, else today."""
+    """The day of the newest packages that count: `--as-of` if that is a day, otherwise today."""
     now = datetime.now(UTC)
     moment = _moment(as_of, now) if as_of else None
     return End(EndKind.DAY, as_of, moment=moment) if as_of and moment else parse_end(_TODAY, "--as-of", now=now)
@@ -89,30 +89,29 @@ def newest_end(as_of: str | None) -> End:
 
 @frozen
 class Ends:
-    """The two ends as they were typed; `good` is None where it is to be found."""
+    """The two ends as they were typed; `good` is None if it has to be found."""
 
     good: End | None
     bad: End
 
     @property
     def are_commits(self) -> bool:
-        """Whether one of them is a commit: then both are read as revisions."""
+        """Whether one of them is a commit; then both are read as revisions."""
         return any(end is not None and end.kind is EndKind.COMMIT for end in (self.good, self.bad))
 
     @property
     def are_worlds(self) -> bool:
-        """Whether one of them is more than a release."""
+        """Whether one of them is not a release."""
         return any(end is not None and end.kind is not EndKind.RELEASE for end in (self.good, self.bad))
 
 
 def read_ends(
     good: str | None, bad: str | None, subject: str | None, *, commits: bool = False, tests: bool = False
 ) -> Ends | None:
-    """The ends of a question between worlds, None where it is one between releases.
+    """The ends of a question between worlds; None if it is one between releases.
 
-    `commits`: there is a repository. `tests`: a test suite runs, and two releases of the subject are two worlds for it.
-
-    Raises `UserMistake`.
+    `commits`: there is a repository. `tests`: a test suite runs, so two releases of the subject are two worlds. Raises
+    `UserMistake`.
     """
     now = datetime.now(UTC)
     given = [

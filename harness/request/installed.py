@@ -1,4 +1,4 @@
-"""What is installed beside a Python of the user's, as pins."""
+"""The packages installed for a Python of the user, as pins."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _INSTALLERS = frozenset({"pip", "wheel"})
 
 
 def installed_pins(python: Path) -> Pins:
-    """The pins of an environment. Raises `UserMistake` where its Python can't be run or has nothing installed."""
+    """The pins of an environment. Raises `UserMistake` if its Python can't be run or has nothing installed."""
     try:
         answer = subprocess.run(
             [python, "-I", "-c", _ASK],

@@ -1,7 +1,7 @@
 """Lock files of every kind as pins: pip freeze, requirements, pylock.toml, uv.lock, poetry.lock, pdm.lock, conda.
 
-What an index can't give again - an editable install, a folder, an archive, a repository - is replaced by releases of
-the project that it names, and told; this machine's markers decide what of a lock for every platform counts.
+Entries that are not on an index (an editable install, a folder, an archive, a repository) are replaced by releases of
+their project, and reported. Markers select the entries for this machine.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NOT_SUCH_A_FILE = (ValueError, TypeError, KeyError, AttributeError, IndexError,
 
 @frozen
 class Pins:
-    """What a file says was installed, as requirements; `told` are sentences on what of it can't be had again.
+    """The installed packages in a file, as requirements; `told` are sentences on what is not on an index.
 
     `python` is the version that it names, "" if none. The project's own entry is left out.
     """
@@ -46,7 +46,7 @@ class Pins:
 
 @frozen
 class _Entry:
-    """One package of a lock; `elsewhere` says where it comes from if that is no index."""
+    """One package of a lock; `elsewhere` is its source if that is not an index."""
 
     name: str
     version: str = ""
@@ -54,7 +54,7 @@ class _Entry:
 
 
 def environment_of(python: str) -> dict[str, str]:
-    """What markers see with a Python of this version ("3.11.7") on this machine."""
+    """The marker variables for a Python of this version ("3.11.7") on this machine."""
     told = {key: str(value) for key, value in default_environment().items()}
     minor = ".".join(python.split(".")[:2])
     return {
@@ -67,7 +67,7 @@ def environment_of(python: str) -> dict[str, str]:
 
 
 def read_pins(path: Path, python: str) -> Pins:
-    """Read a file for a Python of this version. Raises `UserMistake` where it can't be read, or pins nothing."""
+    """Read a file for a Python of this version. Raises `UserMistake` if it can't be read, or pins nothing."""
     try:
         found = _pins_in(path, environment_of(python))
     except _NOT_SUCH_A_FILE as error:
@@ -127,7 +127,7 @@ def _pins_of(entries: Iterable[_Entry]) -> Pins:
 
 
 def _pylock(content: dict[str, Any], environment: Mapping[str, str]) -> Iterator[_Entry]:
-    """PEP 751, as the packaging library reads it."""
+    """PEP 751, as read by the packaging library."""
     from packaging.pylock import Pylock, PylockUnsupportedVersionError, PylockValidationError
 
     try:
@@ -196,7 +196,7 @@ def _needs(package: Mapping[str, Any], *, everything: bool) -> Iterator[dict[str
 def _of_this_fork(
     packages: list[dict[str, Any]], need: Mapping[str, Any], environment: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """Of several versions of a project in one lock the one that counts here."""
+    """Of several versions of a project in one lock, the one that applies here."""
     if "version" in need:
         packages = [package for package in packages if package.get("version") == need["version"]]
     return [
@@ -227,7 +227,7 @@ def _pdm(content: dict[str, Any], environment: Mapping[str, str]) -> Iterator[_E
 
 
 def _shallow(text: str) -> str:
-    """The text of an environment file. Raises `ValueError` where it is deep: the parser takes minutes for that."""
+    """The text of an environment file. Raises `ValueError` if it is deep, because the parser takes minutes for that."""
     if text.count("[") + text.count("{") > _MOST_BRACKETS or _NESTED_LIST.search(text):
         raise ValueError("it is nested too deeply")
     return text

@@ -85,7 +85,7 @@ _MODULES = {
 
 
 def plugins_in_use(tree: Path) -> dict[str, str]:
-    """Well-known test tools that a project uses, each with what shows it."""
+    """Well-known test tools that a project uses, each with its evidence."""
     found: dict[str, str] = {}
     for word in _words_of_settings(tree):
         option = word.split("=")[0]
@@ -157,7 +157,7 @@ def nodes_of(path: Path) -> list[ast.AST]:
 
 
 def _shown_by(node: ast.AST) -> Iterator[tuple[str, str]]:
-    """What one node of a test file shows to be in use: a name and the project that has it."""
+    """What one node of a test file shows to be in use: a name and its project."""
     if isinstance(node, ast.Import):
         names = [alias.name.split(".")[0] for alias in node.names]
         yield from ((name, _MODULES[name]) for name in names if name in _MODULES)

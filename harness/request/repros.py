@@ -1,4 +1,4 @@
-"""Where repros are found: a path, the `repros/` of the working directory, or those that come with the harness."""
+"""Finds repros: a path, the `repros/` of the working directory, or those shipped with the harness."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requirement files as pip reads them (nested ones, options, hashes), as requirements that an index can meet."""
+"""Requirement files as read by pip (nested files, options, hashes), reduced to what an index has."""
 
 from __future__ import annotations
 
@@ -23,17 +23,16 @@ _LONGEST_LINE = 50_000
 
 @frozen
 class FileRequirements:
-    """What a file asks of an index, and sentences on what of it can't be had from there."""
+    """The requirements of a file that an index has, and sentences about the others."""
 
     requirements: tuple[str, ...]
     told: tuple[str, ...] = ()
 
 
 def read_requirement_file(path: Path, environment: Mapping[str, str]) -> FileRequirements:
-    """Read a file of requirement lines; `environment` answers the markers. Raises `UserMistake`.
+    """Read a file of requirement lines; `environment` has the marker variables. Raises `UserMistake`.
 
-    A line that names a folder, an archive or a repository is replaced by the project's name where it tells one, and
-    left out where it does not.
+    A line with a folder, an archive or a repository is replaced by its project's name, or left out if it has none.
     """
     from pip_requirements_parser import InstallationError, RequirementsFile
 
@@ -65,7 +64,7 @@ def read_requirement_file(path: Path, environment: Mapping[str, str]) -> FileReq
 
 
 def plain_requirement(text: str, path: Path) -> str | None:
-    """A requirement without its marker. Raises `UserMistake` where it is none."""
+    """A requirement without its marker. Raises `UserMistake` if it is invalid."""
     try:
         requirement = Requirement(text)
     except InvalidRequirement as error:

@@ -1,4 +1,4 @@
-"""Narrowing: the smallest set of changes that still brings the difference, by what is likely and what hangs together.
+"""Narrowing: the smallest set of changes that still makes the difference, by likelihood and ties.
 
 A kin of delta debugging that learns while it goes. Like ProbDD (Wang et al., "Probabilistic Delta Debugging",
 ESEC/FSE 2021) it takes the set that promises to tell most; like CDD (Zhang et al., arXiv 2408.04735) it needs no more
@@ -21,6 +21,7 @@ H = TypeVar("H", bound=Hashable)
 
 _FEW = 3  # so many changes are left out one by one at once; more are bisected before
 _LOOKED_AT = 400  # suspects for one set
+_DOUBT = 0.02
 _SIDESTEPS = 4  # so many neighbours of a skipped middle are tried
 _EXPECTED_SKIPS = 1.0  # before anything has run: this many skips in sets of altogether
 _EXPECTED_SIZE = 30.0  # so many changes
@@ -51,7 +52,7 @@ class Narrowing(Generic[H]):
             raise ValueError("narrowing needs at least one change, and each only once")
         told = weights or {}
         self._weight = {change: max(told.get(change, 1.0), 1e-9) for change in changes}
-        self._order = tuple(sorted(changes, key=lambda change: -self._weight[change]))
+        self._order = self._by_weight()
         self._closed = closed
         self._roughly = roughly
         self._told: dict[frozenset[H], Verdict] = {}
@@ -83,9 +84,18 @@ class Narrowing(Generic[H]):
         self.refresh()
 
     def refresh(self) -> None:
-        """Plan anew: `closed` has learned something."""
+        """Plan again: `closed` has learned something."""
         self._is_planned = False
         self._foreseen = None
+
+    def doubt(self, change: H) -> None:
+        """Take a change for less likely than before: a set that had it could not be judged, and it is to blame."""
+        self._weight[change] *= _DOUBT
+        self._order = self._by_weight()
+        self.refresh()
+
+    def _by_weight(self) -> tuple[H, ...]:
+        return tuple(sorted(self._weight, key=lambda change: -self._weight[change]))
 
     @property
     def done(self) -> bool:
@@ -192,7 +202,7 @@ class Narrowing(Generic[H]):
         held: frozenset[H],
         told: Mapping[frozenset[H], Verdict],
     ) -> tuple[int, frozenset[H], Verdict | None]:
-        """A place between two ends with its set and verdict, None where it is to be asked; near skips step aside."""
+        """A place between two ends with its set and verdict, None if it must be requested; avoids places near skips."""
         low, high = ends
         middle = (low + high) // 2
         nearest = sorted(range(low + 1, high), key=lambda place: (abs(place - middle), place))

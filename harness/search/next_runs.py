@@ -1,7 +1,7 @@
-"""Which run of a noisy search tells most for its time.
+"""Selects the run of a noisy search with the most information for its time.
 
-A run is worth the mutual information of its verdict and the place of the change (Lindley, "On a measure of the
-information provided by an experiment", Ann. Math. Statist. 27(4), 1956), divided by the seconds that it takes.
+A run is worth the mutual information of its verdict and the location of the change (Lindley, "On a measure of the
+information provided by an experiment", Ann. Math. Statist. 27(4), 1956), divided by its duration in seconds.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class NextRuns:
     def _worths(self, cuts: Sequence[float], none: float) -> list[float]:
         """Bits for each second; nothing where it can't be run.
 
-        That there is a change is looked at once its place would be known: until then every run tells of both. Beside
-        what was skipped little is expected, since untestable releases come in runs.
+        Whether there is a change matters once its place would be known: until then every run informs about both.
+        Little is expected beside a skip, because untestable releases come in sequences.
         """
         known = self.known
         if not known.fails:

@@ -11,6 +11,7 @@ import venv
 
 import pytest
 from support import MESSAGE, step_source
+from wheelhouse import Wheelhouse
 
 
 def observed(harness, *arguments):
@@ -215,3 +216,34 @@ def test_an_era_is_the_day_of_the_newest_release_that_is_pinned(harness, write_r
     assert seen["as_of"] == "2023-03-01T13:00:00+00:00"
     unpinned = harness("probe", "brittle_step", "--as-of", "era")
     assert (unpinned.code, "needs a release to take the day from" in unpinned.stderr) == (2, True)
+
+
+HELD = """
+[tool.harness.subjects.brittle]
+hold = ["steady==1.0"]
+[tool.harness.subjects.steady]
+hold = ["brittle==1.2"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "versions"),
+    [
+        (("--with", "brittle==1.4"), {"brittle": "1.4", "steady": "1.0"}),
+        (("--with", "steady==2.0"), {"brittle": "1.2", "steady": "2.0"}),
+        ((), {"brittle": "1.7", "steady": "1.0"}),
+        (("--with", "brittle==1.4", "--hold", "none"), {"brittle": "1.4", "steady": "2.0"}),
+        (("--with", "brittle==1.4", "--hold", "steady==1.5"), {"brittle": "1.4", "steady": "1.5"}),
+        (("--with", "brittle==1.4", "--with", "steady>1"), {"brittle": "1.4", "steady": "2.0"}),
+    ],
+)
+def test_the_holds_of_a_repro_count_for_the_subject_that_is_named(tmp_path, harness, write_repro, words, versions):
+    """As in a bisection: for its default subject where none is named; --hold and --with change them."""
+    house = Wheelhouse(tmp_path / "index")
+    for version in ("1.2", "1.4", "1.7"):
+        house.add("brittle", version, files={"brittle.py": ""})
+    for version in ("1.0", "1.5", "2.0"):
+        house.add("steady", version, files={"steady.py": ""})
+    write_repro("brittle", dependencies='["brittle", "steady"]', tool=HELD, body="import brittle, steady\n")
+    seen = observed(harness.with_environ(**house.environ), "brittle_step", *words)
+    assert {pin["name"]: pin["version"] for pin in seen["lock"]["pins"]} == versions

@@ -130,6 +130,56 @@ def test_a_statement_is_never_split(tmp_path):
     assert all(edits.ties().closed({one}) == edits.all for one in edits.all)
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            "def f(\n    a,\n    b=1,\n    c=2,\n):\n    return 0\n",
+            "def f(\n    A,\n    b=1,\n    C=2,\n):\n    return 0\n",
+        ),
+        ("ALL = [\n    1,\n    2,\n    3,\n]\n", "ALL = [\n    5,\n    2,\n    7,\n]\n"),
+        ("ALL = {\n    'a': 1,\n    'b': 2,\n    'c': 3,\n}\n", "ALL = {\n    'a': 5,\n    'b': 2,\n    'c': 7,\n}\n"),
+        ("from os import (\n    a,\n    b,\n    c,\n)\n", "from os import (\n    x,\n    b,\n    y,\n)\n"),
+    ],
+    ids=["parameters", "list", "dict", "import"],
+)
+def test_parts_of_a_statement_that_stand_apart_are_not_tied(tmp_path, before, after):
+    edits = edits_of(tmp_path, {"a.py": before}, {"a.py": after})
+    assert len(edits.all) == 2
+    assert all(edits.ties().closed({one}) == {one} for one in edits.all)
+
+
+def test_a_public_name_comes_and_goes_with_its_entry_in_all(tmp_path):
+    names, rest = '__all__ = [\n    "keep",\n    "gone",\n]\n', "\n\ndef keep():\n    return 1\n\n\nX = 0\n"
+    before = {"a.py": f"{names}\n\ndef gone():\n    return 1\n{rest}"}
+    after = {"a.py": names.replace('    "gone",\n', "") + rest.replace("return 1", "return 2")}
+    edits = edits_of(tmp_path, before, after)
+    assert needs(edits, '"gone"') == {unit(edits, "def gone")}
+    assert needs(edits, "def gone") == {unit(edits, '"gone"')}
+    assert needs(edits, "return 2") == frozenset()
+
+
+LAZY = "from __future__ import annotations\nimport typing\n\nif typing.TYPE_CHECKING:\n    from shop import Item\n"
+
+
+def test_annotations_that_only_type_checkers_read_need_the_line_that_defers_them(tmp_path):
+    before = {"a.py": "import typing\n\n\ndef f(x):\n    return x\n"}
+    after = {"a.py": LAZY + "\n\ndef f(x: Item):\n    return x\n"}
+    edits = edits_of(tmp_path, before, after)
+    needed_there = Consistency(edits, edits.ties()).advanced({unit(edits, "def f")})
+    assert unit(edits, "__future__") in needed_there
+
+
+def test_an_annotation_that_nothing_evaluates_needs_no_import(tmp_path):
+    before = {"a.py": LAZY.replace("Item", "Item, Old") + "\n\ndef f(x, y: Old = 1):\n    return x\n"}
+    after = {"a.py": LAZY + "\n\ndef f(x):\n    return x\n"}
+    edits = edits_of(tmp_path, before, after)
+    consistency = Consistency(edits, edits.ties())
+    one = unit(edits, "def f")
+    assert consistency.reverted({one}) == {one}
+    assert not consistency.mixture({one}, "", newer_base=True).flaw
+
+
 def test_a_block_with_a_changed_header_is_reverted_with_its_body(tmp_path):
     """No name ties them, but half of the block is not valid Python."""
     before = {"a.py": "def f(x):\n    # note\n    x += 1\n\n    # more\n    x += 2\n    return x\n"}

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 
 import pytest
 from attrs import evolve
+from support import Heard
 
 from harness.environment import DiskSpace, Workspace
 from harness.environment.cleaning import own_bytes
 from harness.environment.disk_estimate import DiskEstimate
 from harness.errors import NoSpace
+from harness.events import Note
 from harness.model import Combination
 
 MIB = 2**20
@@ -60,3 +63,51 @@ def test_nothing_is_removed_within_the_limit(tmp_path):
     disk_space = DiskSpace(Workspace(tmp_path / "cache"), 200 * MIB, told.append)
     disk_space.reserve(DiskEstimate(), tmp_path)
     assert told == []
+
+
+def nearly_full(parts, heard, missing):
+    """A builder on a disk that lacks some bytes for the next environment, and gets back what removals free."""
+    used = own_bytes(parts.workspace.environments)
+    free = 640 * MIB - missing
+
+    def free_bytes(_):
+        return free + used - own_bytes(parts.workspace.environments)
+
+    disk_space = DiskSpace(parts.workspace, reporter=heard, free_bytes=free_bytes)
+    return evolve(parts.builder, disk_space=disk_space, size_of=lambda pin: 1)
+
+
+def test_a_nearly_full_disk_costs_the_least_recently_used_environments_of_this_run(parts):
+    locks = [
+        parts.resolver.resolve(Combination(parts.resolver.interpreter.version, (f"brittle=={version}",))).lock
+        for version in ("1.0", "1.1", "1.2", "1.3", "1.4")
+    ]
+    heard = Heard()
+    for lock in locks[:4]:
+        parts.builder.build(lock)
+        parts.builder.let_go()
+    builder = nearly_full(parts, heard, 1)
+    for age, lock in ((40, locks[1]), (30, locks[2]), (20, locks[3]), (10, locks[0])):
+        moment = time.time() - age
+        os.utime(builder.build(lock).folder, (moment, moment))
+    builder.build(locks[4])
+    left = {folder.name for folder in parts.workspace.environments.iterdir()}
+    assert locks[1].id not in left
+    assert {locks[3].id, locks[0].id, locks[4].id} <= left
+    assert "because the disk is nearly full" in heard.of(Note)[0].sentence
+    assert builder.build(locks[1])  # built again
+
+
+def test_nothing_is_removed_where_that_would_not_make_enough_space(parts):
+    lock, more = (
+        parts.resolver.resolve(Combination(parts.resolver.interpreter.version, (f"brittle=={version}",))).lock
+        for version in ("1.0", "1.1")
+    )
+    parts.builder.build(lock)
+    parts.builder.let_go()
+    heard = Heard()
+    builder = nearly_full(parts, heard, 500 * MIB)
+    with pytest.raises(NoSpace):
+        builder.build(more)
+    assert [folder.name for folder in parts.workspace.environments.iterdir()] == [lock.id]
+    assert heard.events == []

@@ -48,13 +48,13 @@ def versions(answer):
 def test_a_hold_that_forces_an_ancient_release_is_loosened_and_reported(resolve):
     answer = resolve("tool", holds=("engine==2.0",))
     assert versions(answer) == {"tool": "1.1", "engine": "1.0"}
-    assert answer.drift == ("engine 1.0 instead of the held ==2.0, which would take tool back from 1.1 to 0.1",)
+    assert answer.drift == ("engine 1.0 instead of the held ==2.0, which would take tool down from 1.1 to 0.1",)
 
 
 def test_the_release_of_the_day_counts_rather_than_the_newest(resolve):
     answer = resolve("tool", holds=("engine==2.0",), as_of=datetime(2024, 2, 15, tzinfo=UTC))
     assert versions(answer) == {"tool": "1.0", "engine": "1.0"}
-    assert "take tool back from 1.0 to 0.1" in answer.drift[0]
+    assert "take tool down from 1.0 to 0.1" in answer.drift[0]
 
 
 def test_only_the_hold_that_downgrades_something_is_loosened(resolve):

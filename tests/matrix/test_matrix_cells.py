@@ -47,7 +47,7 @@ def test_everything_but_the_repro_is_optional(matrix):
     """Missing keys are left to `harness probe`."""
     (cell,) = matrix('axes.repro = "step"').cells
     assert cell == Cell(name="step", repro="step")
-    assert cell.arguments == ("step", "--device", "auto")
+    assert cell.arguments == ("step", "--hold", "none", "--device", "auto")
 
 
 def test_as_of_none_means_no_date(matrix):
@@ -209,6 +209,6 @@ def test_the_arguments_are_those_of_harness_probe(matrix):
     told = probe.make_context("probe", list(cell.arguments)).params
     assert told["repro"] == "step"
     assert told["with_"] == ("torch==2.8.0",)
-    assert told["hold"] == ("numpy<2.3",)
+    assert told["hold"] == ("none", "numpy<2.3")  # none: without the repro's own
     assert (told["python"], told["device"], told["as_of"]) == ("3.11", "cpu", "2025-06-27")
     assert told["params"] == ('hook="conv 1"', "n=2")

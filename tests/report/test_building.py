@@ -17,8 +17,8 @@ def test_the_versions_that_matter_come_subject_first():
         ("coin", "0.9", "1.0"),
         ("till", "3.0", "3.0"),
     ]
-    assert rows[0].role == "named, culprit"
-    assert rows[1].role == "asked for, changed"
+    assert rows[0].role == "bisected, culprit"
+    assert rows[1].role == "required, changed"
 
 
 def test_the_sides_are_in_version_order():
@@ -49,7 +49,7 @@ def test_proof_both_ways_is_called_proof():
 def test_proof_one_way_makes_a_suspect_and_names_the_level_above():
     content = make_content(kept(culprit=found(REVERTED, UNPROVED)))
     assert content.certainty == "proved both ways down to the package; the region is a suspect, shown one way only"
-    assert content.versions[0].role == "named, culprit"
+    assert content.versions[0].role == "bisected, culprit"
     assert content.lines_title == "Suspect, not proved both ways"
     assert content.proofs[-1].seen == "not run"
     assert f"Not shown: {UNPROVED.sentence} (does not import)." in content.not_tried
@@ -131,4 +131,4 @@ def test_the_end_of_each_log_is_kept():
 def test_an_answer_about_a_metric_says_where_it_is_written():
     content = make_content(kept(signature=Signature(metric="loss", above=2.0)))
     assert all(side.command.startswith("HARNESS_METRICS=metrics.json uv run") for side in content.sides)
-    assert "The number to look at is loss in metrics.json." in content.how_to
+    assert "Compare loss in metrics.json." in content.how_to

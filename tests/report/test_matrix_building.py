@@ -64,7 +64,7 @@ def test_rows_without_releases_are_not_described_as_releases():
 def test_a_cell_has_its_reason_and_command():
     panel = panels_of(SMALL, "the last line")["shop 1.10, case=whole"]
     assert (panel.word, panel.reason) == ("bad", "ValueError: no price")
-    assert panel.command == "harness probe sale --with shop==1.10 --param 'case=\"whole\"' --device auto"
+    assert panel.command == "harness probe sale --with shop==1.10 --hold none --param 'case=\"whole\"' --device auto"
     assert panel.again.startswith("harness probe --again ")
     assert panel.log == "the last line"
     assert panel.traceback.endswith("no price\nnot even a small one")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -108,3 +109,37 @@ def test_the_clone_is_unchanged(project: GitProject) -> None:
     repository.tree(repository.commit("main").sha)
     repository.describe(repository.commit("v1.0").sha)
     assert {path: path.stat().st_mtime_ns for path in sorted(project.folder.rglob("*")) if path.is_file()} == before
+
+
+def test_a_branch_that_only_origin_has_is_found(project: GitProject, tmp_path: Path) -> None:
+    project.git("branch", "next")
+    subprocess.run(["git", "clone", "--quiet", str(project.folder), str(tmp_path / "clone")], check=True)
+    clone = Repository.open(tmp_path / "clone")
+    assert clone.commit("next").sha == project.git("rev-parse", "next")
+    assert clone.newest("next", datetime.now(UTC)).sha == project.git("rev-parse", "next")
+
+
+def test_a_tag_of_a_tag_names_its_commit_and_one_of_a_file_is_left_out(project: GitProject) -> None:
+    project.git("tag", "--annotate", "--message", "again", "v2.0.0", "v2.0")
+    project.git("tag", "v3.0", "HEAD:pkg/new.py")
+    tags = Repository.open(project.folder).tags()
+    assert tags["v2.0.0"] == project.git("rev-parse", "HEAD")
+    assert "v3.0" not in tags
+
+
+def test_a_folder_inside_a_repository_is_that_repository(project: GitProject, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(project.folder / "pkg")
+    for folder in (project.folder / "pkg", tmp_path / "link"):
+        found = Repository.open(folder)
+        assert (found.folder, found.inside) == (project.folder, "pkg")
+
+
+def test_nothing_is_fetched_into_a_partial_clone(project: GitProject, tmp_path: Path) -> None:
+    project.git("config", "uploadpack.allowFilter", "true")
+    clone = ["git", "clone", "--quiet", "--no-checkout", "--filter=blob:none", project.folder.as_uri()]
+    subprocess.run([*clone, str(tmp_path / "partial")], check=True, capture_output=True)
+    repository = Repository.open(tmp_path / "partial")
+    tree = repository.tree(repository.commit("v1.0").sha)
+    with pytest.raises(BadRepository) as caught:
+        repository.contents(entry.blob for entry in tree.values())
+    assert "partial" in caught.value.hint

@@ -27,7 +27,7 @@ def test_a_src_layout_is_found() -> None:
     layout = find_layout(WHEEL, tree)
     assert layout.prefixes == {"pkg": "src/"}
     assert layout.generated == ("pkg/_version.py",)
-    assert layout.changed == ()
+    assert layout.changed == {}
 
 
 def test_of_two_copies_the_one_with_equal_contents_is_the_package() -> None:
@@ -54,6 +54,22 @@ def test_changes_are_the_differences_of_a_commit() -> None:
 def test_a_generated_file_is_kept_from_the_wheel() -> None:
     tag = _tree(**{"pkg/__init__.py": "a"})
     assert "pkg/_version.py" not in find_layout(WHEEL, tag).changes(WHEEL, _tree(**{"pkg/__init__.py": "z"}))
+
+
+def test_a_file_written_by_the_build_is_kept_only_where_the_commit_has_that_of_the_tag() -> None:
+    tag = _tree(**{"pkg/__init__.py": "a", "pkg/sub/mod.py": "without version"})
+    layout = find_layout(WHEEL, tag)
+    assert layout.changes(WHEEL, tag) == {}
+    commit = _tree(**{"pkg/__init__.py": "a", "pkg/sub/mod.py": "new"})
+    assert layout.changes(WHEEL, commit)["pkg/sub/mod.py"] == blob_id(b"new")
+
+
+def test_a_file_of_another_commit_is_never_kept() -> None:
+    """The wheel was not built from the tag: its file is in the repository."""
+    tag = _tree(**{"pkg/__init__.py": "a", "pkg/sub/mod.py": "old"})
+    layout = find_layout(WHEEL, tag).with_sources(WHEEL, {blob_id(b"b")})
+    assert layout.elsewhere == ("pkg/sub/mod.py",)
+    assert layout.changes(WHEEL, tag)["pkg/sub/mod.py"] == blob_id(b"old")
 
 
 def test_tests_missing_from_the_wheel_stay_out() -> None:

@@ -154,12 +154,13 @@ def test_folders_and_files_of_a_command_are_found(projects, folder, tmp_path):
         (["setuptools<81"], True),
         (["pytest-cov"], True),
         (["idna"], True),
-        (["six==1.16"], True),  # a version of what the project requires is no list of what its tests need
-        (["six", "pytest"], False),
+        (["six==1.16"], True),
+        (["setuptools", "pytest"], True),
+        (["idna", "pytest"], False),
         (["-r needs.txt"], False),
     ],
 )
-def test_what_with_names_is_added_unless_it_names_everything(projects, folder, monkeypatch, beside, is_found):
+def test_what_with_names_is_added_unless_it_names_the_test_tool_too(projects, folder, monkeypatch, beside, is_found):
     monkeypatch.chdir(folder)
     (folder / "needs.txt").write_text("idna\n")
     (folder / "test_it.py").write_text("def test_it(mocker): pass\n")

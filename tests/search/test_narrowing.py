@@ -131,3 +131,16 @@ def test_unknown_changes_and_contradictions_are_refused():
         search.tell(frozenset("z"), Verdict.GOOD)
     with pytest.raises(ValueError, match="before"):
         search.tell(frozenset("a"), Verdict.BAD)
+
+
+def test_a_change_in_doubt_comes_last_and_is_still_found():
+    search = Narrowing("abcd", weights={"a": 100.0, "b": 1.0, "c": 1.0, "d": 1.0})
+    (first,) = search.ask(1)
+    assert "a" in first
+    search.tell(first, Verdict.SKIP)
+    search.doubt("a")
+    (second,) = search.ask(1)
+    assert "a" not in second
+    search.tell(second, Verdict.GOOD)
+    driven(search, lambda changes: Verdict.BAD if "a" in changes else Verdict.GOOD)
+    assert "a" in search.result.minimal
