@@ -1,4 +1,4 @@
-"""Scripts that tamper with how Python ends or reports: what is told of them is what happened, or a skip."""
+"""Scripts that tamper with how Python ends or reports: the outcome is what happened, or a skip."""
 
 from __future__ import annotations
 
