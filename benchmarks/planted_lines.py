@@ -77,7 +77,7 @@ def main() -> int:
     cases = _cases(options.seed, options.cases, sources, folder, Path(options.kept) if options.kept else None)
     found = []
     for number, case in enumerate(cases):
-        if options.only and options.only != case.name:
+        if (options.only and options.only != case.name) or number < options.skip:
             continue
         one = measure(case, folder / f"case{number}", with_ddmin=number < options.ddmin)
         found.append(one)
@@ -263,6 +263,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--skip", type=int, default=0, help="leave out so many of the first cases")
     parser.add_argument("--ddmin", type=int, default=0, help="count the runs of plain ddmin for so many of the cases")
     parser.add_argument("--only", help="the one case of this name")
     parser.add_argument("--work", default=tempfile.gettempdir(), help="a folder for what is made")

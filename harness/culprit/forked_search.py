@@ -1,6 +1,7 @@
 """The search for lines with forked probes: only after it has shown that a fork comes to the same as a fresh process.
 
-A process to fork from takes some seconds to make, so the first probes are fresh, and many searches end with them.
+A process to fork from takes about as long to make as a fresh probe, so where that is quick the first probes are fresh,
+and many searches end with them.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+from harness.culprit.line_search import COMPILED
 from harness.events import Judged, Note, Started
 from harness.model import Mixture
 from harness.probe import Prober
@@ -17,20 +19,27 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from harness.culprit.counterfactual import Trials
+    from harness.culprit.line_search import LineSearch
     from harness.culprit.sides import Sides
     from harness.model import Verdict
     from harness.probe import Probe
 
 FRESH_FIRST = 4
+_SLOW_S = 3.0  # a run that takes so long is mostly imports, which forks need not repeat
+_MANY = 8  # units, below which a few fresh probes are enough
 
 
-def open_forks(
-    trials: Trials, sides: Sides, files: Iterable[str], reverted: Probe, stack: ExitStack
-) -> ForkingProber | None:
+def is_slow(search: LineSearch) -> bool:
+    """Whether probes are slow and many enough for the first one to be a fork; compiled files can't be forked."""
+    sides = (search.sides.before, search.sides.after)
+    quickest = min(side.observation.duration_s for side in sides)
+    return quickest >= _SLOW_S and len(search.all) > _MANY and COMPILED not in search.edits.wholes
+
+
+def open_forks(trials: Trials, sides: Sides, files: Iterable[str], stack: ExitStack) -> ForkingProber | None:
     """Forks of the newer side in which these files may be exchanged, until `stack` is closed; else None.
 
-    `reverted` is a probe of the newer side with what changed put back; forked, it and the side itself must show the
-    verdicts of the two sides.
+    Forked, the newer side itself must show its verdict; see `shows_older_side` for the other one.
     """
     prober = trials.prober
     if not isinstance(prober, Prober) or not trials.plan.question.fork:
@@ -42,14 +51,22 @@ def open_forks(
     except CannotFork as why:
         trials.reporter.report(Note(f"runs are not forked: {why}"))
         return None
-    for label, probe, expected in (
-        (f"forked: the {sides.after.verdict.value} environment", unchanged, sides.after.verdict),
-        ("forked: all that changed reverted", reverted, sides.before.verdict),
-    ):
-        if _verdict(trials, forks, label, probe) is not expected:
-            give_up(trials, forks)
-            return None
-    return forks
+    label = f"forked: the {sides.after.verdict.value} environment"
+    if _verdict(trials, forks, label, unchanged) is sides.after.verdict:
+        return forks
+    give_up(trials, forks)
+    return None
+
+
+def shows_older_side(trials: Trials, sides: Sides, forks: ForkingProber, reverted: Probe) -> bool:
+    """Whether a fork of the newer side with what changed put back shows the older verdict; else forks are given up.
+
+    The first set of a search often shows it, and then it need not be asked.
+    """
+    if _verdict(trials, forks, "forked: all that changed reverted", reverted) is sides.before.verdict:
+        return True
+    give_up(trials, forks)
+    return False
 
 
 def give_up(trials: Trials, forks: ForkingProber) -> None:

@@ -14,6 +14,8 @@ from harness.model.culprit import Proof
 
 _MOST_NEEDED = 14
 _MOST_EVIDENCE, _SAME_FILE, _DECLARES = 10.0, 6.0, 4.0
+_BASES = 4.0  # what a class inherits may decide how all its objects are called
+_SERVES = 0.1  # an import comes along with what uses it
 
 
 @frozen
@@ -86,6 +88,7 @@ def _needed(search: LineSearch, core: Candidate) -> Reduced:
     with_core = search.consistency.advanced
     return Pursuit(
         trials=search.trials,
+        serving=search.serving,
         flipped=search.sides.after.verdict,
         weights=weights,
         closed=lambda units: with_core(units | core) - core,
@@ -107,8 +110,10 @@ def _usefulness(search: LineSearch, core: Candidate, unit: Unit) -> float:
     path, function = edits.path_of(unit), edits.function(unit)
     if path in {edits.path_of(one) for one in core}:
         weight *= _SAME_FILE
+    if unit in search.serving:
+        return weight * _SERVES
     if not function or not edits.differences[path].is_function(function):
-        weight *= _DECLARES
+        weight *= _DECLARES * (_BASES if edits.changes_bases(unit) else 1.0)
     if any(edits.words(unit) & edits.words(one) for one in core):
         weight *= 2
     return weight

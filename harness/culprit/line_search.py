@@ -32,7 +32,7 @@ _MOST_LESSONS = 12
 
 @frozen
 class LineSearch:
-    """What one search for lines stands on; `all` are its units."""
+    """What one search for lines stands on; `all` are its units, of which `serving` only serve others."""
 
     trials: Trials
     sides: Sides
@@ -40,6 +40,7 @@ class LineSearch:
     edits: Edits
     consistency: Consistency
     weights: dict[Unit, float] = field(repr=False)
+    serving: frozenset[Unit] = field(default=frozenset(), repr=False)
 
     @property
     def all(self) -> frozenset[Unit]:
@@ -70,9 +71,9 @@ class LineSearch:
             return False
         return self.consistency.learn(self.consistency.taught(moved, observation, reverting=reverting))
 
-    def pursue(self, weights: dict[Unit, float], *, most: int) -> Reduced:
-        """The smallest set of units whose reversal undoes the difference."""
-        return Pursuit(
+    def pursue(self, weights: dict[Unit, float], *, most: int, after: Reduced | None = None) -> Reduced:
+        """The smallest set of units whose reversal undoes the difference; it goes on `after` an earlier search."""
+        found = Pursuit(
             trials=self.trials,
             flipped=self.sides.before.verdict,
             weights=weights,
@@ -82,24 +83,28 @@ class LineSearch:
             label_of=lambda units: f"reverted: {self.names(units)}",
             learn=lambda moved, observation: self.learn(moved, observation, reverting=True),
             most=most,
+            serving=self.serving,
+            told=after.told if after is not None else {},
             most_skips=MOST_SKIPS if COMPILED in self.edits.wholes else most,
             until=self.trials.until,
         ).run()
+        return found.after(after) if after is not None else found
 
 
 def prepared(trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[Unit]) -> tuple[LineSearch, int]:
     """Both texts read while both sides run once more under a trace; and how many runs that took."""
     units = _units(exchange, used)
-    wanted = [path for unit in used for path in exchange.units[unit] if path.endswith(".py")]
+    wanted = files_to_trace(exchange, used)
     with ThreadPoolExecutor(1, thread_name_prefix="ties") as desk:
         reading = desk.submit(_read, exchange, units, used)
         traces: list[Trace | None] = []
-        if COMPILED not in units and (len(exchange.units) > 1 or _is_worth_a_trace(exchange)):
+        if wanted:
             traces = [trials.traced(side, wanted) for side in (sides.before, sides.after)]
         edits, consistency = reading.result()
     before, after = traces or (None, None)
     evidence = Evidence(sides, trials.plan.repro.source, before, after)
-    return LineSearch(trials, sides, exchange, edits, consistency, evidence.weights(edits)), len(traces)
+    search = LineSearch(trials, sides, exchange, edits, consistency, evidence.weights(edits), edits.serving())
+    return search, len(traces)
 
 
 def _read(exchange: Exchange, units: dict[Unit, tuple[str, ...]], used: frozenset[Unit]) -> tuple[Edits, Consistency]:
@@ -107,7 +112,14 @@ def _read(exchange: Exchange, units: dict[Unit, tuple[str, ...]], used: frozense
     return edits, Consistency(edits, edits.ties())
 
 
-def _is_worth_a_trace(exchange: Exchange) -> bool:
+def files_to_trace(exchange: Exchange, used: frozenset[Unit]) -> frozenset[str]:
+    """The Python files of which a run of both sides should tell what runs; none where that would tell nothing."""
+    if COMPILED in _units(exchange, used) or (len(exchange.units) == 1 and not _has_regions(exchange)):
+        return frozenset()
+    return frozenset(path for unit in used for path in exchange.units[unit] if path.endswith(".py"))
+
+
+def _has_regions(exchange: Exchange) -> bool:
     """Whether the one file that differs has more than one region."""
     edits = Edits.of(exchange.units, exchange.before, exchange.after, exchange.units)
     return len(edits.all) > 1

@@ -16,7 +16,7 @@ from harness.culprit.consistency import Consistency
 from harness.culprit.counterfactual import Trials
 from harness.culprit.evidence import used_units
 from harness.culprit.exchange import Exchange
-from harness.culprit.forked_search import FRESH_FIRST, give_up, open_forks
+from harness.culprit.forked_search import FRESH_FIRST, give_up, is_slow, open_forks, shows_older_side
 from harness.culprit.line_needs import Advanced, advanced, belongs
 from harness.culprit.line_search import (
     COMPILED,
@@ -68,24 +68,34 @@ def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> 
 def _pursued(search: LineSearch, used: frozenset[Unit], stack: ExitStack) -> tuple[LineSearch, Reduced]:
     """The smallest set that undoes the difference: fresh processes first, then forks; what it ends with is fresh."""
     trials = search.trials
-    few = search.pursue(search.weights, most=FRESH_FIRST)
-    if not few.gave_up or trials.is_late or _is_not_mixable(search, few):
-        return search, few
+    few = None
+    if not is_slow(search):
+        few = search.pursue(search.weights, most=FRESH_FIRST)
+        if not few.gave_up or trials.is_late or _is_not_mixable(search, few):
+            return search, few
     files = [path for unit in used for path in search.exchange.units[unit] if path.endswith(".py")]
     whole = search.reverted(frozenset(unit for unit in search.all if search.edits.path_of(unit) in used))
-    forks = open_forks(trials, search.sides, files, whole, stack)
+    forks = open_forks(trials, search.sides, files, stack)
     if forks is None:
-        return search, search.pursue(search.weights, most=_MOST)
+        return search, search.pursue(search.weights, most=_MOST, after=few)
     forked = evolve(search, trials=evolve(trials, forks=forks))
-    found = forked.pursue(search.weights, most=_MOST)
-    if found.shown is None or not found.shown.machine.get("forked"):
+    first = forked.pursue(search.weights, most=1, after=few)
+    if not _is_forked(first) and not shows_older_side(trials, search.sides, forks, whole):
+        return search, search.pursue(search.weights, most=_MOST, after=few)
+    found = forked.pursue(search.weights, most=_MOST, after=first)
+    if not _is_forked(found):
         return forked, found
     flipped = search.sides.before.verdict
     proof = trials.proof(reverted_in_words(search, found.units), search.reverted(found.units), flipped)
     if proof.holds:
         return forked, evolve(found, shown=proof.observation)
     give_up(trials, forks)
-    return search, search.pursue(search.weights, most=_MOST)
+    return search, search.pursue(search.weights, most=_MOST, after=few)
+
+
+def _is_forked(reduced: Reduced) -> bool:
+    """Whether a fork showed the smallest set of a search."""
+    return reduced.shown is not None and bool(reduced.shown.machine.get("forked"))
 
 
 def _findings(search: LineSearch, reduced: Reduced, package: Finding, until: Level, traced: int) -> tuple[Finding, ...]:

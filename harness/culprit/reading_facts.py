@@ -67,11 +67,11 @@ class _Reader:
         self, node: Function, scopes: tuple[tuple[str, frozenset[str]], ...], prefix: str, in_class: str
     ) -> None:
         qualname = f"{prefix}{node.name}"
-        first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+        first, changed_from = node.lineno, min([node.lineno, *(one.lineno for one in node.decorator_list)])
         called = in_class if node.name == "__init__" and in_class else node.name
         takes = _parameters(node, is_method=bool(in_class))
         self.facts.signatures.append(Signature(qualname, called, first, node.body[0].lineno - 1, takes))
-        if not self._is_changed(first, node.end_lineno or first):
+        if not self._is_changed(changed_from, node.end_lineno or first):
             return
         self._header(node, scopes)
         arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
@@ -127,8 +127,9 @@ class _Reader:
         """Decorators, bases, defaults and annotations belong to the scope around."""
         first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
         last = max(node.lineno, node.body[0].lineno - 1)
-        if not isinstance(node, ast.ClassDef) or node.bases or node.keywords or node.decorator_list:
-            self.facts.statements.append((first, last))
+        self.facts.statements += [(one.lineno, one.end_lineno or one.lineno) for one in node.decorator_list]
+        if not isinstance(node, ast.ClassDef) or node.bases or node.keywords:
+            self.facts.statements.append((node.lineno, last))
         if self._is_changed(first, last):
             for child in ast.iter_child_nodes(node):
                 if not isinstance(child, ast.stmt):

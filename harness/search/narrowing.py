@@ -10,7 +10,7 @@ no single one is, they are bisected in the order of likelihood as in QuickXplain
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from harness.model.verdict import Verdict
@@ -21,6 +21,7 @@ H = TypeVar("H", bound=Hashable)
 
 _FEW = 3  # so many changes are left out one by one at once; more are bisected before
 _LOOKED_AT = 400  # suspects for one set
+_CLOSELY_READ = 40  # of so many changes that are left, it is read what each needs
 _SIDESTEPS = 4  # so many neighbours of a skipped middle are tried
 _EXPECTED_SKIPS = 1.0  # before anything has run: this many skips in sets of altogether
 _EXPECTED_SIZE = 30.0  # so many changes
@@ -31,9 +32,10 @@ class Narrowing(Generic[H]):
 
     All `changes` together are BAD and none of them is GOOD; neither is run. `weights` say how likely each is the
     one, in any unit. `closed` completes a set by what it can't stand without, and `roughly` tells at little cost what
-    one change is completed by. Both may learn between two calls, when `refresh` is due. Every question that is asked is
-    one that was not told, and each answer leaves fewer suspects or a smaller set, so the search ends whatever it is
-    told.
+    one change is completed by; both may learn between two calls, when `refresh` is due. `serving` are changes that make
+    no difference but for others that need them, such as imports: alone they are not tried where one other change needs
+    all that is left. Every question that is asked is one that was not told, and each answer leaves fewer suspects or a
+    smaller set, so the search ends whatever it is told.
 
     Raises ValueError without changes, or if one occurs twice.
     """
@@ -45,6 +47,7 @@ class Narrowing(Generic[H]):
         weights: Mapping[H, float] | None = None,
         closed: Callable[[frozenset[H]], frozenset[H]] = lambda changes: changes,
         roughly: Callable[[H], frozenset[H]] = lambda change: frozenset({change}),
+        serving: Collection[H] = (),
     ) -> None:
         self._all = frozenset(changes)
         if not self._all or len(self._all) != len(changes):
@@ -54,6 +57,7 @@ class Narrowing(Generic[H]):
         self._order = tuple(sorted(changes, key=lambda change: -self._weight[change]))
         self._closed = closed
         self._roughly = roughly
+        self._serving = frozenset(serving)
         self._told: dict[frozenset[H], Verdict] = {}
         self._next: frozenset[H] | None = None
         self._is_planned = False
@@ -123,7 +127,8 @@ class Narrowing(Generic[H]):
         if candidate is None and len(held) > _FEW:
             candidate = self._bisected(held, told)
         if candidate is None:
-            candidate = next((rest for _, rest in self._lesser(held) if rest and rest not in told), None)
+            lesser = (rest for _, rest in self._lesser(held) if rest and rest not in told)
+            candidate = next((rest for rest in lesser if not self._tells_nothing(rest, held)), None)
         return candidate
 
     def _held(self, told: Mapping[frozenset[H], Verdict]) -> frozenset[H]:
@@ -132,6 +137,12 @@ class Narrowing(Generic[H]):
             if verdict is Verdict.BAD and len(candidate) < len(held):
                 held = candidate
         return held
+
+    def _tells_nothing(self, candidate: frozenset[H], held: frozenset[H]) -> bool:
+        """Whether a set only serves, and one other change has all that is left with what it needs."""
+        if not candidate <= self._serving or len(held) > _CLOSELY_READ:
+            return False
+        return any(self._closed(frozenset({change})) == held for change in self._order if change in held - candidate)
 
     def _likely(self, held: frozenset[H], told: Mapping[frozenset[H], Verdict]) -> frozenset[H] | None:
         """The first of the suspects, as many as tell most: suspects are those that no GOOD set had."""
@@ -142,7 +153,7 @@ class Narrowing(Generic[H]):
             group = self._most_telling(suspects, rate)
             while group:
                 candidate = self._closed(frozenset(group))
-                if len(candidate) < len(held) and candidate not in told:
+                if len(candidate) < len(held) and candidate not in told and not self._tells_nothing(candidate, held):
                     return candidate
                 group = group[: len(group) // 2]
             # Alone it can't be tried, or is all that is left.

@@ -131,3 +131,19 @@ def test_unknown_changes_and_contradictions_are_refused():
         search.tell(frozenset("z"), Verdict.GOOD)
     with pytest.raises(ValueError, match="before"):
         search.tell(frozenset("a"), Verdict.BAD)
+
+
+def test_what_only_serves_is_not_tried_alone_where_one_change_needs_all_that_is_left():
+    closed = closing({"a": "bc"})
+    search = Narrowing(CHANGES, weights={"a": 9.0}, closed=closed, serving="bc")
+    asked = driven(search, lambda changes: Verdict.BAD if "a" in changes else Verdict.GOOD)
+    assert search.result.minimal == {"a", "b", "c"}
+    assert not any(candidate <= {"b", "c"} for candidate in asked)
+
+
+@given(SETS, WEIGHTS, NEEDS, st.frozensets(st.sampled_from(CHANGES)))
+def test_what_serves_is_found_where_it_is_no_part_of_what_another_change_needs(wanted, weights, needs, serving):
+    closed = closing({change: others - serving for change, others in needs.items()})
+    search = Narrowing(CHANGES, weights=weights, closed=closed, serving=serving)
+    driven(search, lambda changes: Verdict.BAD if wanted <= changes else Verdict.GOOD)
+    assert search.result.minimal == closed(wanted)
