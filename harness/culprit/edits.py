@@ -22,7 +22,7 @@ from harness.culprit.ties import Ranges, SideFacts, Ties, Unit, tied
 from harness.model.culprit import Region
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_CLASS_WITH_BASES = re.compile(r"\s*class\s+\w+\s*\(")
+_CLASS = re.compile(r"\s*class\s+(\w+)")
 
 
 @frozen
@@ -156,8 +156,9 @@ class Edits:
         return frozenset(found)
 
     def changes_bases(self, unit: Unit) -> bool:
-        """Whether a region changes what a class inherits."""
-        return any(_CLASS_WITH_BASES.match(line) for lines in self.lines(unit) for line in lines)
+        """Whether a region changes the header of a class that both sides have."""
+        older, newer = ({found[1] for line in lines if (found := _CLASS.match(line))} for lines in self.lines(unit))
+        return not older.isdisjoint(newer)
 
     def serving(self) -> frozenset[Unit]:
         """Regions of Python files that only add or remove imported names: they serve the lines that use the names."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from attrs import frozen
 
 from harness.culprit.counterfactual import exchanged_in_words
@@ -16,6 +18,8 @@ _MOST_NEEDED = 14
 _MOST_EVIDENCE, _SAME_FILE, _DECLARES = 10.0, 6.0, 4.0
 _BASES = 4.0  # what a class inherits may decide how all its objects are called
 _SERVES = 0.1  # an import comes along with what uses it
+_GONE = 0.2  # what the newer side no longer has is seldom in the way
+_CALLED_ALIKE = 3.0  # a variable is often called as its class is
 
 
 @frozen
@@ -112,11 +116,21 @@ def _usefulness(search: LineSearch, core: Candidate, unit: Unit) -> float:
         weight *= _SAME_FILE
     if unit in search.serving:
         return weight * _SERVES
+    if not edits.lines(unit)[1]:
+        weight *= _GONE
     if not function or not edits.differences[path].is_function(function):
         weight *= _DECLARES * (_BASES if edits.changes_bases(unit) else 1.0)
+        if _is_called_like(function, {word for one in core for word in edits.words(one)}):
+            weight *= _CALLED_ALIKE
     if any(edits.words(unit) & edits.words(one) for one in core):
         weight *= 2
     return weight
+
+
+def _is_called_like(name: str, words: Collection[str]) -> bool:
+    """Whether one of some words is most of a definition's name: `decoder_layer` is of `WhisperDecoderLayer`."""
+    plain = name.rpartition(".")[2].replace("_", "").lower()
+    return any(2 * len(bare) > len(plain) and bare in plain for bare in (w.replace("_", "").lower() for w in words))
 
 
 def _sentence_forth(search: LineSearch, core: Candidate, besides: Candidate) -> str:

@@ -123,7 +123,10 @@ def _apart_from_needs(trials: Trials, known: _Known) -> _Known:
 def _exchanged(
     trials: Trials, changes: dict[str, Change], sides: Sides, base: Side, label_of: Callable[[Candidate], str]
 ) -> Reduced:
-    """The fewest packages that, exchanged in one side's lock, give the other side's verdict."""
+    """The fewest packages that, exchanged in one side's lock, give the other side's verdict.
+
+    What the older side lacks came along with what needs it: it is not tried alone where that is one package.
+    """
     other = sides.after if base is sides.before else sides.before
     required = _required(trials, base, other)
     ranked = ranked_packages(changes, sides, trials.plan)
@@ -137,6 +140,7 @@ def _exchanged(
         label_of=label_of,
         learn=lambda names, _: required.learn(names),
         most=trials.most,
+        serving=[name for name, change in changes.items() if change.before is None and base is sides.before],
         judge=trials.searched,
     ).run()
 

@@ -150,28 +150,41 @@ class Narrowing(Generic[H]):
         suspects = [change for change in self._order if change in held and change not in cleared]
         rate = _skip_rate(told)
         while suspects:
+            left = {change: self._weight[change] for change in suspects}
             group = self._most_telling(suspects, rate)
+            found: dict[frozenset[H], float] = {}
             while group:
+                # What the group needs in truth may be more than it seemed to need.
                 candidate = self._closed(frozenset(group))
                 if len(candidate) < len(held) and candidate not in told and not self._tells_nothing(candidate, held):
-                    return candidate
+                    found[candidate] = _gain(candidate, left, rate)
                 group = group[: len(group) // 2]
+            if found:
+                return max(found, key=lambda candidate: found[candidate])
             # Alone it can't be tried, or is all that is left.
             suspects = suspects[1:]
         return None
 
     def _most_telling(self, suspects: Sequence[H], rate: float) -> list[H]:
-        """The likeliest suspect, and each further one that makes a run tell more: likely, and needing little else."""
-        total = sum(self._weight[change] for change in suspects)
+        """The likeliest suspect, and each further one that makes a run tell more: likely, and needing little else.
+
+        What a suspect needs is tried with it, so that its weight counts, too.
+        """
+        left = {change: self._weight[change] for change in suspects}
+        total = sum(left.values())
         group: list[H] = []
         along: frozenset[H] = frozenset()
         most, weight = -1.0, 0.0
         for change in suspects[:_LOOKED_AT]:
-            together = along | self._roughly(change)
-            gain = _entropy((weight + self._weight[change]) / total) * (1 - rate) ** len(together)
+            if change in along:
+                group.append(change)
+                continue
+            more = self._roughly(change) - along
+            heavier = weight + sum(left.get(other, 0.0) for other in more)
+            gain = _entropy(min(heavier / total, 1.0)) * (1 - rate) ** (len(along) + len(more))
             if gain > most + 1e-12:
                 group.append(change)
-                along, most, weight = together, gain, weight + self._weight[change]
+                along, most, weight = along | more, gain, heavier
         return group
 
     def _bisected(self, held: frozenset[H], told: Mapping[frozenset[H], Verdict]) -> frozenset[H] | None:
@@ -234,6 +247,12 @@ def _skip_rate(told: Mapping[frozenset[H], Verdict]) -> float:
     skips = sum(verdict is Verdict.SKIP for verdict in told.values())
     size = sum(len(candidate) for candidate, verdict in told.items() if verdict is not Verdict.SKIP)
     return min((_EXPECTED_SKIPS + skips) / (_EXPECTED_SIZE + size + skips), 0.9)
+
+
+def _gain(candidate: frozenset[H], weight: Mapping[H, float], rate: float) -> float:
+    """Bits that a set is expected to tell, if each of its changes makes it a skip with the chance `rate`."""
+    inside = sum(weight.get(change, 0.0) for change in candidate)
+    return _entropy(min(inside / sum(weight.values()), 1.0)) * (1 - rate) ** len(candidate)
 
 
 def _entropy(chance: float) -> float:
