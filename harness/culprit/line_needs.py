@@ -24,12 +24,16 @@ _CALLED_ALIKE = 3.0  # a variable is often called as its class is
 
 @frozen
 class Advanced:
-    """The proof the other way, what it needed besides, and the runs that it took."""
+    """The proof the other way, what it needed besides, and the runs that it took.
+
+    With `is_needless` what it needs makes the difference without it.
+    """
 
     proof: Proof
     needs: Candidate
     runs: int
     ran_alone: bool = False
+    is_needless: bool = False
     notes: tuple[str, ...] = ()
 
 
@@ -61,11 +65,26 @@ def advanced(search: LineSearch, core: Candidate, units: Candidate) -> Advanced:
         besides = needed.units
         sentence = _sentence_forth(search, core, besides)
         along = search.advanced(besides | core)
-        return Advanced(trials.shown(sentence, needed, sides.after.verdict, lambda: along), besides, runs, ran_alone)
+        proof = trials.shown(sentence, needed, sides.after.verdict, lambda: along)
+        is_needless = False
+        if any(_may_be_it(search, unit) for unit in besides):
+            runs += 1
+            without = exchanged_in_words(search.exchange.package.packages, search.names(besides), newer_base=False)
+            alone = trials.proof(without, search.advanced(besides), sides.before.verdict)
+            is_needless = alone.verdict is sides.after.verdict
+        return Advanced(proof, besides, runs, ran_alone, is_needless=is_needless)
     if proof is None:
         proof = Proof("", sides.after.verdict, Verdict.SKIP, "not tried")
     note = f"{search.names(core)} alone does not make the difference; what else it needs was not found"
-    return Advanced(proof, frozenset(), runs, ran_alone, (note,))
+    return Advanced(proof, frozenset(), runs, ran_alone, notes=(note,))
+
+
+def _may_be_it(search: LineSearch, unit: Unit) -> bool:
+    """Whether a unit is of the body of a function, and no import, header or whole file that others use."""
+    edits = search.edits
+    if not edits.is_region(unit) or unit in search.serving:
+        return False
+    return edits.differences[edits.path_of(unit)].is_function(edits.function(unit))
 
 
 def belongs(search: LineSearch, core: Candidate, forth: Advanced) -> bool:

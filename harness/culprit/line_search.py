@@ -169,3 +169,8 @@ def files_of(search: LineSearch, units: Candidate) -> tuple[str, ...]:
 def reverted_in_words(search: LineSearch, units: Candidate) -> str:
     """The newer release with some units from the older one, for a person."""
     return exchanged_in_words(search.exchange.package.packages, search.names(units), newer_base=True)
+
+
+def is_not_mixable(search: LineSearch, reduced: Reduced) -> bool:
+    """Whether the search was given up because Python and compiled files of two releases can't be mixed."""
+    return COMPILED in search.edits.wholes and reduced.gave_up and reduced.unresolved >= MOST_SKIPS
