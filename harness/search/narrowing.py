@@ -21,7 +21,6 @@ H = TypeVar("H", bound=Hashable)
 
 _FEW = 3  # so many changes are left out one by one at once; more are bisected before
 _LOOKED_AT = 400  # suspects for one set
-_CLOSELY_READ = 40  # of so many changes that are left, it is read what each needs
 _SIDESTEPS = 4  # so many neighbours of a skipped middle are tried
 _EXPECTED_SKIPS = 1.0  # before anything has run: this many skips in sets of altogether
 _EXPECTED_SIZE = 30.0  # so many changes
@@ -33,8 +32,8 @@ class Narrowing(Generic[H]):
     All `changes` together are BAD and none of them is GOOD; neither is run. `weights` say how likely each is the
     one, in any unit. `closed` completes a set by what it can't stand without, and `roughly` tells at little cost what
     one change is completed by; both may learn between two calls, when `refresh` is due. `serving` are changes that make
-    no difference but for others that need them, such as imports: alone they are not tried where one other change needs
-    all that is left. Every question that is asked is one that was not told, and each answer leaves fewer suspects or a
+    no difference but for others that need them, such as imports: they are not tried alone while others are suspected.
+    Every question that is asked is one that was not told, and each answer leaves fewer suspects or a
     smaller set, so the search ends whatever it is told.
 
     Raises ValueError without changes, or if one occurs twice.
@@ -128,7 +127,7 @@ class Narrowing(Generic[H]):
             candidate = self._bisected(held, told)
         if candidate is None:
             lesser = (rest for _, rest in self._lesser(held) if rest and rest not in told)
-            candidate = next((rest for rest in lesser if not self._tells_nothing(rest, held)), None)
+            candidate = next((rest for rest in lesser if not self._tells_nothing(rest, held, told)), None)
         return candidate
 
     def _held(self, told: Mapping[frozenset[H], Verdict]) -> frozenset[H]:
@@ -138,15 +137,14 @@ class Narrowing(Generic[H]):
                 held = candidate
         return held
 
-    def _tells_nothing(self, candidate: frozenset[H], held: frozenset[H]) -> bool:
-        """Whether a set only serves, and one other change has all that is left with what it needs."""
-        if not candidate <= self._serving or len(held) > _CLOSELY_READ:
-            return False
-        return any(self._closed(frozenset({change})) == held for change in self._order if change in held - candidate)
+    def _tells_nothing(self, candidate: frozenset[H], held: frozenset[H], told: Mapping[frozenset[H], Verdict]) -> bool:
+        """Whether a set only serves, and something else that is left was in no GOOD set."""
+        cleared = _cleared(told)
+        return candidate <= self._serving and not held <= self._serving | cleared
 
     def _likely(self, held: frozenset[H], told: Mapping[frozenset[H], Verdict]) -> frozenset[H] | None:
         """The first of the suspects, as many as tell most: suspects are those that no GOOD set had."""
-        cleared = frozenset().union(*(candidate for candidate, verdict in told.items() if verdict is Verdict.GOOD))
+        cleared = _cleared(told)
         suspects = [change for change in self._order if change in held and change not in cleared]
         rate = _skip_rate(told)
         while suspects:
@@ -156,7 +154,11 @@ class Narrowing(Generic[H]):
             while group:
                 # What the group needs in truth may be more than it seemed to need.
                 candidate = self._closed(frozenset(group))
-                if len(candidate) < len(held) and candidate not in told and not self._tells_nothing(candidate, held):
+                if (
+                    len(candidate) < len(held)
+                    and candidate not in told
+                    and not self._tells_nothing(candidate, held, told)
+                ):
                     found[candidate] = _gain(candidate, left, rate)
                 group = group[: len(group) // 2]
             if found:
@@ -247,6 +249,11 @@ def _skip_rate(told: Mapping[frozenset[H], Verdict]) -> float:
     skips = sum(verdict is Verdict.SKIP for verdict in told.values())
     size = sum(len(candidate) for candidate, verdict in told.items() if verdict is not Verdict.SKIP)
     return min((_EXPECTED_SKIPS + skips) / (_EXPECTED_SIZE + size + skips), 0.9)
+
+
+def _cleared(told: Mapping[frozenset[H], Verdict]) -> frozenset[H]:
+    """What was in a GOOD set: alone it is not enough."""
+    return frozenset().union(*(candidate for candidate, verdict in told.items() if verdict is Verdict.GOOD))
 
 
 def _gain(candidate: frozenset[H], weight: Mapping[H, float], rate: float) -> float:
