@@ -191,7 +191,7 @@ def matrix(session: nox.Session, cell: str) -> None:
     if cell in BROKEN:
         session.error(str(BROKEN[cell]))
     python = _python_file(session).read_text(encoding="utf-8")
-    words = [python, "-m", "harness", "probe", *ROWS[cell].arguments, "--results", RESULTS]
+    words = [python, "-m", "harness", "probe", *ROWS[cell].arguments, "--repeat", "--results", RESULTS]
     if session.virtualenv.is_sandboxed:  # not --no-venv, where the harness uses its own cache
         words += ["--environment", session.virtualenv.location]
     # 0, 1 and 3 are good, bad and skip; anything else is an error.

@@ -1,12 +1,14 @@
 """Searches for a flaky bug on the same simulated histories: this, git-bayesect, plain bisection.
 
 Each history has one release from which on the bug shows at a higher rate, or none. All searches see the same dice for
-the same attempt at the same release. git-bayesect stops at 0.95, its default; it always has an answer.
+the same attempt at the same release. git-bayesect stops at 0.95, its default; after 400 runs it is stopped without an
+answer. A second table has the default search alone, on more histories and other numbers of releases.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Callable
 from random import Random
 from typing import NamedTuple
@@ -15,12 +17,21 @@ from harness.model.verdict import Verdict
 from harness.search import Bisection, BisectionStatus, Noise, SureBisection, Trial
 
 Fails = Callable[[int, int], bool]  # release, attempt
+CHANGES = ((0.0, 1.0), (0.0, 0.9), (0.0, 0.5), (0.05, 0.95), (0.0, 0.3), (0.1, 0.3))
+SAME = (0.0, 0.05, 0.3, 1.0)  # rates of histories without a change
 
 
 class Said(NamedTuple):
     """The release that was named, None where there was none, and the runs that it took."""
 
     named: int | None
+    runs: int
+
+
+class End(NamedTuple):
+    """What a search named, "right", "wrong" or "none", and the runs that it took."""
+
+    end: str
     runs: int
 
 
@@ -80,48 +91,60 @@ def bayesect(count: int, fails: Fails) -> Said:
     return Said(None, 400)
 
 
-def compare(before: float, after: float, releases: int, repetitions: int, seed: int) -> None:
-    """Print a row for each search: named rightly, wrongly, not at all; mean runs."""
-    searches: dict[str, Callable[[int, Fails], Said]] = {
-        "--flaky (0.99)": noisy(Noise(flaky=True)),
-        "--flaky, at 0.95": noisy(Noise(flaky=True, confidence=0.95)),
-        "--trust-ends, at 0.96": noisy(Noise(flaky=True, confidence=0.96, trusts_ends=True)),
-        "by default": by_default,
-        "git-bayesect": bayesect,
-        "plain bisection": plain(1),
-        "plain, 8 runs each": plain(8),
-    }
+SEARCHES: dict[str, Callable[[int, Fails], Said]] = {
+    "by default": by_default,
+    "--flaky": noisy(Noise(flaky=True)),
+    "--flaky --trust-ends, at 0.96": noisy(Noise(flaky=True, confidence=0.96, trusts_ends=True)),
+    "git-bayesect": bayesect,
+    "plain bisection": plain(1),
+    "plain, 8 runs each": plain(8),
+}
+
+
+def ended(
+    search: Callable[[int, Fails], Said], rates: tuple[float, float], releases: int, number: int, seed: int
+) -> End:
+    """How a search ends on one history: the same dice for the same history, release and attempt."""
+    before, after = rates
+    change = Random(f"{seed} {number}").randrange(1, releases) if before != after else releases
+
+    def fails(release: int, attempt: int) -> bool:
+        dice = Random(f"{seed} {number} {release} {attempt}")
+        return dice.random() < (after if release >= change else before)
+
+    said = search(releases, fails)
+    return End("none" if said.named is None else "right" if said.named == change else "wrong", said.runs)
+
+
+def row(name: str, rates: tuple[float, float], releases: int, histories: int, seed: int) -> str:
+    """A row of Markdown: named rightly, wrongly, not at all; mean runs."""
+    every = [ended(SEARCHES[name], rates, releases, number, seed) for number in range(histories)]
+    ends = Counter(one.end for one in every)
+    shares = " | ".join(f"{100 * ends[end] / histories:.2f} %" for end in ("right", "wrong", "none"))
+    before, after = rates
     what = f"{before:g} -> {after:g}" if before != after else f"{before:g} everywhere"
-    for name, search in searches.items():
-        right = wrong = runs = 0
-        for number in range(repetitions):
-            change = Random(f"{seed} {number}").randrange(1, releases) if before != after else releases
-
-            def fails(release: int, attempt: int, number: int = number, change: int = change) -> bool:
-                dice = Random(f"{seed} {number} {release} {attempt}")
-                return dice.random() < (after if release >= change else before)
-
-            said = search(releases, fails)
-            right += said.named == change
-            wrong += said.named not in (None, change)
-            runs += said.runs
-        none = repetitions - right - wrong
-        shares = " | ".join(f"{100 * n / repetitions:5.1f} %" for n in (right, wrong, none))
-        print(f"| {what:15} | {name:22} | {shares} | {runs / repetitions:6.1f} |", flush=True)
+    runs = sum(one.runs for one in every) / histories
+    return f"| {what} | {releases} | {name} | {histories} | {shares} | {runs:.1f} |"
 
 
 def main() -> None:
-    """Print the table."""
+    """Print both tables: all searches over one number of releases, the default one over several."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--releases", type=int, default=32)
-    parser.add_argument("--histories", type=int, default=300, help="simulated histories for each row [300]")
+    parser.add_argument("--histories", type=int, default=600, help="histories for each row of the comparison [600]")
+    parser.add_argument("--by-default", type=int, default=3000, help="histories for each row of the default [3000]")
+    parser.add_argument("--releases", type=int, default=32, help="releases in the comparison [32]")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--same", type=float, nargs="*", default=[0.0, 0.05, 0.3, 1.0], help="rates without a change")
     chosen = parser.parse_args()
-    print("| failure rate    | search                 | right   | wrong   | none    | runs   |")
-    print("|---|---|---:|---:|---:|---:|")
-    for before, after in ((0.0, 1.0), (0.0, 0.5), (0.05, 0.95), (0.1, 0.3), *((rate, rate) for rate in chosen.same)):
-        compare(before, after, chosen.releases, chosen.histories, chosen.seed)
+    head = "| failure rate | releases | search | histories | right | wrong | none | runs |\n"
+    head += "|---|---:|---|---:|---:|---:|---:|---:|"
+    print(head, flush=True)
+    for rates in (*CHANGES, *((rate, rate) for rate in SAME)):
+        for name in SEARCHES:
+            print(row(name, rates, chosen.releases, chosen.histories, chosen.seed), flush=True)
+    print(f"\n{head}", flush=True)
+    for rates in ((0.0, 0.5), (0.0, 0.9)):
+        for releases in (8, 30, 100):
+            print(row("by default", rates, releases, chosen.by_default, chosen.seed), flush=True)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ exclude_patterns = ["_build", "extensions"]
 myst_enable_extensions = ["colon_fence", "deflist", "attrs_block"]
 myst_heading_anchors = 3
 nitpicky = False
+default_role = "code"  # docstrings write names in single backticks
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 copybutton_prompt_text = "$ "
@@ -34,7 +35,7 @@ html_theme = "furo"
 html_title = "regression-harness"
 html_static_path = ["_static"]
 html_show_copyright = False
-html_css_files = ["diagrams.css"]
+html_css_files = ["site.css"]
 html_theme_options = {
     "navigation_with_keys": True,
     # The colours of verdicts in the diagrams: text on the page's background, with a contrast of at least 4.5 to 1.

@@ -1,4 +1,4 @@
-"""The commands as functions: what `harness bisect`, `harness probe`, `harness history` and `harness results` call::
+"""The commands as functions: `harness bisect`, `harness probe`, `harness history` and `harness results` call them::
 
     import harness
     answer = harness.bisect("transformers", repro="whisper_lora_checkpointing")

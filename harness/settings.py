@@ -58,10 +58,10 @@ def _setting(default: Any, flag: str, group: Group, help: str, **more: Any) -> A
 class Settings:
     """The settings of one question or command.
 
-    `with_` and `hold` are requirements; `as_of` is "era", "none" or an ISO date; `python` a version or a path;
-    `device` "auto", "cpu", "cuda" or "emulated"; `params` are NAME=VALUE; `from_source` names projects that may be
-    built from source; `gpu_wait` is in seconds, `max_disk` in bytes; `sandbox` is "auto", "require", "off", or None for
-    what HARNESS_SANDBOX says; `scheduler` is the address of a Dask scheduler.
+    `with_` and `hold` are requirements, and "none" in `hold` leaves out the repro's own holds; `as_of` is "era", "none"
+    or an ISO date; `python` a version or a path; `device` "auto", "cpu", "cuda" or "emulated"; `params` are NAME=VALUE;
+    `from_source` names projects that may be built from source; `gpu_wait` is in seconds, `max_disk` in bytes; `sandbox`
+    is "auto", "require", "off", or None for what HARNESS_SANDBOX says; `scheduler` is the address of a Dask scheduler.
     """
 
     with_: tuple[str, ...] = _setting(
@@ -71,7 +71,8 @@ class Settings:
         (),
         "--hold",
         Group.QUESTION,
-        "Keep this version where the releases allow it; the answer says where they do not.",
+        "Keep this version where the releases allow it; the answer says where they do not. none ignores the "
+        "repro's own holds.",
         metavar="REQ",
     )
     python: str | None = _setting(
@@ -170,6 +171,11 @@ class Settings:
         kind=ValueKind.FOLDER,
         shown_default="results, or HARNESS_RESULTS",
     )
+
+    @property
+    def held(self) -> tuple[str, ...]:
+        """The requirements in `hold`."""
+        return tuple(text for text in self.hold if text != "none")
 
     @property
     def in_place(self) -> bool:

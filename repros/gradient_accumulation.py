@@ -42,22 +42,22 @@
 # as-of = "none"
 # hold = ["torch==2.13.0", "accelerate==1.8.1", "numpy<2.3"]
 # ///
-"""Gradients that the Trainer accumulates over four batches come out four times too large, and nothing is raised.
+"""Gradients accumulated by the Trainer over four batches are four times too large, without any exception.
 
-All examples here are the same one and the learning rate is 0. So every batch has the same gradient, and so
-has the mean over any number of batches: the norm that the Trainer logs must not depend on accumulation.
+All examples are equal and the learning rate is 0. So every batch has the same gradient, and so does the
+mean over any number of batches: the norm logged by the Trainer must not depend on accumulation.
 
 * `full_window` is the norm after four batches, divided by the norm of a run without accumulation. It
-  is 1, and 4 from transformers 4.46.0 to 4.47.1.
-* `last_window` is the same for the end of the epoch, where two batches are left for a window of four. It
-  should be 1; up to 4.54.1 the sum of the two was divided by four. From 4.46.0 to 4.47.1 the first bug
-  covers this one, so the case `partial-window` begins at 4.48.0.
+  should be 1; from transformers 4.46.0 to 4.47.1 it is 4.
+* `last_window` is the same ratio at the end of the epoch, where only two batches are left for a window of
+  four. It should be 1; up to 4.54.1 the sum of the two was divided by four. From 4.46.0 to 4.47.1 the first
+  bug hides this one, so the case `partial-window` starts at 4.48.0.
 
-Both show only with a model that does not take the number of items in a batch, such as this BERT: the others
-do the division by themselves.
+Both bugs need a model that does not accept the number of items in a batch, such as this BERT. Other models
+divide by it themselves.
 
-`HARNESS_PARAMS` takes `case`, which changes nothing by itself, and `accumulation`, `left_over` and `seed`.
-`HARNESS_METRICS` gets the two ratios above, `full_window_loss`, `last_window_loss` and the norms they are made of.
+`HARNESS_PARAMS` accepts `accumulation`, `left_over`, `seed`, and `case`, which has no effect of its own.
+The metrics are the two ratios above, `full_window_loss`, `last_window_loss` and the underlying norms.
 """
 
 import json
@@ -70,7 +70,7 @@ from transformers import BertConfig, BertForSequenceClassification, Trainer, Tra
 
 
 def small_bert(seed):
-    """A random BERT classifier of two small layers, without dropout."""
+    """A random BERT classifier with two small layers and no dropout."""
     torch.manual_seed(seed)
     config = BertConfig(
         vocab_size=64,
@@ -86,7 +86,7 @@ def small_bert(seed):
 
 
 def logged_steps(steps, accumulation, batches, seed):
-    """Train on epochs of equal batches, and return loss and gradient norm of each optimizer step."""
+    """Train on equal batches; returns the loss and the gradient norm of each optimizer step."""
     example = {"input_ids": torch.arange(1, 17), "attention_mask": torch.ones(16, dtype=torch.long), "labels": 1}
     with tempfile.TemporaryDirectory() as folder:
         arguments = TrainingArguments(
@@ -106,7 +106,7 @@ def logged_steps(steps, accumulation, batches, seed):
 
 
 def compared(accumulation, left_over, seed):
-    """The ratios of a run with accumulation, which ends in a window of `left_over` batches, to one without."""
+    """The ratios between a run with accumulation, whose last window has `left_over` batches, and one without."""
     ((loss, norm),) = logged_steps(1, 1, 1, seed)
     full, last = logged_steps(2, accumulation, accumulation + left_over, seed)
     return {
@@ -121,7 +121,7 @@ def compared(accumulation, left_over, seed):
 
 
 def main():
-    """Train twice and leave the ratios in the file that `HARNESS_METRICS` names."""
+    """Train twice and write the ratios to the file named by `HARNESS_METRICS`."""
     params = {"case": "", "accumulation": 4, "left_over": 2, "seed": 3407}
     params.update(json.loads(os.environ.get("HARNESS_PARAMS") or "{}"))
     params.pop("case")

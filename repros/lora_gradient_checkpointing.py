@@ -53,30 +53,30 @@
 # exception = "TypeError"
 # message = "unexpected keyword argument 'lora_enable_gradient_checkpointing'"
 # ///
-"""LoRA on a frozen model loses its gradients under reentrant checkpointing, unless the inputs require grad.
+"""LoRA on a frozen model has no gradients under reentrant checkpointing unless the inputs require grad.
 
-An error page on the web blames a conflict with "LoRA's gradient checkpointing" and offers two arguments of
-`LoraConfig`. Neither argument exists. What fails is plain autograd: a reentrant checkpoint records its
-output only if a tensor passed in requires grad. With every base weight frozen, the embeddings do not, so
-the loss hangs on no graph and `backward` raises "element 0 of tensors does not require grad".
+A page on the web blames a conflict with "LoRA's gradient checkpointing" and suggests two arguments of
+`LoraConfig`. Neither argument exists. The cause is plain autograd: a reentrant checkpoint records its
+output only if one of its inputs requires grad. With every base weight frozen the embeddings do not, so the
+loss has no graph and `backward` raises "element 0 of tensors does not require grad".
 
-All of these must hold for the bug to show:
+The bug shows only if all of these hold:
 
 * the base model is frozen, and only LoRA weights inside the checkpointed layers train;
 * checkpointing is reentrant;
-* it is switched on after PEFT has wrapped the model, since PEFT then makes the inputs require grad;
-* nothing else does: transformers does so by itself from 5.0.0rc2 on, which is the fix to find.
+* checkpointing is enabled after PEFT wrapped the model; otherwise PEFT makes the inputs require grad;
+* nothing else makes them require grad: transformers does from 5.0.0rc2 on, which is the fix to find.
 
-`HARNESS_PARAMS` takes `seed` and `case`:
+`HARNESS_PARAMS` accepts `seed` and `case`:
 
 * `frozen-inputs` (default): the bug.
-* `enabled-inputs`: the remedy `enable_input_require_grads()`; it trains.
-* `checkpointing-first`: checkpointing before LoRA; PEFT applies that remedy, and it trains.
-* `not-reentrant`: checkpointing without reentrance needs no remedy; it trains.
-* `page-argument`: the page's broken snippet, `LoraConfig(gradient_checkpointing=True)`: a TypeError.
-* `page-fix`: the page's remedy, `LoraConfig(lora_enable_gradient_checkpointing=False)`: a TypeError.
+* `enabled-inputs`: with `enable_input_require_grads()`, the fix; it trains.
+* `checkpointing-first`: checkpointing before LoRA; PEFT applies the same fix, and it trains.
+* `not-reentrant`: non-reentrant checkpointing needs no fix; it trains.
+* `page-argument`: the page's failing snippet, `LoraConfig(gradient_checkpointing=True)`: a TypeError.
+* `page-fix`: the page's suggestion, `LoraConfig(lora_enable_gradient_checkpointing=False)`: a TypeError.
 
-`HARNESS_METRICS` gets loss, grad_norm and seconds of a case that trains.
+The metrics of a case that trains are loss, grad_norm and seconds.
 """
 
 import json
@@ -92,7 +92,7 @@ TARGETS = ["q_proj", "v_proj"]
 
 
 def small_llama():
-    """A random Llama of two layers."""
+    """A random Llama with two layers."""
     config = LlamaConfig(
         vocab_size=64,
         hidden_size=32,
@@ -107,7 +107,7 @@ def small_llama():
 
 
 def checkpointed_lora(*, use_reentrant=True, enable_inputs=False, checkpointing_first=False):
-    """A Llama with LoRA and checkpointing, put together in the given way."""
+    """A Llama with LoRA and checkpointing, combined as requested."""
     model = small_llama()
     checkpointing = {"use_reentrant": use_reentrant}
     if checkpointing_first:
@@ -121,7 +121,7 @@ def checkpointed_lora(*, use_reentrant=True, enable_inputs=False, checkpointing_
 
 
 def train_step(model):
-    """Take one optimizer step, and return its loss and gradient norm and the seconds that it took."""
+    """Take one optimizer step; returns its loss, gradient norm and duration in seconds."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model.to(device).train()
     tokens = torch.randint(64, (2, 16)).to(device)
@@ -132,20 +132,20 @@ def train_step(model):
     loss = model(input_ids=tokens, labels=tokens).loss
     loss.backward()
     if any(weight.grad is None for weight in weights):
-        raise ValueError("backward ended, but left LoRA weights without a gradient")
+        raise ValueError("backward ended but left LoRA weights without a gradient")
     norm = torch.nn.utils.clip_grad_norm_(weights, max_norm=1.0)
     optimizer.step()
     return {"loss": loss.item(), "grad_norm": norm.item(), "seconds": time.perf_counter() - started}
 
 
 def page_argument():
-    """Build the configuration of the page's broken snippet, which is meant to fail in backward only."""
+    """Build the configuration of the page's failing snippet, which the page expects to fail only in backward."""
     LoraConfig(r=8, lora_alpha=32, target_modules=TARGETS, gradient_checkpointing=True)
     return {}
 
 
 def page_fix():
-    """Build the configuration of the page's quick fix."""
+    """Build the configuration of the page's suggestion."""
     LoraConfig(r=8, lora_alpha=32, target_modules=TARGETS, lora_enable_gradient_checkpointing=False)
     return {}
 
@@ -161,7 +161,7 @@ CASES = {
 
 
 def main():
-    """Run the case that `HARNESS_PARAMS` names; leave its numbers in the file that `HARNESS_METRICS` names."""
+    """Run the case named by `HARNESS_PARAMS`, and write its metrics to the file named by `HARNESS_METRICS`."""
     params = {"case": "frozen-inputs", "seed": 3407, **json.loads(os.environ.get("HARNESS_PARAMS") or "{}")}
     case, seed = params.pop("case"), params.pop("seed")
     if params or case not in CASES:

@@ -55,28 +55,28 @@
 # exception = "RuntimeError"
 # message = "backward through the graph a second time"
 # ///
-"""Which second backward passes torch allows: an article's three examples and their edges.
+"""Which second backward passes torch allows: three examples from an article, and their limits.
 
 The article says that `retain_graph=True` makes a second `backward` work. It keeps the graph's saved tensors
-alive, but it can't keep them true: an optimizer step in between changes the weights that the graph saved,
-and torch notices. One layer escapes, because the gradient of its own weights needs the input alone.
+alive, but not unchanged: an optimizer step in between changes the weights that the graph saved, and torch
+notices. A single layer is unaffected, because the gradient of its weights needs only the input.
 
-`HARNESS_PARAMS` takes `seed` and `case`. What each case claims is checked, by gradients where it says so;
-a claim that turns out false ends in a ValueError.
+`HARNESS_PARAMS` accepts `seed` and `case`. Each case checks its claim, by gradients where it mentions them,
+and raises ValueError if the claim is false.
 
-* `single-linear`: example 1, a step between two passes over one linear layer, works. Both passes give the
-  same gradient: the second is that of the old weights.
+* `single-linear`: example 1, an optimizer step between two passes over one linear layer, works. Both passes
+  give the same gradient: the second one still uses the old weights.
 * `two-layers` (default): example 1 with a second layer raises "modified by an inplace operation".
-* `two-layers-recomputed`: the remedy, a new forward after the step, works, and its gradient is a new one.
-* `two-graphs`: example 2 without `retain_graph` works, and gives the gradient of the two losses' sum,
-  because each of its two forwards made a graph of its own.
-* `shared-forward`: two losses on one forward do need it: raises "backward through the graph a second time".
-* `shared-forward-retained`: the same with `retain_graph=True` works, as does the backward of the sum.
-* `freed-graph`: one loss back-propagated twice without it raises "backward through the graph a second time".
-* `detached-gradients`: example 3, the gradient applied again after a step, works. It is not a second
-  backward: the gradient at the new weights is another one.
+* `two-layers-recomputed`: the fix, a new forward after the step, works and gives a new gradient.
+* `two-graphs`: example 2 without `retain_graph` works and gives the gradient of the sum of both losses,
+  because each of its two forwards makes its own graph.
+* `shared-forward`: two losses on one forward need it: raises "backward through the graph a second time".
+* `shared-forward-retained`: the same with `retain_graph=True` works, and so does the backward of the sum.
+* `freed-graph`: two backwards of one loss without it raise "backward through the graph a second time".
+* `detached-gradients`: example 3, applying the gradient again after a step, works. That is not a second
+  backward: the gradient at the new weights is different.
 
-`HARNESS_METRICS` gets loss and grad_norm of a case that works.
+The metrics of a case that works are loss and grad_norm.
 """
 
 import json
@@ -91,17 +91,17 @@ measure = nn.MSELoss()
 
 
 def linear():
-    """One layer, the model of the article's examples 1 and 3."""
+    """One layer: the model of examples 1 and 3 in the article."""
     return nn.Linear(10, 1).to(DEVICE)
 
 
 def stack():
-    """Two layers, the model of the article's example 2."""
+    """Two layers: the model of example 2 in the article."""
     return nn.Sequential(nn.Linear(10, 5), nn.ReLU(), nn.Linear(5, 1)).to(DEVICE)
 
 
 def sgd(model):
-    """The optimizer of examples 1 and 3. Its step changes the weights in place."""
+    """The optimizer of examples 1 and 3; its step changes the weights in place."""
     return torch.optim.SGD(model.parameters(), lr=0.01)
 
 
@@ -253,7 +253,7 @@ CASES = {
 
 
 def main():
-    """Run the case that `HARNESS_PARAMS` names; leave its numbers in the file that `HARNESS_METRICS` names."""
+    """Run the case named by `HARNESS_PARAMS`, and write its metrics to the file named by `HARNESS_METRICS`."""
     params = {"case": "two-layers", "seed": 3407, **json.loads(os.environ.get("HARNESS_PARAMS") or "{}")}
     case, seed = params.pop("case"), params.pop("seed")
     if params or case not in CASES:

@@ -26,7 +26,7 @@
 # exception = "RuntimeError"
 # message = "backward through the graph a second time"
 # ///
-"""Whisper with LoRA through unsloth and Seq2SeqTrainer, after unsloth issue 3592.
+"""Whisper with LoRA through unsloth and Seq2SeqTrainer, from unsloth issue 3592.
 
 Every parameter below can be given as JSON in HARNESS_PARAMS. By default it trains a tiny random Whisper, made
 here, on made audio. For the issue's own run on a real GPU:
@@ -45,18 +45,18 @@ import time
 from pathlib import Path
 
 DEFAULTS = {
-    "model": "",  # a model of the hub or a folder; empty: a random one of the size below
-    "dataset": "",  # a data set of the hub with columns "audio" and "text"; empty: made audio
-    "size": "tiny",  # of the random model, see SIZES
-    "precision": "auto",  # auto (as the issue: bf16 where the card has it, else fp16), bf16, fp16, fp32
-    "optim": "adamw_torch",  # the issue has adamw_8bit, whose kernels need a real GPU
+    "model": "",  # a hub name or a folder; empty for a random model of the size below
+    "dataset": "",  # a hub data set with columns "audio" and "text"; empty for synthetic audio
+    "size": "tiny",  # of the random model; see SIZES
+    "precision": "auto",  # bf16, fp16, fp32, or auto as in the issue: bf16 if the GPU has it, else fp16
+    "optim": "adamw_torch",  # the issue uses adamw_8bit, whose kernels need a real GPU
     "steps": 2,
     "accumulation": 4,
     "batch": 1,
     "rank": 64,
     "rate": 1e-4,
     "checkpointing": "unsloth",  # unsloth, true or false
-    "examples": 16,  # of the made audio, or the first of the data set; 0: all
+    "examples": 16,  # of the synthetic audio, or the first of the data set; 0 means all
     "seed": 3407,
 }
 SIZES = {
@@ -76,17 +76,17 @@ SIZES = {
 PARAMS = {**DEFAULTS, **json.loads(os.environ.get("HARNESS_PARAMS") or "{}")}
 RATE_HZ = 16_000
 
-# unsloth asks its statistics server, and transformers the hub, even for a folder; without network they wait.
+# Even for a folder, unsloth asks its statistics server and transformers asks the hub; offline, both wait.
 os.environ.setdefault("UNSLOTH_DISABLE_STATISTICS", "1")
 if not PARAMS["model"] and not PARAMS["dataset"]:
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
 
 if not PARAMS["model"] and PARAMS["size"] == "tiny":
-    # Its sums are so small that to share them among threads takes ten times as long.
+    # The model is so small that several threads make it ten times slower.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# unsloth must come before torch and transformers, which it prepares and changes.
+# Import unsloth before torch and transformers, because it patches them.
 import unsloth  # isort: skip # noqa: E402
 
 import torch  # noqa: E402
@@ -99,12 +99,14 @@ from transformers import (  # noqa: E402
 )
 from unsloth import FastModel  # noqa: E402
 
-# unsloth collects garbage some twenty times; what the imports have made is there to stay.
+# unsloth runs the garbage collector about twenty times; skip the objects created by imports.
 gc.freeze()
+
+DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 
 
 def write_random_whisper(folder: Path, size: dict) -> None:
-    """A folder that loads as a Whisper: random weights, a tokenizer of bytes, a feature extractor."""
+    """Write a folder that loads as a Whisper: random weights, a byte-level tokenizer, a feature extractor."""
     ids = write_tokenizer(folder)
     end, start = ids["<|endoftext|>"], ids["<|startoftranscript|>"]
     config = WhisperConfig(
@@ -151,8 +153,8 @@ def write_tokenizer(folder: Path) -> dict:
 
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
     names = ["endoftext", "startoftranscript", "en", "de", "translate", "transcribe", "startoflm", "startofprev"]
-    # Whisper itself pads with its end token, which some releases of unsloth-zoo refuse (2026.7.1); that is
-    # another bug than the one looked for.
+    # Whisper pads with its end token, which some releases of unsloth-zoo refuse (2026.7.1). That is a different
+    # bug.
     special = [*(f"<|{name}|>" for name in [*names, "nospeech", "notimestamps"]), "<pad>"]
     ids = {token: number for number, token in enumerate([*letters, *special])}
     tokenizer = Tokenizer(models.BPE(vocab=ids, merges=[]))
@@ -189,7 +191,7 @@ def write_json(path: Path, value: dict) -> None:
 
 
 def recordings(seconds: float) -> Dataset:
-    """The data set: rows with `audio` (array, sampling rate) and `text`."""
+    """The data set, with columns `audio` (array, sampling rate) and `text`."""
     if PARAMS["dataset"]:
         rows = load_dataset(PARAMS["dataset"], split="train").cast_column("audio", Audio(sampling_rate=RATE_HZ))
         return rows.select(range(min(PARAMS["examples"], len(rows)))) if PARAMS["examples"] else rows
@@ -198,14 +200,14 @@ def recordings(seconds: float) -> Dataset:
         hertz = 200.0 + 30.0 * number
         return [0.3 * math.sin(2 * math.pi * hertz * n / RATE_HZ) for n in range(int(seconds * RATE_HZ))]
 
-    # A plain column, not the feature Audio: decoding that needs a codec library, which is not the matter here.
+    # A plain column instead of the Audio feature, because decoding that needs a codec library.
     count = PARAMS["examples"] or DEFAULTS["examples"]
     audio = [{"array": tone(number), "sampling_rate": RATE_HZ} for number in range(count)]
     return Dataset.from_dict({"audio": audio, "text": [f"tone number {number} is played" for number in range(count)]})
 
 
 class PaddingCollator:
-    """Pads features and labels each in its own way; padded labels do not count in the loss."""
+    """Pads features and labels separately; padded labels are ignored in the loss."""
 
     def __init__(self, processor) -> None:
         self.processor = processor
@@ -220,33 +222,28 @@ class PaddingCollator:
         )
         ids = labels["input_ids"].masked_fill(labels.attention_mask.ne(1), -100)
         if bool((ids[:, 0] == self.processor.tokenizer.bos_token_id).all()):
-            ids = ids[:, 1:]  # the model itself puts the first token there
+            ids = ids[:, 1:]  # the model adds the first token itself
         batch["labels"] = ids
         return batch
 
 
 def issue_precision() -> str:
-    """What the issue's script chooses on a card; full precision where unsloth runs on its CPU backend."""
+    """The precision that the issue's script chooses on a GPU; fp32 with unsloth's CPU backend."""
     if not torch.cuda.is_available():
         return "fp32"
     return "bf16" if unsloth.is_bf16_supported() else "fp16"
 
 
-def main() -> None:
-    """Load, adapt, train; raises where the training step fails."""
-    size = SIZES[PARAMS["size"]] if isinstance(PARAMS["size"], str) else {**SIZES["tiny"], **PARAMS["size"]}
+def load(size: dict, precision: str) -> tuple:
+    """The model with LoRA and its processor, as in the issue; without a model in PARAMS a random one."""
     source = PARAMS["model"]
     if not source:
         folder = Path(tempfile.mkdtemp(prefix="whisper-", dir=Path.cwd()))
         write_random_whisper(folder, size)
         source = str(folder)
-    wanted = PARAMS["precision"]
-    if wanted == "auto":
-        wanted = issue_precision()
-    dtypes = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
     model, processor = FastModel.from_pretrained(
         model_name=source,
-        dtype=None if PARAMS["precision"] == "auto" else dtypes[wanted],
+        dtype=None if PARAMS["precision"] == "auto" else DTYPES[precision],
         load_in_4bit=False,
         auto_model=WhisperForConditionalGeneration,
         whisper_language="English",
@@ -269,13 +266,21 @@ def main() -> None:
     model.generation_config.task = "transcribe"
     model.config.suppress_tokens = []
     model.generation_config.forced_decoder_ids = None
+    return model, processor
 
+
+def prepare_examples(processor, seconds: float) -> list[dict]:
+    """Features and labels of each recording."""
     examples = []
-    for row in recordings(size["seconds"]):
+    for row in recordings(seconds):
         features = processor.feature_extractor(row["audio"]["array"], sampling_rate=row["audio"]["sampling_rate"])
         labels = processor.tokenizer(row["text"]).input_ids
         examples.append({"input_features": features.input_features[0], "labels": labels})
+    return examples
 
+
+def trainer_for(model, processor, examples: list[dict], precision: str) -> Seq2SeqTrainer:
+    """The trainer of the issue's script."""
     settings = {
         "per_device_train_batch_size": PARAMS["batch"],
         "gradient_accumulation_steps": PARAMS["accumulation"],
@@ -283,8 +288,8 @@ def main() -> None:
         "learning_rate": PARAMS["rate"],
         "logging_steps": 1,
         "optim": PARAMS["optim"],
-        "fp16": wanted == "fp16",
-        "bf16": wanted == "bf16",
+        "fp16": precision == "fp16",
+        "bf16": precision == "bf16",
         "weight_decay": 0.001,
         "remove_unused_columns": False,
         "lr_scheduler_type": "linear",
@@ -298,13 +303,21 @@ def main() -> None:
     processing = {"processing_class": processor.feature_extractor, "tokenizer": processor.feature_extractor}
     parameters = inspect.signature(Seq2SeqTrainer.__init__).parameters
     name = next(name for name in processing if name in parameters)
-    trainer = Seq2SeqTrainer(
+    return Seq2SeqTrainer(
         model=model,
         train_dataset=examples,
         data_collator=PaddingCollator(processor),
         args=Seq2SeqTrainingArguments(**settings),
         **{name: processing[name]},
     )
+
+
+def main() -> None:
+    """Load the model, add LoRA and train; raises where the training step fails."""
+    size = SIZES[PARAMS["size"]] if isinstance(PARAMS["size"], str) else {**SIZES["tiny"], **PARAMS["size"]}
+    precision = issue_precision() if PARAMS["precision"] == "auto" else PARAMS["precision"]
+    model, processor = load(size, precision)
+    trainer = trainer_for(model, processor, prepare_examples(processor, size["seconds"]), precision)
     began = time.perf_counter()
     trainer.train()
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
@@ -312,7 +325,7 @@ def main() -> None:
 
 
 def report(metrics: dict) -> None:
-    """Write the numbers to the file that the harness names, and print them."""
+    """Print the metrics, and write them to the file named by `HARNESS_METRICS`."""
     print(metrics)
     if where := os.environ.get("HARNESS_METRICS"):
         write_json(Path(where), metrics)

@@ -39,20 +39,20 @@
 # ///
 """A training step of Whisper with LoRA and reentrant checkpointing back-propagates twice through its encoder.
 
-From 4.53.0 on, transformers handed the encoder's output to each checkpointed decoder layer by keyword.
-Reentrant checkpointing detaches a layer's positional tensors and leaves its keyword tensors attached. So
-the recomputation of one decoder layer runs backward into the encoder and frees its graph, and the next
-layer finds nothing there. 5.0.0rc2 passes the output by position again.
+From 4.53.0 on, transformers passes the encoder's output to each checkpointed decoder layer by keyword.
+Reentrant checkpointing detaches only the positional tensors of a layer. So the recomputation of one decoder
+layer runs backward into the encoder and frees its graph, which the next layer needs as well. 5.0.0rc2 passes
+the output by position again.
 
-All of these must hold for the bug to show:
+The bug shows only if all of these hold:
 
 * the decoder has two layers or more;
-* the encoder's output requires grad, as it does with LoRA in the encoder and an input that requires grad;
-* the decoder's input requires grad too, or its layers have nothing to recompute for (see `hook`);
-* checkpointing is reentrant. It is asked for by name here, because 5.0.0 changed the default.
+* the encoder's output requires grad, for example with LoRA in the encoder and an input that requires grad;
+* the decoder's input requires grad too; otherwise its layers have nothing to recompute (see `hook`);
+* checkpointing is reentrant. It is set explicitly here, because 5.0.0 changed the default.
 
-The default is a random Whisper of two small layers on audio made here, which needs neither a hub nor a GPU.
-`HARNESS_PARAMS` takes the fields of `Settings`; `HARNESS_METRICS` gets loss, grad_norm and seconds.
+The default is a random Whisper with two small layers on synthetic audio; it needs neither a hub nor a GPU.
+`HARNESS_PARAMS` accepts the fields of `Settings`. The metrics are loss, grad_norm and seconds.
 """
 
 import json
@@ -66,7 +66,7 @@ from datasets import Audio, Dataset, load_dataset
 from transformers import WhisperConfig, WhisperFeatureExtractor, WhisperForConditionalGeneration, WhisperTokenizer
 
 SAMPLING_RATE = 16_000
-SPECIAL_TOKENS = 3  # padding, begin and end come before the 256 bytes of the small model's vocabulary
+SPECIAL_TOKENS = 3  # padding, begin and end; the 256 bytes of the small model's vocabulary follow
 HOOKED = {
     "encoder": ("model.encoder.conv1", "model.decoder.embed_tokens"),
     "conv1": ("model.encoder.conv1",),
@@ -75,23 +75,22 @@ HOOKED = {
 
 @dataclass(frozen=True)
 class Settings:
-    """What a run trains, and how.
+    """What to train, and how.
 
-    case: name of the set of parameters that the run belongs to; it changes nothing by itself.
-    model: hub name or folder of a Whisper; "" is the small random one.
-    dataset: hub name or folder of a data set with a column `audio`; "" is synthetic audio.
-    split: the part of `dataset` to load; all of it is one batch, so a slice such as "train[:2]".
-    text_column: the column of `dataset` with the words that are spoken.
-    device: "cpu", "cuda", ...; "" is CUDA where there is one.
-    dtype: name of the torch type of the weights.
+    case: name of the case; it has no effect of its own.
+    model: hub name or folder of a Whisper; "" for the small random one.
+    dataset: hub name or folder of a data set with a column `audio`; "" for synthetic audio.
+    split: the part of `dataset` to load, such as "train[:2]"; all of it becomes one batch.
+    text_column: the column of `dataset` with the spoken text.
+    device: "cpu", "cuda", ...; "" for CUDA if available.
+    dtype: name of the torch dtype of the weights.
     steps: number of optimizer steps, all on the same batch.
     seed: seed of weights and audio.
-    lora: train LoRA on q_proj and v_proj, or with false all weights.
-    use_reentrant: which kind of checkpointing.
-    hook: "encoder" makes the inputs of encoder and decoder layers require grad, as unsloth and PEFT do
-        together. "conv1" leaves out the decoder's; then a layer that gets the encoder's output by keyword
-        returns a result without grad, and the same change of transformers shows as "element 0 of tensors
-        does not require grad".
+    lora: train LoRA on q_proj and v_proj; if false, train all weights.
+    use_reentrant: whether checkpointing is reentrant.
+    hook: "encoder" makes the inputs of encoder and decoder layers require grad, like unsloth and PEFT together.
+        "conv1" leaves out the decoder; then a layer that gets the encoder's output by keyword returns a result
+        without grad, and the same change in transformers shows as "element 0 of tensors does not require grad".
     """
 
     case: str = ""
@@ -109,7 +108,7 @@ class Settings:
 
 
 def small_whisper():
-    """A random Whisper with two layers a side, which hears one second in 16 mel bins and writes bytes."""
+    """A random Whisper with two layers on each side, for one second of audio in 16 mel bins; its tokens are bytes."""
     config = WhisperConfig(
         vocab_size=SPECIAL_TOKENS + 256,
         d_model=32,
@@ -132,7 +131,7 @@ def small_whisper():
 
 
 def synthetic_speech(seed):
-    """Two one-second tones in noise, each with a line of text."""
+    """Two tones of one second with noise, each with a line of text."""
     generator = torch.Generator().manual_seed(seed)
     seconds = torch.arange(SAMPLING_RATE) / SAMPLING_RATE
     tones = {"a low tone": 220.0, "a high tone, and longer words": 880.0}
@@ -145,7 +144,7 @@ def synthetic_speech(seed):
 
 
 def speech(settings):
-    """The data set of the settings, with audio at the rate that Whisper hears."""
+    """The data set of the settings, resampled to the rate that Whisper expects."""
     if not settings.dataset:
         return synthetic_speech(settings.seed)
     dataset = load_dataset(settings.dataset, split=settings.split)
@@ -155,14 +154,14 @@ def speech(settings):
 
 
 def tokens(text, tokenizer, limit):
-    """The token ids of a text: the tokenizer's, or one per byte for the small model."""
+    """The token ids of a text: from the tokenizer, or one per byte for the small model."""
     if tokenizer is not None:
         return tokenizer(text).input_ids[:limit]
     return [SPECIAL_TOKENS + byte for byte in text.encode()][:limit]
 
 
 def collate(dataset, extractor, tokenizer, settings, limit):
-    """All of a data set as one batch: log-mel features, and labels padded with the ignored index."""
+    """A whole data set as one batch: log-mel features, and labels padded with the ignored index."""
     text_column = settings.text_column if settings.dataset else "text"
     waves, labels = [], []
     for example in dataset:
@@ -174,12 +173,12 @@ def collate(dataset, extractor, tokenizer, settings, limit):
 
 
 def require_grad(_module, _inputs, output):
-    """Forward hook: a frozen module's output becomes a leaf that requires grad."""
+    """Forward hook that makes the output of a frozen module a leaf that requires grad."""
     output.requires_grad_(True)
 
 
 def prepared_model(settings):
-    """Model, feature extractor and tokenizer (None for the small model), ready to train."""
+    """The model ready to train, its feature extractor, and its tokenizer (None for the small model)."""
     tokenizer = None
     if settings.model:
         model = WhisperForConditionalGeneration.from_pretrained(settings.model)
@@ -198,14 +197,14 @@ def prepared_model(settings):
 
         lora = LoraConfig(r=4, lora_alpha=8, lora_dropout=0.0, target_modules=["q_proj", "v_proj"])
         get_peft_model(model, lora)
-    # PEFT hooks the decoder's embedding of its own accord where checkpointing is already on when it wraps
-    # a model; `hook` alone decides here, so checkpointing comes after.
+    # PEFT would hook the decoder's embedding itself if checkpointing were already on. Only `hook` should decide
+    # that, so checkpointing comes last.
     model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": settings.use_reentrant})
     return model.train(), extractor, tokenizer
 
 
 def train(settings):
-    """Take the steps and return the last one's loss and gradient norm, and the seconds they all took."""
+    """Train; returns the loss and gradient norm of the last step, and the duration of all steps in seconds."""
     torch.manual_seed(settings.seed)
     device = torch.device(settings.device or ("cuda" if torch.cuda.is_available() else "cpu"))
     model, extractor, tokenizer = prepared_model(settings)
@@ -228,7 +227,7 @@ def train(settings):
 
 
 def main():
-    """Train as `HARNESS_PARAMS` says, and leave the numbers in the file that `HARNESS_METRICS` names."""
+    """Train with `HARNESS_PARAMS`, and write the metrics to the file named by `HARNESS_METRICS`."""
     metrics = train(Settings(**json.loads(os.environ.get("HARNESS_PARAMS") or "{}")))
     print(json.dumps(metrics))
     if path := os.environ.get("HARNESS_METRICS"):

@@ -1,4 +1,4 @@
-"""The GitHub Action follows the schema, and its steps are run here as a runner would: night after night."""
+"""The GitHub Action follows the schema, and its steps run here like on a runner, night after night."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def test_it_follows_the_schema():
     assert ended.returncode == 0, ended.stdout
 
 
-def test_the_schema_is_looked_at(tmp_path):
-    """One with a misspelt key fails."""
+def test_the_schema_check_works(tmp_path):
+    """A misspelled key fails."""
     wrong = tmp_path / "action.yml"
     wrong.write_text(ACTION.read_text(encoding="utf-8").replace("using: composite", "uses: composite"))
     assert check(wrong).returncode != 0
@@ -62,8 +62,8 @@ def test_every_expression_names_an_input_or_a_step_that_exists():
     assert {name for kind, name in named if kind == "steps"} <= steps
 
 
-def test_no_script_has_an_expression_in_it():
-    """What a person wrote into an input would run as a part of the script; it is given by variables."""
+def test_no_script_contains_an_expression():
+    """Text from an input would run as part of the script; it is passed in variables instead."""
     scripts = [step["run"] for step in yaml.safe_load(ACTION.read_text())["runs"]["steps"] if "run" in step]
     assert len(scripts) >= 5
     assert not any(EXPRESSION.search(script) for script in scripts)
@@ -71,7 +71,7 @@ def test_no_script_has_an_expression_in_it():
 
 @define
 class Job:
-    """One run of the action on a runner: what its steps came to."""
+    """One run of the action on a runner, with the results of its steps."""
 
     folder: Path
     environ: dict[str, str]
@@ -86,7 +86,7 @@ class Job:
         return self.outputs.get(("watch", "status"), "")
 
     def value(self, expression: str) -> str:
-        """What a simple expression comes to."""
+        """The value of a simple expression."""
         where, _, rest = expression.partition(".")
         if where == "inputs":
             return self.inputs[rest]
@@ -100,7 +100,7 @@ class Job:
         return {"runner.temp": str(self.folder), "github.action_path": str(ROOT), "github.token": "t"}[expression]
 
     def holds(self, condition: str) -> bool:
-        """Whether a condition, parts joined by &&, is true."""
+        """Whether a condition, with parts joined by &&, is true."""
         parts = condition.removeprefix("${{").removesuffix("}}").strip().split(" && ")
         failed = "failure" in self.outcomes.values()
         assert parts[0] == "!cancelled()" or not failed
@@ -111,7 +111,7 @@ class Job:
         return True
 
     def run(self, steps: list[dict]) -> None:
-        """Run the steps; one without a condition is left out once a step has failed."""
+        """Run the steps; after a failed step only those with a condition run."""
         for step in steps:
             name = step.get("id", "")
             if "run" not in step or name == "install":  # the harness is there already, and so are the caches
@@ -143,7 +143,7 @@ class Job:
 
 @pytest.fixture
 def repository(harness, tmp_path):
-    """A repository on GitHub with tests, and `night(day)`, which runs the action in a new checkout of it."""
+    """A repository with tests, and `night(day)`, which runs the action in a new checkout of it."""
     origin, first, gh = tmp_path / "origin.git", tmp_path / "first", write_fake_gh(tmp_path / "gh")
     subprocess.run(["git", "init", "-q", "--bare", "-b", "main", origin], check=True)
     first.mkdir()
@@ -221,8 +221,8 @@ def test_nights_of_a_project(repository):
     assert git(repository.origin, "rev-list", "--count", "harness-watch").strip() in ("3", "4")
 
 
-def test_a_test_that_never_worked_is_no_news_after_the_first_night(repository):
-    """And an action that is told so keeps no issue and does not fail."""
+def test_a_test_that_never_passed_is_no_news_after_the_first_night(repository):
+    """With that setting the action opens no issue and does not fail."""
     first = repository(GREEN, issue="false", fail="false")
     assert first.status == "unknown", first.said
     assert "test_step.TestStep.test_never_worked" in kept(repository, "green.txt")

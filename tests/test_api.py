@@ -1,4 +1,4 @@
-"""The commands as functions: they return what the commands print, and importing the package costs nothing."""
+"""The commands as functions: they return what the commands print, and importing the package is cheap."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HEAVY = ("click", "rich", "attrs", "requests", "pandas", "harness.api")
 
 @pytest.fixture
 def here(harness, write_repro, monkeypatch):
-    """A working directory with a repro of `brittle`, and the settings that the command line would see."""
+    """A working directory with a repro of `brittle`, and the settings of the command line."""
     for name, value in harness.environ.items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(harness.folder)
@@ -26,7 +26,7 @@ def here(harness, write_repro, monkeypatch):
     return harness
 
 
-def test_a_bisection_is_the_one_of_the_command(here):
+def test_the_bisect_function_matches_the_command(here):
     answer = harness.bisect("brittle", good="1.0", bad="1.9", depth="release")
     assert (answer.last_good, answer.first_bad) == ("1.5", "1.6")
     told = here("bisect", "brittle", "--good", "1.0", "--bad", "1.9", "--depth", "release", "--json").json
@@ -52,7 +52,7 @@ def test_a_history_names_its_windows(here):
     assert [(window.first_bad, window.fixed_in) for window in found.windows] == [("1.6", "1.10")]
 
 
-def test_a_notebook_shows_answers_with_what_is_in_them_escaped(here):
+def test_a_notebook_shows_escaped_answers(here):
     answer = harness.bisect("brittle", good="1.0", bad="1.9", depth="release")
     assert "<table" in answer._repr_html_()
     assert answer.first_bad in answer._repr_html_()
@@ -61,7 +61,7 @@ def test_a_notebook_shows_answers_with_what_is_in_them_escaped(here):
     assert "1.6" in harness.history("brittle", since="1.0")._repr_html_()
 
 
-def test_settings_are_the_options_of_the_command_line(here):
+def test_settings_match_the_command_line_options(here):
     settings = harness.Settings(results=here.folder / "elsewhere", hold=("helper==1.0",))
     harness.probe("brittle_step", "brittle==1.5", settings=settings)
     assert len(harness.results(here.folder / "elsewhere")) == 1
@@ -79,7 +79,7 @@ def test_importing_the_package_imports_nothing_else():
     assert told.stdout.strip() == "[]"
 
 
-def test_a_function_is_not_hidden_by_the_folder_of_the_same_name():
+def test_a_function_is_not_hidden_by_its_subpackage():
     imports = "import harness\nfrom harness.bisect import answer\nfrom harness.probe import Judge\n"
     code = f"{imports}print(callable(harness.bisect), callable(harness.probe))"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""The steps of the nightly workflow, run here: the branch of results is opened, kept and published."""
+"""The steps of the nightly workflow: the results branch is created, updated and published."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def git(folder: Path, *words: str) -> str:
 
 @pytest.fixture
 def nox(harness, write_repro, tmp_path):
-    """Run nox in a checkout with a remote; `fresh` begins with a new checkout, as a runner does."""
+    """Run nox in a checkout with a remote; `fresh` starts from a new checkout, like a runner."""
     write_repro("brittle")
     origin, first = tmp_path / "origin.git", harness.folder
     subprocess.run(["git", "init", "-q", "--bare", "-b", "main", origin], check=True)
@@ -56,8 +56,8 @@ def nox(harness, write_repro, tmp_path):
     return run
 
 
-def test_nights_are_kept_on_a_branch_from_one_runner_to_the_next(nox):
-    """The first run begins the branch, the second goes on with it; only pages are published."""
+def test_nights_are_kept_on_a_branch_between_runners(nox):
+    """The first run creates the branch, the second continues it; only pages are published."""
     first = nox("one", "nightly_open", "nightly", "nightly_keep", fresh=True, words=("--date", "2024-03-01"))
     assert first.returncode == 0, first.stdout
     assert "first night" in first.stdout
@@ -85,8 +85,8 @@ def test_nights_are_kept_on_a_branch_from_one_runner_to_the_next(nox):
     ]
 
 
-def test_a_night_that_found_something_fails_its_session(nox):
-    """So that the workflow shows it; what comes after runs all the same."""
+def test_a_night_with_a_break_fails_its_session(nox):
+    """The workflow shows the failure; later steps still run."""
     nox("one", "nightly", fresh=True, words=("--date", "2023-01-01"))  # brittle 1.5 is not there yet
     ended = nox("one", "nightly", words=("matrices/nightly.toml", "--budget", "0", "--date", "2024-03-01"))
     assert ended.returncode == 1

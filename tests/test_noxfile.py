@@ -1,4 +1,4 @@
-"""What `nox` does here: it lists the cells of matrices, runs them, and shows their verdicts."""
+"""`nox` lists the cells of matrices, runs them, and shows their verdicts."""
 
 from __future__ import annotations
 
@@ -62,15 +62,15 @@ def test_a_plain_nox_runs_tests_lint_and_types(nox):
     assert re.findall(r"^\* (\S+)", listed, re.MULTILINE) == ["tests", "lint", "types"]
 
 
-def test_each_cell_is_a_session_that_can_be_selected(nox):
-    """Cells are listed by name, and chosen by a keyword."""
+def test_each_cell_is_a_selectable_session(nox):
+    """Cells are listed by name, and selected by a keyword."""
     assert "matrix(tiny:brittle_step-brittle-1.5)" in nox("-l", tiny=MATRIX).stdout
     listed = nox("-l", "-s", "matrix", "-k", "brittle_1_6").stdout
     chosen = [line for line in listed.splitlines() if line.startswith("* matrix(")]
     assert [line.split()[1] for line in chosen] == ["matrix(tiny:brittle_step-brittle-1.6)"]
 
 
-def test_bad_is_an_answer_and_the_verdicts_are_shown_at_the_end(nox):
+def test_a_bad_cell_passes_its_session_and_the_verdicts_are_shown(nox):
     ended = nox("-s", "matrix", tiny=MATRIX)
     assert ended.returncode == 0, ended.stdout
     assert "bad RuntimeError: the step is broken" in ended.stdout
@@ -78,14 +78,14 @@ def test_bad_is_an_answer_and_the_verdicts_are_shown_at_the_end(nox):
     assert [line.split() for line in table] == [["1.5", "good"], ["1.6", "bad"]]
 
 
-def test_the_table_keeps_verdicts_of_cells_that_did_not_run_this_time(nox):
+def test_the_table_keeps_verdicts_of_earlier_runs(nox):
     nox("-s", "matrix(tiny:brittle_step-brittle-1.6)", tiny=MATRIX)
     ended = nox("-s", "matrix_report")
     table = ended.stdout.partition("brittle  verdict\n")[2].splitlines()[:2]
     assert [line.split() for line in table] == [["1.5", "-"], ["1.6", "bad"]]
 
 
-def test_a_cell_without_a_verdict_fails_and_the_others_run(nox):
+def test_an_unjudged_cell_fails_its_session_and_the_others_run(nox):
     """A repro that does not exist is a mistake in the matrix, not a verdict."""
     text = MATRIX.replace('"brittle_step"', '["no_such_repro", "brittle_step"]')
     ended = nox("-s", "matrix", "-k", "brittle_1_6", tiny=text)
@@ -94,16 +94,16 @@ def test_a_cell_without_a_verdict_fails_and_the_others_run(nox):
     assert "bad RuntimeError: the step is broken" in ended.stdout
 
 
-def test_a_broken_matrix_fails_by_itself_and_says_why(nox):
-    """The other sessions, and the cells of other files, are there all the same."""
+def test_a_broken_matrix_fails_alone_with_a_reason(nox):
+    """Other sessions and the cells of other files are unaffected."""
     ended = nox("-s", "matrix(broken)", broken="axes.repro = []", tiny=MATRIX)
     assert ended.returncode == 1
     assert "axes.repro has no values" in ended.stdout
     assert "matrix(tiny:brittle_step-brittle-1.5)" in nox("-l").stdout
 
 
-def test_a_cell_leaves_its_environment_in_the_folder_that_nox_knows(nox, harness):
-    """It can be entered afterwards; the same cell again neither runs nor fills it."""
+def test_a_cell_leaves_its_environment_in_the_folder_of_nox(nox, harness):
+    """It can be used afterwards; running the same cell again neither repeats nor rebuilds it."""
     mine = harness.folder / ".nox" / "harness"  # stands for the one that nox would install the harness into
     venv.create(mine, with_pip=False, symlinks=True)
     settings = mine / "pyvenv.cfg"
@@ -124,7 +124,7 @@ def test_a_cell_leaves_its_environment_in_the_folder_that_nox_knows(nox, harness
 
 @pytest.fixture
 def newest(nox, tmp_path):
-    """Run nox with a matrix of the newest releases of an index that grows, with nothing of it cached."""
+    """Run nox with a matrix of the newest releases of a growing index, without a cache."""
     house = Wheelhouse(tmp_path / "own")
 
     def run(*words: str, release: str = "", online: bool = True) -> list[str]:
@@ -140,8 +140,8 @@ def newest(nox, tmp_path):
     return run
 
 
-def test_what_the_index_says_counts_for_an_hour(newest, harness):
-    """Each nox that --parallel starts must see the same cells; without network the old ones are better than none."""
+def test_index_lookups_are_cached_for_an_hour(newest, harness):
+    """Every nox started by --parallel must see the same cells; offline, old ones are better than none."""
     assert "brittle_step-brittle-1.0)" in newest("-l", release="1.0")[0]
     assert "brittle_step-brittle-1.0)" in newest("-l", release="2.0")[0]
     (kept,) = (harness.folder / ".nox" / ".cache" / "cells").iterdir()
@@ -150,12 +150,12 @@ def test_what_the_index_says_counts_for_an_hour(newest, harness):
     assert "brittle_step-brittle-2.0)" in newest("-l")[0]
 
 
-def test_nothing_is_looked_up_for_sessions_that_are_no_cells(newest, harness):
+def test_other_sessions_look_nothing_up(newest, harness):
     newest("-s", "harness", release="1.0")
     assert not (harness.folder / ".nox" / ".cache" / "cells").exists()
 
 
-def test_a_matrix_that_can_not_be_looked_up_fails_by_itself(newest):
+def test_a_matrix_without_an_index_fails_alone(newest):
     said = newest("-s", "matrix(newest)", online=False)
     assert any("the package index" in line and "reached" in line for line in said), said
 
@@ -165,8 +165,8 @@ def test_the_test_command_is_the_same_everywhere(name):
     assert TEST_COMMAND in (ROOT / name).read_text(encoding="utf-8")
 
 
-def test_the_checks_of_ci_are_those_of_nox():
-    """What one of them runs, the other runs too."""
+def test_ci_and_nox_run_the_same_checks():
+    """Each check of one is in the other."""
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     for command in ("ruff check .", "ruff format --check .", "lint-imports", "mypy"):
         assert re.search(rf"^part .*{re.escape(command)}$", script, re.MULTILINE), command

@@ -1,4 +1,4 @@
-"""The way of one probe: combination, lock, environment, run, observation; and answers that need no run."""
+"""The steps of a probe: combination, lock, environment, run, observation; and answers without a run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def probe(interpreter):
     return make
 
 
-def test_what_happened_is_kept_with_all_that_led_to_it(parts, probe):
+def test_an_observation_is_stored_with_its_context(parts, probe):
     prepared = parts.prober.prepare(probe("brittle==1.6"))
     seen = parts.prober.execute(prepared)
     assert (seen.outcome, seen.exception.name, seen.exception.message) == (Outcome.RAISED, "RuntimeError", MESSAGE)
@@ -34,7 +34,7 @@ def test_what_happened_is_kept_with_all_that_led_to_it(parts, probe):
     assert list(parts.workspace.scratch.iterdir()) == []
 
 
-def test_what_is_known_needs_no_environment(parts, probe):
+def test_a_stored_run_needs_no_environment(parts, probe):
     parts.prober.execute(parts.prober.prepare(probe("brittle==1.2")))
     again = parts.prober.prepare(probe("brittle==1.2"))
     assert (again.cached, again.environment) == (True, None)
@@ -42,7 +42,7 @@ def test_what_is_known_needs_no_environment(parts, probe):
     assert not parts.prober.prepare(next_attempt(probe("brittle==1.2"))).cached
 
 
-def test_what_the_store_alone_knows_of_a_probe(parts, probe):
+def test_the_store_answers_alone(parts, probe):
     assert parts.prober.known(probe("brittle==1.2")) is None
     parts.prober.resolve(probe("brittle==1.2"))
     assert parts.prober.known(probe("brittle==1.2")) is None
@@ -52,12 +52,12 @@ def test_what_the_store_alone_knows_of_a_probe(parts, probe):
     assert parts.prober.known(probe("brittle==1.2,<1")) == missing
 
 
-def test_equal_locks_are_one_question_however_they_were_asked_for(parts, probe):
+def test_equal_locks_are_one_question(parts, probe):
     parts.prober.execute(parts.prober.prepare(probe("brittle==1.2")))
     assert parts.prober.prepare(probe("brittle<1.3,>1.1")).cached
 
 
-def test_what_can_not_be_resolved_is_told_and_kept_where_it_is_about_listed_releases(parts, probe):
+def test_an_unresolvable_probe_is_stored_only_for_listed_releases(parts, probe):
     prepared = parts.prober.prepare(probe("brittle==1.2,<1"))
     assert prepared.observation.outcome is Outcome.UNRESOLVABLE
     assert "which are incompatible" in prepared.observation.detail
@@ -67,7 +67,7 @@ def test_what_can_not_be_resolved_is_told_and_kept_where_it_is_about_listed_rele
     assert parts.store.get(unlisted.key) is None
 
 
-def test_a_missing_gpu_is_told_and_not_kept(parts, probe):
+def test_a_missing_gpu_is_reported_and_not_stored(parts, probe):
     prepared = parts.prober.prepare(probe("brittle==1.2", device=Device.CUDA))
     assert prepared.observation.outcome is Outcome.NO_DEVICE
     assert parts.store.get(prepared.key) is None
@@ -83,7 +83,7 @@ def test_a_cancelled_run_leaves_no_record(parts, probe):
     assert list(parts.workspace.scratch.iterdir()) == []
 
 
-def test_cancelling_before_anything_began_ends_at_once(parts, probe):
+def test_cancelling_before_the_start_ends_at_once(parts, probe):
     cancel = threading.Event()
     cancel.set()
     with pytest.raises(Cancelled):
@@ -91,7 +91,7 @@ def test_cancelling_before_anything_began_ends_at_once(parts, probe):
     assert isinstance(evolve(parts.prober, capability="9.0"), Prober)
 
 
-def test_a_record_whose_log_is_damaged_is_run_again_where_the_log_is_needed(parts, probe):
+def test_a_damaged_log_is_run_again_if_needed(parts, probe):
     by_output = Signature(output="nothing of this kind")
     for signature, is_kept in ((by_output, False), (Signature(exception="ValueError"), True)):
         asked = probe("brittle==1.2")

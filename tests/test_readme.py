@@ -35,7 +35,7 @@ def test_every_command_is_shown_and_has_help(name: str) -> None:
 
 
 @pytest.mark.parametrize("line", SHOWN)
-def test_every_command_line_that_is_shown_parses(line: str) -> None:
+def test_every_shown_command_line_parses(line: str) -> None:
     _, name, *words = shlex.split(line)
     cli.get_command(CONTEXT, name).make_context(name, words)
 

@@ -1,4 +1,4 @@
-"""The store keeps every observation whole, and a record that can't be read counts as absent."""
+"""The store keeps observations completely, and an unreadable record counts as missing."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ FULL = Observation(
 )
 
 
-def test_an_observation_comes_back_as_it_was(tmp_path):
+def test_an_observation_is_read_back_unchanged(tmp_path):
     Store(tmp_path).put(FULL)
     assert Store(tmp_path).get("ab12") == FULL
     assert Store(tmp_path).get("ab13") is None
 
 
-def test_a_record_says_its_schema_and_leaves_no_other_file(tmp_path):
+def test_a_record_names_its_schema_and_leaves_no_other_file(tmp_path):
     Store(tmp_path).put(FULL)
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert [path.name for path in files] == ["ab12.json"]
@@ -76,7 +76,7 @@ def test_a_record_says_its_schema_and_leaves_no_other_file(tmp_path):
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", "null", DEEP, '{"schema": 1}', '{"schema": 99}', '{"schema": 1, "key": 3}']
 )
-def test_a_record_that_can_not_be_read_counts_as_absent(tmp_path, text):
+def test_an_unreadable_record_counts_as_absent(tmp_path, text):
     store = Store(tmp_path)
     store.put(FULL)
     next(tmp_path.rglob("*.json")).write_text(text)
@@ -89,7 +89,7 @@ def test_a_record_that_can_not_be_read_counts_as_absent(tmp_path, text):
     "resolution",
     [StoredResolution(LOCK, ("x",)), StoredResolution(None, words="a==1 and a==2, which are incompatible")],
 )
-def test_a_resolution_comes_back_as_it_was(tmp_path, resolution):
+def test_a_resolution_is_read_back_unchanged(tmp_path, resolution):
     store = Store(tmp_path)
     store.put_resolution("key", resolution, {"requirements": ("a",)})
     assert store.get_resolution("key") == resolution
@@ -99,7 +99,7 @@ def test_a_resolution_comes_back_as_it_was(tmp_path, resolution):
         assert store.get_resolution("key") is None
 
 
-def test_a_log_is_read_if_it_is_there(tmp_path):
+def test_an_existing_log_is_read(tmp_path):
     store = Store(tmp_path)
     path = store.log_path("ab12")
     path.write_bytes(gzip.compress(b"one\ntwo\n"))
@@ -116,7 +116,7 @@ def test_a_log_is_read_if_it_is_there(tmp_path):
     assert store.log(evolve(FULL, log="")) == ""
 
 
-def test_observations_come_the_oldest_first_and_as_a_table(tmp_path):
+def test_observations_are_oldest_first_and_form_a_table(tmp_path):
     store = Store(tmp_path)
     late = evolve(FULL, key="aa", started="2025-02-01T00:00:00+00:00", lock=None, exception=None)
     store.put(late)
@@ -129,7 +129,7 @@ def test_observations_come_the_oldest_first_and_as_a_table(tmp_path):
     assert list(table["param:layers"]) == [2, 2]
 
 
-def test_a_folder_that_can_not_be_written_is_told(tmp_path):
+def test_an_unwritable_folder_is_reported(tmp_path):
     (tmp_path / "file").write_text("")
     store = Store(tmp_path / "file" / "results")
     with pytest.raises(NoSpace, match="can't write to"):
@@ -139,7 +139,7 @@ def test_a_folder_that_can_not_be_written_is_told(tmp_path):
     assert store.get("ab12") is None
 
 
-def test_whatever_can_change_the_outcome_changes_the_key():
+def test_anything_that_can_change_the_outcome_changes_the_key():
     repro = Repro("step", "d")
     keys = [
         observation_key(LOCK, repro, Device.CPU),

@@ -30,7 +30,7 @@ def test_it_follows_the_schema(path):
     assert ended.returncode == 0, ended.stdout
 
 
-def test_a_misspelt_key_fails(tmp_path):
+def test_a_misspelled_key_fails(tmp_path):
     wrong = tmp_path / "wrong.yml"
     wrong.write_text(WORKFLOWS[0].read_text(encoding="utf-8").replace("runs-on:", "runs-at:"), encoding="utf-8")
     assert check(wrong).returncode != 0
@@ -38,7 +38,7 @@ def test_a_misspelt_key_fails(tmp_path):
 
 @pytest.fixture(scope="module")
 def sessions() -> set[str]:
-    """The names that `nox -l` lists."""
+    """The session names listed by `nox -l`."""
     listed = subprocess.run(
         [sys.executable, "-m", "nox", "--nocolor", "-f", str(ROOT / "noxfile.py"), "-l"],
         capture_output=True,
@@ -49,7 +49,7 @@ def sessions() -> set[str]:
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
-def test_the_sessions_and_scripts_that_it_runs_exist(path, sessions):
+def test_all_sessions_and_scripts_exist(path, sessions):
     text = path.read_text(encoding="utf-8")
     named, scripts = SESSION.findall(text), SCRIPT.findall(text)
     assert named or scripts
@@ -64,6 +64,6 @@ def test_pushes_and_pull_requests_run_every_check():
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
-def test_no_job_has_more_rights_than_it_names(path):
+def test_no_job_has_more_permissions_than_it_names(path):
     """Without this line, a job would have the repository's default rights."""
     assert "\npermissions: {}\n" in path.read_text(encoding="utf-8")

@@ -8,10 +8,11 @@ import random
 
 from planting.text import (
     Function,
+    Source,
     Tree,
     chunk,
     functions,
-    picked_file,
+    of_one_file,
     plain_functions,
 )
 
@@ -29,33 +30,33 @@ def _used_at_import(module: ast.Module, name: str) -> bool:
     return False
 
 
-def move_in_file(tree: Tree, rng: random.Random) -> Tree | None:
+@of_one_file
+def move_in_file(tree: Tree, rng: random.Random, source: Source) -> Tree | None:
     """Move a function to the end of its file."""
-    picked = picked_file(tree, rng)
-    functions = [f for f in plain_functions(picked, tree) if picked and not _used_at_import(picked[2], f.name)]
-    if picked is None or not functions:
+    path, text, module = source.path, source.text, source.module
+    functions = [f for f in plain_functions(tree, module) if not _used_at_import(module, f.name)]
+    if not functions:
         return None
-    path, text, _ = picked
     function = rng.choice(functions)
     first, last = chunk(text, function)
     rest = text[:first].rstrip("\n") + "\n\n\n" + text[last:].lstrip("\n")
     return {**tree, path: rest.rstrip("\n") + "\n\n\n" + text[first:last].rstrip("\n") + "\n"}
 
 
-def move_to_new_file(tree: Tree, rng: random.Random) -> Tree | None:
+@of_one_file
+def move_to_new_file(tree: Tree, rng: random.Random, source: Source) -> Tree | None:
     """Move a function that needs nothing of its module to a new file."""
-    picked = picked_file(tree, rng)
+    path, text = source.path, source.text
     found = []
-    for function in plain_functions(picked, tree):
+    for function in plain_functions(tree, source.module):
         nodes = list(ast.walk(function))
         stored = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         stored |= {n.arg for n in nodes if isinstance(n, ast.arg)} | {n.name for n in nodes if isinstance(n, Function)}
         loaded = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
         if loaded - stored <= set(dir(builtins)):
             found.append(function)
-    if picked is None or not found:
+    if not found:
         return None
-    path, text, _ = picked
     function = rng.choice(found)
     first, last = chunk(text, function)
     module = f"_helpers_{rng.randint(10, 99)}"
@@ -67,21 +68,17 @@ def move_to_new_file(tree: Tree, rng: random.Random) -> Tree | None:
     return {**tree, path: f"{text[:first]}from {dotted} import {function.name}\n{text[last:]}", new: body}
 
 
-def new_base(tree: Tree, rng: random.Random) -> Tree | None:
+@of_one_file
+def new_base(tree: Tree, rng: random.Random, source: Source) -> Tree | None:
     """Give a class a base that has one of its methods."""
-    picked = picked_file(tree, rng)
-    classes = (
-        [
-            n
-            for n in picked[2].body
-            if isinstance(n, ast.ClassDef) and not n.bases and not n.decorator_list and not n.keywords
-        ]
-        if picked
-        else []
-    )
-    if picked is None or not classes:
+    path, text = source.path, source.text
+    classes = [
+        n
+        for n in source.module.body
+        if isinstance(n, ast.ClassDef) and not n.bases and not n.decorator_list and not n.keywords
+    ]
+    if not classes:
         return None
-    path, text, _ = picked
     node = rng.choice(classes)
     methods = [
         m for m in node.body if isinstance(m, ast.FunctionDef) and not m.decorator_list and not m.name.startswith("__")
@@ -100,13 +97,11 @@ def new_base(tree: Tree, rng: random.Random) -> Tree | None:
     return {**tree, path: text[:start] + changed}
 
 
-def comment(tree: Tree, rng: random.Random) -> Tree | None:
+@of_one_file
+def comment(tree: Tree, rng: random.Random, source: Source) -> Tree | None:
     """Put comments before some statements."""
-    picked = picked_file(tree, rng)
-    if picked is None:
-        return None
-    path, text, module = picked
-    statements = [n for f in functions(module) for n in f.body if n.col_offset > 0]
+    path, text = source.path, source.text
+    statements = [n for f in functions(source.module) for n in f.body if n.col_offset > 0]
     if not statements:
         return None
     lines = text.splitlines(keepends=True)

@@ -8,27 +8,26 @@ import re
 
 from planting.text import (
     Function,
+    Source,
     Tree,
     defined_once,
     everywhere,
     functions,
     line_starts,
-    picked_file,
+    of_one_file,
     renamed_everywhere,
     span,
     spliced,
 )
 
 
-def rename_local(tree: Tree, rng: random.Random) -> Tree | None:
+@of_one_file
+def rename_local(tree: Tree, rng: random.Random, source: Source) -> Tree | None:
     """Rename a local variable."""
-    picked = picked_file(tree, rng)
-    candidates = (
-        [f for f in functions(picked[2]) if sum(isinstance(n, Function) for n in ast.walk(f)) == 1] if picked else []
-    )
-    if picked is None or not candidates:
+    path, text = source.path, source.text
+    candidates = [f for f in functions(source.module) if sum(isinstance(n, Function) for n in ast.walk(f)) == 1]
+    if not candidates:
         return None
-    path, text, _ = picked
     function = rng.choice(candidates)
     nodes = list(ast.walk(function))
     if any(
@@ -47,12 +46,10 @@ def rename_local(tree: Tree, rng: random.Random) -> Tree | None:
     return {**tree, path: spliced(text, edits)}
 
 
-def rename_function(tree: Tree, rng: random.Random) -> Tree | None:
+@of_one_file
+def rename_function(tree: Tree, rng: random.Random, source: Source) -> Tree | None:
     """Rename a function and its callers."""
-    picked = picked_file(tree, rng)
-    if picked is None:
-        return None
-    names = [f.name for f in functions(picked[2]) if len(f.name) > 4 and not f.name.startswith("__")]
+    names = [f.name for f in functions(source.module) if len(f.name) > 4 and not f.name.startswith("__")]
     names = [name for name in names if defined_once(tree, name) and 2 <= everywhere(tree, name) <= 12]
     if not names:
         return None
@@ -60,10 +57,10 @@ def rename_function(tree: Tree, rng: random.Random) -> Tree | None:
     return renamed_everywhere(tree, name, f"{name}_{rng.choice(['of', 'impl', 'inner', 'for'])}")
 
 
-def rename_attribute(tree: Tree, rng: random.Random) -> Tree | None:
+@of_one_file
+def rename_attribute(tree: Tree, rng: random.Random, source: Source) -> Tree | None:
     """Rename a private attribute."""
-    picked = picked_file(tree, rng)
-    names = sorted(set(re.findall(r"self\.(_[a-z]\w{3,})\s*=", picked[1]))) if picked else []
+    names = sorted(set(re.findall(r"self\.(_[a-z]\w{3,})\s*=", source.text)))
     names = [name for name in names if everywhere(tree, name) <= 15]
     if not names:
         return None

@@ -7,30 +7,31 @@ import random
 
 from planting.text import (
     Function,
+    Source,
     Tree,
     calls_of,
     everywhere,
     functions,
     line_starts,
+    of_one_file,
     parsed,
-    picked_file,
     plain_functions,
     span,
     spliced,
 )
 
 
-def add_parameter(tree: Tree, rng: random.Random) -> Tree | None:
+@of_one_file
+def add_parameter(tree: Tree, rng: random.Random, source: Source) -> Tree | None:
     """Give a function one more parameter, and its callers one more argument."""
-    picked = picked_file(tree, rng)
+    path, text = source.path, source.text
     found = [
         f
-        for f in plain_functions(picked, tree)
+        for f in plain_functions(tree, source.module)
         if not (f.args.vararg or f.args.kwarg or f.args.kwonlyargs) and f.args.args
     ]
-    if picked is None or not found:
+    if not found:
         return None
-    path, text, _ = picked
     function = rng.choice(found)
     new = rng.choice(["mode", "strict", "options", "context"]) + "_"
     starts = line_starts(text)
@@ -60,15 +61,15 @@ def add_parameter(tree: Tree, rng: random.Random) -> Tree | None:
     return {**tree, **{place: spliced(tree[place], found_edits) for place, found_edits in edits.items()}}
 
 
-def return_tuple(tree: Tree, rng: random.Random) -> Tree | None:
+@of_one_file
+def return_tuple(tree: Tree, rng: random.Random, source: Source) -> Tree | None:
     """Let a function return a pair, and its callers unpack it."""
-    picked = picked_file(tree, rng)
-    functions = plain_functions(picked, tree)
+    functions = plain_functions(tree, source.module)
     rng.shuffle(functions)
     for function in functions:
         returns = [n for n in ast.walk(function) if isinstance(n, ast.Return)]
         inner = sum(isinstance(n, Function | ast.Lambda) for n in ast.walk(function))
-        if picked is None or inner != 1 or not returns or any(n.value is None for n in returns):
+        if inner != 1 or not returns or any(n.value is None for n in returns):
             continue
         if any(isinstance(n, ast.Yield | ast.YieldFrom) for n in ast.walk(function)) or not isinstance(
             function.body[-1], ast.Return
@@ -90,10 +91,10 @@ def return_tuple(tree: Tree, rng: random.Random) -> Tree | None:
         if everywhere(tree, function.name) - 1 > 2 * len(calls) + 2:
             continue
         edits: dict[str, list[tuple[int, int, str]]] = {}
-        starts = line_starts(picked[1])
+        starts = line_starts(source.text)
         for one in returns:
             first, last = span(one.value, starts)
-            edits.setdefault(picked[0], []).append((first, last, f"({picked[1][first:last]}), None"))
+            edits.setdefault(source.path, []).append((first, last, f"({source.text[first:last]}), None"))
         for path, call, text in calls:
             target = assigned[(path, call.lineno, call.col_offset)].targets[0]
             _, last = span(target, line_starts(text))
@@ -102,13 +103,11 @@ def return_tuple(tree: Tree, rng: random.Random) -> Tree | None:
     return None
 
 
-def name_the_result(tree: Tree, rng: random.Random) -> Tree | None:
+@of_one_file
+def name_the_result(tree: Tree, rng: random.Random, source: Source) -> Tree | None:
     """Give results a name before they are returned."""
-    picked = picked_file(tree, rng)
-    if picked is None:
-        return None
-    path, text, module = picked
-    returns = [n for n in ast.walk(module) if isinstance(n, ast.Return) and n.value is not None]
+    path, text = source.path, source.text
+    returns = [n for n in ast.walk(source.module) if isinstance(n, ast.Return) and n.value is not None]
     returns = [n for n in returns if text.splitlines()[n.lineno - 1].lstrip().startswith("return ")]
     if not returns:
         return None
@@ -124,13 +123,13 @@ def name_the_result(tree: Tree, rng: random.Random) -> Tree | None:
     return {**tree, path: spliced(text, edits)}
 
 
-def new_helper(tree: Tree, rng: random.Random) -> Tree | None:
+@of_one_file
+def new_helper(tree: Tree, rng: random.Random, source: Source) -> Tree | None:
     """Pass one result through a new function."""
-    picked = picked_file(tree, rng)
-    if picked is None:
-        return None
-    path, text, module = picked
-    returns = [n for f in functions(module) for n in ast.walk(f) if isinstance(n, ast.Return) and n.value is not None]
+    path, text = source.path, source.text
+    returns = [
+        n for f in functions(source.module) for n in ast.walk(f) if isinstance(n, ast.Return) and n.value is not None
+    ]
     if not returns:
         return None
     name = f"_checked_{rng.randint(10, 99)}"

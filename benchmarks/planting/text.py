@@ -6,21 +6,38 @@ import ast
 import functools
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
+
+from attrs import frozen
 
 Tree = dict[str, str]
 parsed = functools.lru_cache(maxsize=2048)(ast.parse)  # nothing here alters a tree
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+Refactoring = Callable[[Tree, random.Random], Tree | None]
 
 
-def picked_file(tree: Tree, rng: random.Random) -> tuple[str, str, ast.Module] | None:
-    """A file by chance: its path, text and syntax tree."""
-    paths = [path for path, text in tree.items() if text.isascii() and len(text) > 200]
-    if not paths:
-        return None
-    path = rng.choice(paths)
-    return path, tree[path], parsed(tree[path])
+@frozen
+class Source:
+    """One file of a package: its path, text and syntax tree."""
+
+    path: str
+    text: str
+    module: ast.Module
+
+
+def of_one_file(refactor: Callable[[Tree, random.Random, Source], Tree | None]) -> Refactoring:
+    """Turn a refactoring that begins in one file into one of a package: the file is chosen by chance."""
+
+    @functools.wraps(refactor)
+    def refactoring(tree: Tree, rng: random.Random) -> Tree | None:
+        paths = [path for path, text in tree.items() if text.isascii() and len(text) > 200]
+        if not paths:
+            return None
+        path = rng.choice(paths)
+        return refactor(tree, rng, Source(path, tree[path], parsed(tree[path])))
+
+    return refactoring
 
 
 def spliced(text: str, edits: list[tuple[int, int, str]]) -> str:
@@ -63,11 +80,9 @@ def renamed_everywhere(tree: Tree, name: str, new: str) -> Tree:
     return {path: re.sub(rf"\b{re.escape(name)}\b", new, text) for path, text in tree.items()}
 
 
-def plain_functions(picked: tuple[str, str, ast.Module] | None, tree: Tree) -> list[Function]:
-    """Module-level functions without decorators, with a name of their own."""
-    if picked is None:
-        return []
-    found = [node for node in picked[2].body if isinstance(node, ast.FunctionDef) and not node.decorator_list]
+def plain_functions(tree: Tree, module: ast.Module) -> list[Function]:
+    """Module-level functions without decorators whose name is unique in the package."""
+    found = [node for node in module.body if isinstance(node, ast.FunctionDef) and not node.decorator_list]
     return [f for f in found if defined_once(tree, f.name) and len(f.name) > 3]
 
 

@@ -111,18 +111,20 @@ class ReproKeys(TableFromCode):
                 yield key, where, MEANINGS[key]
 
 
-class JsonKeys(TableFromCode):
+class JsonKeys(SphinxDirective):
     """The top-level keys of what a command prints with `--json`; the argument is the class that prints them."""
 
     required_arguments = 1
-    heading = ("key",)
 
-    def rows(self) -> Iterable[tuple[str, ...]]:
-        """From the source of `as_json`, in its order."""
+    def run(self) -> list[nodes.Node]:
+        """One paragraph with the keys in the order of `as_json`."""
         module, _, name = self.arguments[0].rpartition(".")
         source = inspect.getsource(getattr(importlib.import_module(module), name).as_json)
-        for key in re.findall(r'^ {12}"(\w+)":', source, re.MULTILINE):
-            yield (key,)
+        keys = re.findall(r'^ {12}"(\w+)":', source, re.MULTILINE)
+        paragraph = nodes.paragraph("", "Keys: ")
+        for number, key in enumerate(keys):
+            paragraph += [nodes.Text(", " if number else ""), nodes.literal(key, key)]
+        return [paragraph]
 
 
 def _key(field: Any) -> str:

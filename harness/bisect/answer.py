@@ -1,4 +1,4 @@
-"""An answer: what the search found, each step that led there, and one sentence that says it."""
+"""An answer: what the search found, each step that led there, and one sentence that sums it up."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ class Status(enum.StrEnum):
 class Answer:
     """The result of one bisection.
 
-    `last_good`/`first_bad` are filled for a regression, `last_bad`/`first_good` for a fix. `suspects` are the
-    releases that may have brought the change, one if it is certain. `confidence` is the chance that the answer is
-    right, as far as the runs tell; `good_side` and `bad_side` count the runs on both sides of the change; `effect` is
-    how far a metric differs between them. `sentence` says the answer, `advice` what to type next. `left_out` maps
-    releases of the range that were not tried to their reasons; `lock_changes` is the difference of the locks at the
-    two sides; `drift` what could not be held, by release; `altered` the files of its environment that a run
-    changed, by release; `sides` the observations just before and just after the change; `culprit` what of it made
-    the difference, where that was searched. `probes` are the releases that were run now and not answered by the
-    store, `culprit_probes` the runs of the culprit's search.
+    `last_good` and `first_bad` are set for a regression, `last_bad` and `first_good` for a fix. `suspects` are the
+    releases in which the change may be, a single one if it is certain. `confidence` is the probability that the answer
+    is right, estimated from the runs; `good_side` and `bad_side` count the runs on both sides of the change; `effect`
+    is the difference of a metric between them. `sentence` is the answer, `advice` the next command. `left_out` maps
+    untested releases of the range to their reasons; `lock_changes` is the difference of the locks at the two sides;
+    `drift` lists by release what could not be held, `altered` the files of its environment that a run changed; `sides`
+    are the observations just before and just after the change; `culprit` is what made the difference, if it was
+    searched. `probes` counts the releases that were run now rather than answered by the store, `culprit_probes` the
+    runs of the search for the culprit.
     """
 
     subject: str
@@ -130,7 +130,7 @@ class Answer:
         }
 
     def _group(self) -> dict[str, Any]:
-        """The one group of a repro, with what is its culprit."""
+        """The one group of a repro, with its culprits."""
         return {
             "tests": [],
             "signature": given_parts(self.signature),
@@ -140,7 +140,7 @@ class Answer:
         }
 
     def _culprits(self) -> Iterator[dict[str, Any]]:
-        """The packages of the finest finding; the subject where nothing finer was searched."""
+        """The packages of the finest finding; the subject if nothing finer was searched."""
         older, newer = (self.last_good, self.first_bad) if self.first_bad else (self.last_bad, self.first_good)
         if self.status not in (Status.FOUND, Status.FIXED) or newer is None:
             return

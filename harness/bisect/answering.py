@@ -1,4 +1,4 @@
-"""From a finished search over releases to the answer that says it."""
+"""Makes the answer from a finished search over releases."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def answer_of(searched: Searched) -> Answer:
 
 
 def _ends(plan: Plan) -> dict[str, dict[str, str] | None]:
-    """The two ends of a plan; None for one that the search had to find."""
+    """The two ends of a plan; None for an end that the search had to find."""
     named = {"good": plan.good, "bad": plan.bad}
     return {
         end: {"kind": "release", "text": str(plan.releases[position].version)} if position is not None else None
@@ -86,7 +86,7 @@ def _ends(plan: Plan) -> dict[str, dict[str, str] | None]:
 
 
 def _between(plan: Plan, reached: list[str]) -> dict[str, str]:
-    """What was left out between the outermost releases that were judged."""
+    """Releases left out between the outermost judged ones."""
     tried = [release.version for release in plan.releases if str(release.version) in set(reached)]
     if not tried:
         return {}

@@ -26,10 +26,12 @@ from harness.environment.resolve import ERA_MARGIN
 from harness.errors import UserMistake
 from harness.model import Combination, Judgement, Verdict, normalized_name
 from harness.model.as_of import AsOf
+from harness.planning.pins import holds_of, told_holds
 from harness.planning.plan import Plan, merged_requirements
 from harness.probe import Judge, Probe
-from harness.repository.declared import FILES, declared_requirements
+from harness.repository.declared import declared_requirements
 from harness.repository.layout import Layout
+from harness.repository.project_folder import project_files, project_folder
 from harness.repository.release_source import ReleaseSource, find_source
 from harness.request.parsing import as_of, required_name
 
@@ -60,6 +62,8 @@ def ask_commits(session: Session, question: Question, ends: Ends, told: tuple[st
     device, why = session.device_for(question.repro)
     span = find_range(session, question, ends)
     base = f"environment: {span.base.project} {span.base.version}, with what {span.newer.short} asks for"
+    named = {required_name(text) for text in question.with_}
+    holds = holds_of(question.repro, span.base.project, named, question.hold)
     plan = Plan(
         question=question,
         repro=question.repro,
@@ -71,8 +75,8 @@ def ask_commits(session: Session, question: Question, ends: Ends, told: tuple[st
         left_out=(),
         as_of=str(as_of(question.as_of or _day_of(span))),
         requirements=merged_requirements(question.repro.dependencies, question.with_, {span.base.project}),
-        holds=question.hold,
-        choices=(base, *told, why),
+        holds=holds,
+        choices=(base, *told_holds(holds, question.hold), *told, why),
     )
     with session.lanes(device) as lanes:
         judge = Judge(question.repro.signature, session.store)
@@ -85,7 +89,7 @@ def ask_commits(session: Session, question: Question, ends: Ends, told: tuple[st
 
 
 def _source(session: Session, trials: Trials, span: Range) -> CommitSource:
-    """What runs the commits of a range, with the newer one already run: it tells how the bug is recognised."""
+    """Runs the commits of a range; the newer one has run already and shows how to recognise the bug."""
     plan, repository = trials.plan, span.repository
     combination = _combination(plan, span, span.newer)
     lock = _lock(session, plan, combination)
@@ -101,7 +105,7 @@ def _source(session: Session, trials: Trials, span: Range) -> CommitSource:
         )
     release = blobs_of(files)
     found = find_source(repository, plan.subject, str(span.base.version), release)
-    as_in = CommitFiles(repository, found.layout, release, builds if is_compiled(files) else None)
+    as_in = CommitFiles(repository, found.layout, release, builds if is_compiled(files) else None, plan.subject)
     plain = Probe(plan.repro, combination, lock=lock)
     seen = trials.prober.execute(trials.prober.prepare(as_in.put_into(plain, span.newer.sha)))
     bad = seen
@@ -139,14 +143,12 @@ def _lock(session: Session, plan: Plan, combination: Combination) -> Lock:
 
 def _combination(plan: Plan, span: Range, commit: Commit) -> Combination:
     """The base release with the requirements that a commit declares, as of the newer commit's day or its own."""
-    tree = span.repository.tree(commit.sha)
-    texts = span.repository.contents(tree[name].blob for name in FILES if name in tree)
-    declared = declared_requirements(
-        {name: texts[tree[name].blob].decode("utf-8", "replace") for name in FILES if name in tree}
-    )
+    repository = span.repository
+    folder = project_folder(repository, commit.sha, plan.subject)
+    declared = declared_requirements(project_files(repository, repository.tree(commit.sha), folder))
     said = {required_name(text) for text in plan.question.with_} | {plan.subject}
     own = tuple(text for text in declared or () if normalized_name(Requirement(text).name) not in said)
-    day = span.repository.dates([commit.sha])[commit.sha].astimezone(UTC)
+    day = repository.dates([commit.sha])[commit.sha].astimezone(UTC)
     is_era = AsOf.read(plan.as_of).is_era
     base = f"{plan.subject}=={span.base.version}"
     return Combination(

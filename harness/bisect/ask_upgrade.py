@@ -1,4 +1,4 @@
-"""Ask a question between two worlds in a session: make the worlds of its ends, and search between them."""
+"""Answers a question between two worlds in a session: builds the worlds of its ends, and searches between them."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 @frozen
 class Below:
-    """How long to search below a release, in seconds, and whether those runs may be forked.
+    """The search below a release: its time limit in seconds, and whether its runs may be forked.
 
-    `git` is the culprit's repository, for the commit level: a clone, a URL, "auto" or "" for none.
+    `git` is the culprit's repository for the commit level: a clone, a URL, "auto", or "" for none.
     """
 
     time_s: float = 600.0
@@ -42,9 +42,10 @@ class Below:
 
 @frozen
 class UpgradeQuestion:
-    """What broke `repro` between two ends? `subject` is the one package that is looked at, "" for whatever it was.
+    """A question between two ends: what broke `repro`?
 
-    `requirements` are asked for besides the repro's own; `told` are sentences on what was chosen for the user.
+    `subject` is the only package to look at, "" for all. `requirements` are added to the repro's own; `told` are
+    sentences about the choices made for the user.
     """
 
     ends: Ends
@@ -65,17 +66,17 @@ def ask_upgrade(session: Session, question: UpgradeQuestion, until: Level = Leve
         requirements = (*requirements, question.subject)
     if not requirements and question.ends.bad.kind is EndKind.DAY:
         raise UserMistake(
-            "nothing is asked for, so that nothing can change",
+            "nothing is required, so nothing can have changed",
             hint="--with REQ or --with '-r FILE' names what the command needs, --project its project",
         )
     settings, interpreter = session.settings, session.interpreter
     request = WorldRequest(
-        question.repro, interpreter.version, requirements, settings.hold, device, settings.from_source
+        question.repro, interpreter.version, requirements, settings.held, device, settings.from_source
     )
     newest = newest_end(settings.as_of)
     worlds = Worlds(request, session.prober, session.index, interpreter, question.subject, newest)
     good, bad = question.ends.good, question.ends.bad
-    headline = f"looking for what broke {question.repro.name}: {good.text if good else 'before'} to {bad.text}"
+    headline = f"looking for what broke {question.repro.name}: {f'{good.text} to' if good else 'back from'} {bad.text}"
     session.reporter.report(SearchBegan(headline, (*question.told, why)))
     good_world, bad_world = worlds.both(question.ends)
     with session.lanes(device) as lanes:
@@ -98,7 +99,7 @@ def ask_upgrade(session: Session, question: UpgradeQuestion, until: Level = Leve
 
 
 def only_tests(repro: Repro, tests: tuple[str, ...]) -> Repro:
-    """The repro with its command restricted to some tests; as it is where that names none."""
+    """The repro with its command restricted to some tests; unchanged if there are none."""
     if not tests:
         return repro
     argv = only(repro.argv, tests)

@@ -1,7 +1,8 @@
-"""The release level in a world: between which two releases of one package the tests began to fail, all else as it is.
+"""The release level in a world: finds the two neighbouring releases between which the tests began to fail.
 
-Version order counts, not the order of upload: a backport that came after the culprit stands before it. Where the
-exception changes inside the failing range, both are told: since when the tests fail, and since when with this message.
+Everything else stays unchanged. Versions are ordered by number, not by upload: a backport released after the culprit
+comes before it. If the exception changes inside the failing range, both changes are reported: since when the tests
+fail, and since when with this message.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ _FEW = 4
 
 @frozen
 class Boundary:
-    """Two releases of a package between which the tests change, `suspects` where it is one of several.
+    """Two releases of a package between which the tests change; `suspects` if it is one of several.
 
-    `since` is the first release with the bad end's own message where that is not `first_bad`; `sides` are the runs just
+    `since` is the first release with the message of the bad end, if that is not `first_bad`; `sides` are the runs just
     before and just after the change.
     """
 
@@ -53,16 +54,16 @@ class Boundary:
 
     @property
     def is_certain(self) -> bool:
-        """Whether the two releases are neighbours, each with a run."""
+        """Whether the two releases are neighbours and both have run."""
         return len(self.suspects) == 1 and len(self.sides) == 2
 
 
 def find_boundary(
     means: Means, bad: World, change: Change, stand: Stand, repro: Repro, held: Versions, *, is_strict: bool
 ) -> Boundary:
-    """Search the releases from the older to the newer version of a package, with `held` held back where these allow it.
+    """Search the releases from the older to the newer version of a package, with `held` held back if possible.
 
-    With `is_strict` only the bad end's own failure is bad.
+    With `is_strict` only the failure of the bad end is bad.
     """
     ends = Boundary(change.name, change.before, change.after, suspects=(change.after,) if change.after else ())
     if change.before is None or change.after is None:
@@ -105,7 +106,7 @@ def find_boundary(
 def find_change_of_message(
     means: Means, bad: World, change: Change, stand: Stand, repro: Repro, held: Versions
 ) -> tuple[str, Observation] | None:
-    """The newest release of a package in which the bad end's own message is gone, and its run; None where none is."""
+    """The newest release of a package without the message of the bad end, and its run; None if there is none."""
     if change.before is None or change.after is None:
         return None
     releases, _ = _between(means, bad, change, change.before, change.after)
@@ -121,7 +122,7 @@ def find_change_of_message(
 
 
 class _Search:
-    """Bisections over the same releases; what one has run, the next one knows by the store."""
+    """Bisections over the same releases, which share their runs through the store."""
 
     def __init__(
         self,
@@ -144,7 +145,10 @@ class _Search:
         self._held = held
 
     def run(self, good: int, bad: int, judged_by: Callable[[Stood], Judgement]) -> BisectionResult:
-        """One bisection between two positions; first where a new major release begins: most changes come with one."""
+        """One bisection between two positions.
+
+        It starts where a new major release begins, because most changes come with one.
+        """
         self._try_likely(good, bad, judged_by)
         known = {
             position: judged_by(self._stand(seen)).verdict
@@ -198,7 +202,7 @@ class _Search:
 def _between(
     means: Means, bad: World, change: Change, before: str, after: str
 ) -> tuple[tuple[Release, ...], dict[str, str]]:
-    """The releases from the good to the bad end that were there, in that order, and why others are left out."""
+    """The releases from the good to the bad end in order, and why others are left out."""
     try:
         known = means.index.releases(change.name)
         ends = Version(Version(before).public), Version(Version(after).public)

@@ -1,4 +1,4 @@
-"""The answer that a search over commits came to, from its runs and the two neighbours that it ended with."""
+"""Makes the answer of a search over commits from its runs and its final two neighbours."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _answer_of_runs(plan: Plan, source: CommitSource) -> Answer:
 
 
 def _why_not_found(source: CommitSource, older: str, newer: str) -> Status:
-    """What two ends show whose verdicts do not differ as they should."""
+    """What two ends show whose verdicts do not differ as expected."""
     verdict = source.runs.verdict(newer)
     is_fix = source.sides.before.verdict is Verdict.BAD
     if Verdict.SKIP in (verdict, source.runs.verdict(older)):

@@ -13,7 +13,8 @@ from harness.errors import BadRepository, UserMistake
 from harness.model import Combination, normalized_name
 from harness.planning.plan import why_left_out
 from harness.probe import Probe
-from harness.repository.tags import tagged_version, tags_of
+from harness.repository.release_source import tagged_up_to
+from harness.repository.tags import tags_of
 from harness.request.ends import EndKind
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def find_range(session: Session, question: Question, ends: Ends) -> Range:
     newer = good if question.find_fix and good is not None else bad
     if question.find_fix and good is None:
         newer = repository.commit("HEAD")
-    base, tagged = _base(session, question, repository, tags, newer)
+    base, tagged = _base(session, question, repository, newer)
     older = bad if question.find_fix else good or repository.describe(tagged)
     if older.sha == newer.sha:
         raise UserMistake(f"both ends are commit {older.short}; there is nothing between them")
@@ -106,22 +107,21 @@ def _commit(repository: Repository, tags: dict[str, str], end: End, subject: str
         raise UserMistake(f"{end.text} is a {end.kind.value}, the other end is a commit", hint="give two commits")
     if named := tags_of(end.text, tags, subject):
         return repository.describe(tags[named[0]])
-    return repository.commit(end.text)
+    try:
+        return repository.commit(end.text)
+    except BadRepository as error:
+        raise BadRepository(f"{repository.folder} has no tag for {subject} {end.text}", hint=error.hint) from error
 
 
-def _base(
-    session: Session, question: Question, repository: Repository, tags: dict[str, str], newer: Commit
-) -> tuple[Release, str]:
-    """The newest release that can be installed, tagged not after a commit; and the hash of its tag's commit."""
+def _base(session: Session, question: Question, repository: Repository, newer: Commit) -> tuple[Release, str]:
+    """The newest installable release tagged at or before a commit, and the hash of its tag's commit."""
     subject = normalized_name(question.subject)
-    versions = {version: sha for tag, sha in tags.items() if (version := tagged_version(tag, subject)) is not None}
-    usable = {r: versions[r.version] for r in _usable(session, question) if r.version in versions}
-    dates = repository.dates([newer.sha, *usable.values()])
-    before = [release for release, sha in usable.items() if dates[sha] <= dates[newer.sha]]
+    tagged = tagged_up_to(repository, subject, newer.sha)
+    before = [release for release in _usable(session, question) if release.version in tagged]
     if not before:
         raise BadRepository(
             f"no release of {subject} that can be installed has a tag up to commit {newer.short}",
             hint="git fetch --tags brings tags; --python takes another interpreter",
         )
     newest = max(before, key=lambda release: release.version)
-    return newest, usable[newest]
+    return newest, tagged[newest.version][1]

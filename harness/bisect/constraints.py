@@ -1,4 +1,4 @@
-"""Constraints in words that runs have shown: what to write into a file until the culprit is fixed."""
+"""Constraints confirmed by runs: what to write into a file until the culprit is fixed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def constraint_of(boundary: Boundary) -> str:
 
 
 def constraints_of(culprits: Sequence[PackageCulprit]) -> list[str]:
-    """One constraint for each culprit; of those that break it only together the first is enough."""
+    """One constraint for each culprit; for culprits that break it only together, one of them is enough."""
     settled: set[str] = set()
     found = []
     for culprit in culprits:
@@ -48,9 +48,9 @@ def constraints_of(culprits: Sequence[PackageCulprit]) -> list[str]:
 
 
 def constraint_until_then(answer: Answer) -> str:
-    """What of the subject a bisection over its releases has shown to work, "" where it has shown nothing.
+    """The constraint on the subject confirmed by a bisection over its releases, or "".
 
-    Of a fix it is the fixed release and later ones, and no more than the runs have shown.
+    For a fix it allows the fixed release and later ones, and no more than the runs have shown.
     """
     if answer.status is Status.FOUND and answer.last_good and answer.first_bad:
         older, newer = _version(answer.last_good), _version(answer.first_bad)
@@ -63,7 +63,7 @@ def constraint_until_then(answer: Answer) -> str:
 
 
 def constraint_with(answer: Answer, culprit: Culprit) -> str:
-    """The same where the culprit is known: of its package, if a run has shown that this alone is enough."""
+    """The same for a known culprit: a constraint on its package, if a run has shown that this alone is enough."""
     finding = culprit.findings[0]
     shown = finding.proofs[0] if finding.proofs else None
     if answer.status is not Status.FOUND or len(finding.packages) != 1 or shown is None or not shown.holds:
@@ -78,7 +78,7 @@ def constraint_with(answer: Answer, culprit: Culprit) -> str:
 
 
 def _shortest(older: Version, newer: Version) -> str:
-    """The newer version without zeros at its end, as long as the older one stays below: 2.0.0 is 2."""
+    """The newer version without trailing zeros, if it stays above the older one: 2.0.0 is 2."""
     if newer.is_prerelease or newer.is_postrelease or newer.epoch:
         return str(newer)
     parts = list(newer.release)

@@ -1,8 +1,8 @@
-"""From packages that must be held back together to culprits: the release of each, and which of them only came along.
+"""From packages that must be held back together to culprits, and packages that only moved along.
 
-An older release of one package may need an older one of another; that one is held back too and is no culprit. So once
-the release of one is known, its newest good release takes the place of the good end's, and what need not be held back
-beside that any more is dropped. Where two packages move together at the boundary, each is advanced alone.
+An older release of one package may need an older one of another; that one is held back too and is no culprit. So as
+soon as the release of a culprit is known, its newest good release replaces that of the good end, and packages that need
+not be held back any more are dropped. If two packages move together at the boundary, each is advanced alone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @frozen
 class Search:
-    """One group's search: its question, both worlds, what changed (likeliest first), and what stays held back."""
+    """The search of one group: its question, both worlds, the changes (most likely first), and what stays held back."""
 
     means: Means
     question: GroupQuestion
@@ -41,7 +41,7 @@ class Search:
     held: Versions
 
     def passes(self, versions: Versions) -> Observation | None:
-        """The run with these held back, None where the group does not pass in it."""
+        """The run with these held back; None if the group does not pass in it."""
         probe = self.bad.with_versions({**self.held, **versions}, self.repro)
         names = ", ".join(f"{name} {version or '(absent)'}" for name, version in versions.items())
         run = self.means.observe(f"held back: {names}", probe)
@@ -49,7 +49,7 @@ class Search:
 
 
 def culprits_of(search: Search, names: Sequence[str], versions: Mapping[str, str | None]) -> list[PackageCulprit]:
-    """The culprits among packages that must be held back together; `versions` are those at which they pass."""
+    """The culprits among packages that must be held back together; `versions` are those with which the group passes."""
     held = dict(versions)
     waiting = list(names)
     found: list[PackageCulprit] = []
@@ -78,7 +78,7 @@ def culprits_of(search: Search, names: Sequence[str], versions: Mapping[str, str
 
 
 def _partners_of(search: Search, culprits: Sequence[PackageCulprit]) -> list[PackageCulprit]:
-    """The packages that culprits break the tests only together with, each with its own release."""
+    """The packages that break the tests only together with a culprit, each with its release."""
     known = {culprit.package for culprit in culprits}
     found = []
     for culprit in culprits:
@@ -109,16 +109,16 @@ def _boundary(search: Search, change: Change, others: Versions) -> Boundary:
 
 
 def _is_not_needed(search: Search, held: Mapping[str, str | None], name: str) -> bool:
-    """Whether the group passes with the others held back while this one stays at the bad end's version."""
+    """Whether the group passes with the others held back while this one stays at the version of the bad end."""
     rest = {other: version for other, version in held.items() if other != name}
     run = search.passes(rest)
     return run is not None and run.lock is not None and run.lock.version_of(name) == search.units[name].after
 
 
 def _culprit(search: Search, change: Change, others: Versions, known: Collection[str]) -> PackageCulprit:
-    """The release of one package, or of the one that moved with it and is what broke the tests, if that is not known.
+    """The release of one package, or of one that moved with it and broke the tests, if not known already.
 
-    What moved with it is searched with this one held back: the two may break the tests one after the other.
+    A package that moved along is searched with this one held back: the two may break the tests one after the other.
     """
     boundary = _boundary(search, change, others)
     moved = _moved(boundary)
@@ -139,9 +139,9 @@ def _moved(boundary: Boundary) -> tuple[Change, ...]:
 
 
 def _pinned_by(search: Search, boundary: Boundary, moved: Sequence[Change]) -> Change | None:
-    """The package of which a transitive one is a part: it moved with it, and pins it to exactly this release.
+    """The package that a transitive one belongs to: it moved with it, and pins exactly this release.
 
-    Nobody can upgrade or hold back the one without the other, so the one that is asked for is named.
+    Nobody can upgrade or hold back one without the other, so the requested package is named.
     """
     asked = {normalized_name(Requirement(text).name) for text in search.bad.requirements}
     if boundary.package in asked or boundary.first_bad is None or len(boundary.sides) != 2:
@@ -155,7 +155,7 @@ def _pinned_by(search: Search, boundary: Boundary, moved: Sequence[Change]) -> C
 
 
 def _moved_along(search: Search, boundary: Boundary, moved: Sequence[Change]) -> Change | None:
-    """The package that moved with another one's release and breaks the tests, where that release alone does not."""
+    """The package that moved with another one's release and breaks the tests, if that release alone does not."""
     along = [
         change
         for change in moved
@@ -172,9 +172,9 @@ def _moved_along(search: Search, boundary: Boundary, moved: Sequence[Change]) ->
 
 
 def _fails_with(search: Search, boundary: Boundary, before: Lock, after: Lock, name: str) -> bool:
-    """Whether the group fails as with the first bad release with one package advanced alone, whatever it requires.
+    """Whether the group fails as with the first bad release if one package is advanced alone, whatever it requires.
 
-    A release that fails otherwise than the bad end is told by any failure, of all the tests that it breaks.
+    If that release fails differently than the bad end, any failure of all the tests that it breaks counts.
     """
     lock = exchanged(before, after, [name])
     combination = search.bad.with_versions({}, search.repro).combination
@@ -191,7 +191,10 @@ def _fails_with(search: Search, boundary: Boundary, before: Lock, after: Lock, n
 
 
 def _partners(search: Search, boundary: Boundary) -> tuple[tuple[str, ...], Observation | None]:
-    """What a culprit breaks the tests only together with, where it alone does not break them in the good world."""
+    """The packages that break the tests only together with a culprit.
+
+    It does not break them alone in the good world.
+    """
     name = boundary.package
     after = search.units[name].after
     rest = tuple(other for other in search.order if other != name and search.units[other].after is not None)

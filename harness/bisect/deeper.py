@@ -1,4 +1,4 @@
-"""Each culprit of an answer between worlds as an answer of its own: for its report, and for the levels below."""
+"""Turns each culprit of an answer between worlds into an answer for its report and the levels below."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @frozen
 class _GroupJudge(Judge):
-    """Judges a run by what it says to one group of tests."""
+    """Judges a run by one group of tests."""
 
     group: Group = field(kw_only=True)
 
@@ -37,9 +37,9 @@ class _GroupJudge(Judge):
 
 
 def deepened(answer: UpgradeAnswer, means: Means, world: World, question: Question, until: Level) -> UpgradeAnswer:
-    """The answer with each culprit looked into, down to `until`, where its first bad release fails as the bad end.
+    """The answer with each culprit searched down to `until`, if its first bad release fails like the bad end.
 
-    `question` is what is asked of each; its subject is filled in.
+    `question` is the question for each; its subject is filled in.
     """
     groups = tuple(
         evolve(
@@ -51,7 +51,7 @@ def deepened(answer: UpgradeAnswer, means: Means, world: World, question: Questi
 
 
 def answers_of(answer: UpgradeAnswer, means: Means, world: World, question: Question) -> list[tuple[Plan, Answer]]:
-    """A plan and an answer for each culprit whose two releases were run, as reports are made of."""
+    """A plan and an answer for each culprit with two runs, for its report."""
     found: dict[tuple[str, str | None], tuple[Plan, Answer]] = {}
     # Where a copy of the project lies on this machine is nobody's business.
     told = evolve(question, repro=evolve(question.repro, project="", inside="", search_path=()))

@@ -1,4 +1,4 @@
-"""Adds to an answer what the APIs of a culprit's two releases say on the failure: no proof, and no run."""
+"""Adds evidence to an answer: what the APIs of a culprit's two releases say about the failure. Nothing is run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Seen = dict[tuple[str, str, str], tuple["Evidence", ...]]
 
 
 def with_evidence(answer: UpgradeAnswer, builder: Builder, log_of: Callable[[Observation], str]) -> UpgradeAnswer:
-    """The answer with evidence for each culprit of which both releases were run; `log_of` gives what a run printed."""
+    """The answer with evidence for each culprit with runs of both releases; `log_of` returns the output of a run."""
     seen: Seen = {}
     groups = tuple(
         evolve(
@@ -49,7 +49,7 @@ def with_evidence(answer: UpgradeAnswer, builder: Builder, log_of: Callable[[Obs
 def evidence_of(
     raised: RaisedException, package: str, before: Lock, after: Lock, builder: Builder
 ) -> tuple[Evidence, ...]:
-    """What two releases of a package say on a failure."""
+    """What two releases of a package say about a failure."""
     older, newer = before.version_of(package), after.version_of(package)
     places = _place(before, builder), _place(after, builder)
     if older is None or newer is None or places[0] is None or places[1] is None:
@@ -60,7 +60,7 @@ def evidence_of(
 def _exceptions(
     culprit: PackageCulprit, group: GroupAnswer, answer: UpgradeAnswer, log_of: Callable[[Observation], str]
 ) -> list[RaisedException]:
-    """What the group raised at the bad end, and with the first bad release where that is another."""
+    """What the group raised at the bad end, and with the first bad release if that differs."""
     found = []
     for observation in (*answer.sides[-1:], *culprit.boundary.sides[-1:]):
         one = seen_by(observation, Group(group.tests, group.signature)) if group.tests else observation
@@ -103,7 +103,7 @@ def _told(
 
 
 def _place(lock: Lock, builder: Builder) -> Path | None:
-    """Where a lock's packages are installed, None where they can't be had again: evidence is worth no failure."""
+    """Where a lock's packages are installed; None if they are gone, because evidence is not worth a failure."""
     try:
         built = builder.build(lock)
     except HarnessError:

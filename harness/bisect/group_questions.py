@@ -1,4 +1,4 @@
-"""What is asked of every run: one question for each group of tests that newly fail, or one for a command as a whole."""
+"""The questions for every run: one for each group of newly failing tests, or one for a whole command."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from harness.store import Store
 
 @frozen
 class GroupQuestion:
-    """One group's question: its tests (none for a command as a whole), its signature, and how a run is judged.
+    """One group's question: its tests (none for a whole command), its signature, and how a run is judged.
 
-    `exceptions` are those of the bad end, which point at packages.
+    `exceptions` are those of the bad end, which point to packages.
     """
 
     tests: tuple[str, ...]
@@ -28,7 +28,7 @@ class GroupQuestion:
 
 @frozen
 class GroupQuestions:
-    """All questions between two runs, the largest group first; tests set apart are named as in `Groups`."""
+    """All questions between two runs, the largest group first; other tests are named as in `Groups`."""
 
     questions: tuple[GroupQuestion, ...]
     failing_at_both: tuple[str, ...] = ()
@@ -50,9 +50,9 @@ def questions_between(
     good_again: Sequence[Observation] = (),
     bad_again: Sequence[Observation] = (),
 ) -> GroupQuestions:
-    """The questions of what passes in one run and fails in the other; none where nothing does.
+    """The questions about what passes in one run and fails in the other; none if nothing does.
 
-    Further runs of the same two environments tell which tests are flaky.
+    Further runs of the same two environments show which tests are flaky.
     """
     if good.tests and given is None:
         found = newly_failing(good, bad, good_again=good_again, bad_again=bad_again)
@@ -70,7 +70,7 @@ def questions_between(
 
 
 def raised_by(bad: Observation, group: Group) -> tuple[RaisedException, ...]:
-    """What the group raised at the bad end, with what that came from."""
+    """The exceptions of the group at the bad end, with their causes."""
     raised = seen_by(bad, group).exception
     found: list[RaisedException] = []
     while raised is not None:

@@ -1,4 +1,4 @@
-"""The tests that an upgrade broke, grouped by how they fail; each group is a question of its own. Pure.
+"""The tests broken by an upgrade, grouped by how they fail; each group is a separate question. Pure.
 
 One run of a test suite answers for every group. A failure that does not look like the group's is a skip, never bad.
 """
@@ -22,7 +22,7 @@ _MESSAGE_LIMIT = 300
 
 @frozen
 class Group:
-    """Tests that fail in the same way: `tests` passed at the good end, `signature` is how they fail at the bad one."""
+    """Tests that fail in the same way: they passed at the good end; `signature` is their failure at the bad end."""
 
     tests: tuple[str, ...]
     signature: Signature
@@ -30,11 +30,11 @@ class Group:
 
 @frozen
 class Groups:
-    """What two ends of a question tell of their tests.
+    """The tests of a question's two ends.
 
-    `groups` passed at the good end and fail at the bad one, the largest first; `flaky` disagreed with themselves in one
-    environment; `not_run` passed at the good end and neither passed nor failed at the bad one; `only_at_bad` fail there
-    and are not known at the good end; `passing_at_good` is how many tests the good end vouches for.
+    `groups` passed at the good end and fail at the bad one, the largest first; `flaky` contradicted themselves in one
+    environment; `not_run` passed at the good end and have no result at the bad one; `only_at_bad` fail there and are
+    unknown at the good end; `passing_at_good` is the number of tests that passed at the good end.
     """
 
     groups: tuple[Group, ...]
@@ -57,10 +57,10 @@ def newly_failing(
     good_again: Sequence[Observation] = (),
     bad_again: Sequence[Observation] = (),
 ) -> Groups:
-    """What passes at the good end and fails at the bad one, grouped by how it fails.
+    """The tests that pass at the good end and fail at the bad one, grouped by how they fail.
 
-    `good_again` and `bad_again` are further runs in the same two environments; a test on which these disagree is flaky.
-    A module that can't be imported stands for all its tests.
+    `good_again` and `bad_again` are further runs in the same two environments; a test with contradicting results is
+    flaky. A module that can't be imported stands for all its tests.
     """
     flaky = _disagreeing((good, *good_again)) | _disagreeing((bad, *bad_again))
     at_good, at_bad = _Results(good), _Results(bad)
@@ -97,10 +97,10 @@ def newly_failing(
 
 
 def judge_group(observation: Observation, group: Group) -> Judgement:
-    """What a run says to one group.
+    """The verdict of a run for one group.
 
-    Bad where a test of it fails as its signature says, good where all of its tests ran and passed. Else skip: with a
-    reason that begins with `FAILS_DIFFERENTLY`, or with what kept the tests from running.
+    Bad if one of its tests fails with its signature, good if all of its tests ran and passed. Otherwise skip, with a
+    reason that starts with `FAILS_DIFFERENTLY` or says what kept the tests from running.
     """
     results = _Results(observation)
     other: TestResult | None = None
@@ -118,7 +118,7 @@ def fails_at_all(observation: Observation, group: Group) -> Judgement:
     """The same, with any failure of its tests counted as bad.
 
     Inside a range of bad releases the exception may change: the tests then fail from an earlier release on than they
-    show today's message.
+    show the current message.
     """
     results = _Results(observation)
     failure = next(iter(results.all_failures(group.tests)), None)
@@ -146,13 +146,13 @@ def seen_by(observation: Observation, group: Group) -> Observation:
 
 
 def failing_of(observation: Observation, tests: Iterable[str]) -> tuple[str, ...]:
-    """Those of some tests that fail in a run, whatever they fail by."""
+    """The tests among these that fail in a run, for whatever reason."""
     results = _Results(observation)
     return tuple(test for test in tests if results.failures(test))
 
 
 class _Results:
-    """The results of one run, by test; a module, class or folder that failed stands for the tests in it."""
+    """The results of one run by test; a failed module, class or folder stands for the tests in it."""
 
     def __init__(self, observation: Observation) -> None:
         self.own = {result.id: result for result in observation.tests}
@@ -162,7 +162,10 @@ class _Results:
             self._by_function.setdefault(_function(result.id), []).append(result)
 
     def of(self, test: str) -> list[TestResult]:
-        """Its own result; else those of its function with other parameters; else what stands for it."""
+        """The results that count for a test.
+
+        Its own result; otherwise those of its function with other parameters; otherwise the failure that stands for it.
+        """
         own = self.own.get(test)
         if own is not None:
             return [own]
@@ -185,12 +188,12 @@ class _Results:
         return bool(results) and all(result.outcome in _PASSES for result in results)
 
     def knows(self, failed: str) -> bool:
-        """Whether this run says anything on what failed elsewhere: the test, its function, or a test in that module."""
+        """Whether this run has a result for something that failed elsewhere: the test, its function, or its module."""
         return bool(self.of(failed)) or any(_stands_for(failed, test) for test in self.own)
 
 
 def _stands_for(failed: str, test: str) -> bool:
-    """Whether a failed module, class, folder or run has this test in it."""
+    """Whether a failed module, class, folder or run contains this test."""
     if failed == WHOLE_RUN:
         return test != WHOLE_RUN
     if test.startswith((f"{failed}::", f"{failed}/")) or ("/" not in failed and test.startswith(f"{failed}.")):
@@ -200,7 +203,7 @@ def _stands_for(failed: str, test: str) -> bool:
 
 
 def _function(test: str) -> str:
-    """The test without its parameters: their text may change from release to release."""
+    """The test without its parameters, whose text may change between releases."""
     head, bracket, _ = test.partition("[")
     return head if bracket and test.endswith("]") else test
 
@@ -221,7 +224,7 @@ def _disagreeing(observations: Sequence[Observation]) -> frozenset[str]:
 def _key(test: str, failure: TestResult, raised: RaisedException) -> tuple[str, ...]:
     """What failures with one cause have in common.
 
-    The text of a failed assertion is that of one test; where there is no text, the place in a package tells.
+    The text of a failed assertion belongs to one test; without a text, the frame in a package decides.
     """
     if failure.id != test and _function(failure.id) != _function(test):
         raised = _root(raised)  # modules fail to import for one reason behind many
@@ -250,13 +253,13 @@ def _root(raised: RaisedException) -> RaisedException:
 
 
 def _foreign_frame(raised: RaisedException) -> str:
-    """The innermost frame in an installed package, as a signature names it; "" where there is none."""
+    """The innermost frame in an installed package, in the form of a signature; "" if there is none."""
     inner = next((frame for frame in reversed(raised.frames) if frame.package), None)
     return f"{inner.file}:{inner.function}" if inner is not None else ""
 
 
 def _told(raised: RaisedException) -> str:
-    """The first sentence of a message; of a fixture that is not there only its name, not the test that wants it."""
+    """The first sentence of a message; for a missing fixture only its name, not the test that requests it."""
     sentence = _first_sentence(raised.message)
     return sentence.split(",")[0] if raised.name == "FixtureLookupError" else sentence
 

@@ -1,4 +1,4 @@
-"""The fewest packages that must be held back in the bad world for the tests to pass, several culprits among them."""
+"""Finds the fewest packages that must be held back in the bad world for the tests to pass."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Candidate = frozenset[str]
 
 @define
 class Count:
-    """How many probes were run now, and not answered by the store, and how many groups of tests have no answer yet."""
+    """Counts the probes that were run rather than answered by the store, and the groups of tests without an answer."""
 
     ran_now: int = 0
     open_groups: int = 0
@@ -42,7 +42,7 @@ class Count:
 
 @frozen
 class Means:
-    """What the levels of a question between two worlds run their probes with."""
+    """What the levels of a question between two worlds use to run their probes."""
 
     prober: Probing
     lanes: Lanes
@@ -52,7 +52,7 @@ class Means:
     count: Count = field(factory=Count)
 
     def observe(self, label: str, probe: Probe, stand: Stand | None = None) -> Observation:
-        """One run by itself; `stand` says how its verdict is told."""
+        """A single run; `stand` determines its verdict."""
         self.reporter.report(Started(label))
         prepared = self.prober.prepare(probe)
         observation = self.prober.execute(prepared)
@@ -63,7 +63,7 @@ class Means:
         return observation
 
     def _as_it_ended(self, observation: Observation) -> Judgement:
-        """The verdict on an end by itself: whatever fails there is bad."""
+        """The verdict on an end by itself: any failure is bad."""
         judgement = Judge(None, self.prober.store)(observation)
         is_failure = judgement.verdict is Verdict.SKIP and observation.outcome.may_show_bug
         return evolve(judgement, verdict=Verdict.BAD) if is_failure else judgement
@@ -75,7 +75,7 @@ class Means:
         judge: Callable[[C, Observation], Judgement],
         progress: Callable[[], Progress],
     ) -> Engine[C]:
-        """The one loop over candidates of some kind, which counts what it runs."""
+        """The main loop over candidates, which counts its runs."""
 
         def judged(candidate: C, observation: Observation, cached: bool) -> Judgement:
             self.count.add(observation, cached=cached)
@@ -89,7 +89,7 @@ class Means:
 
 @frozen
 class HeldBack:
-    """The packages that must be held back together, and the run that showed it (None where none did)."""
+    """The packages that must be held back together, and the run that showed it (None if none did)."""
 
     names: Candidate
     shown: Observation | None
@@ -105,9 +105,9 @@ def find_held_back(
     repro: Repro,
     held: Versions,
 ) -> HeldBack:
-    """The fewest of `order` that, put back to their older version in the bad world, make the tests pass.
+    """The fewest packages of `order` whose older versions in the bad world make the tests pass.
 
-    `held` is held back in every run besides.
+    `held` is also held back in every run.
     """
 
     def probe_of(names: Candidate) -> Probe:
@@ -127,7 +127,7 @@ def find_partners(
     repro: Repro,
     upgraded: Versions,
 ) -> HeldBack:
-    """The fewest of `order` that must be upgraded with `upgraded` in the good world for the tests to fail."""
+    """The fewest packages of `order` that must be upgraded with `upgraded` in the good world for the tests to fail."""
 
     def probe_of(names: Candidate) -> Probe:
         return good.with_versions({**upgraded, **{name: changes[name].after for name in names}}, repro)
@@ -176,8 +176,10 @@ _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*[A-Za-z0-9]|[A-Za-z]")
 def ranked(
     changes: Mapping[str, Change], exceptions: Sequence[RaisedException], log: str, asked: Sequence[str]
 ) -> tuple[str, ...]:
-    """The likeliest first: named by the message, in its frames, in the log, no test tool, asked for by name, a larger
-    step."""
+    """The changes, the most likely first.
+
+    Named by the message, in its frames, in the log, not a test tool, requested, a larger step.
+    """
     message = _projects(" ".join(raised.message for raised in exceptions))
     types = _projects(" ".join(map(_type, exceptions))) | _plugins(exceptions, changes)
     frames = _packages_of_frames(exceptions)
@@ -203,7 +205,7 @@ def ranked(
 
 
 def named_in(exceptions: Sequence[RaisedException], order: Sequence[str]) -> tuple[str, ...]:
-    """Of some packages those that exceptions name, and then those whose files they passed through, innermost first."""
+    """The packages that exceptions name, then those in their traceback, the innermost first."""
     words = _projects(" ".join(f"{_type(raised)} {raised.message}" for raised in exceptions))
     words |= _plugins(exceptions, order)
     frames = _packages_of_frames(exceptions)
@@ -212,24 +214,24 @@ def named_in(exceptions: Sequence[RaisedException], order: Sequence[str]) -> tup
 
 
 def _type(raised: RaisedException) -> str:
-    """The type of an exception, "" for those in which pytest tells what others did, which say nothing on pytest."""
+    """The type of an exception; "" for those in which pytest reports other failures, which do not implicate pytest."""
     return "" if raised.name in ("Failed", _NO_FIXTURE) else raised.type
 
 
 def _packages_of_frames(exceptions: Sequence[RaisedException]) -> list[str]:
-    """The packages whose files exceptions passed through, the innermost first; pytest raises for others."""
+    """The packages in the tracebacks of exceptions, the innermost first; pytest raises on behalf of others."""
     packages = [frame.package for raised in exceptions for frame in reversed(raised.frames) if frame.package]
     return [normalized_name(package) for package in packages if package not in _RAISES_FOR_OTHERS]
 
 
 def _plugins(exceptions: Sequence[RaisedException], names: Iterable[str]) -> frozenset[str]:
-    """The plugins of pytest among some packages, where a fixture is missing: mostly one of them had it."""
+    """The pytest plugins among some packages, if a fixture is missing: usually one of them provided it."""
     if not any(raised.name == _NO_FIXTURE for raised in exceptions):
         return frozenset()
     return frozenset(name for name in names if name.startswith("pytest-"))
 
 
 def _projects(text: str) -> frozenset[str]:
-    """Words of a text as names of projects: each dotted name by its beginning too."""
+    """Words of a text as names of projects; a dotted name also counts by its beginning."""
     words = set(_WORD.findall(text))
     return frozenset(normalized_name(part) for word in words for part in (word, word.split(".")[0]))

@@ -1,4 +1,4 @@
-"""The whole way: bisect the releases of the subject, then go down to what of the change made the difference."""
+"""Bisects the releases of the subject, then searches the change for what made the difference."""
 
 from __future__ import annotations
 
@@ -74,9 +74,10 @@ def investigate(plan: Plan, prober: Probing, lanes: Lanes, index: Index, reporte
 
 
 def _tell(searched: Searched, sides: Sides, culprit: Culprit | None) -> None:
-    """Count the proofs as runs of the two sides: one in a side's own lock, with no file exchanged, is such a run.
+    """Count the proofs as runs of the two sides.
 
-    The others count only where all came out as expected: a proof that failed may be a sign of a flaky bug.
+    A proof in a side's own lock without exchanged files is such a run. Other proofs count only if all had the expected
+    verdict: a failed proof may be a sign of a flaky bug.
     """
     positions = dict(
         zip((sides.before.lock.id, sides.after.lock.id), searched.search.result.boundary or (), strict=False)
@@ -102,7 +103,7 @@ def _tell(searched: Searched, sides: Sides, culprit: Culprit | None) -> None:
 
 
 def _evidence(prober: Probing, answer: Answer, culprit: Culprit) -> tuple[Evidence, ...]:
-    """What the two releases of a culprit say on the failure."""
+    """What the two releases of a culprit say about the failure."""
     raised = next((side.exception for side in answer.sides if side.exception is not None), None)
     before, after = (side.lock for side in answer.sides)
     packages = [change.name for change in culprit.packages]
@@ -112,7 +113,7 @@ def _evidence(prober: Probing, answer: Answer, culprit: Culprit) -> tuple[Eviden
 
 
 def _sides(answer: Answer) -> Sides | None:
-    """The two observations around the change, where it is certain which they are."""
+    """The two observations around the change, if it is certain."""
     if answer.status not in (Status.FOUND, Status.FIXED) or len(answer.sides) != 2:
         return None
     before, after = answer.sides

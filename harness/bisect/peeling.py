@@ -1,8 +1,8 @@
-"""The short way to what must be held back: follow the names in the failure, one culprit after another.
+"""A shortcut to what must be held back: follow the names in the failure from culprit to culprit.
 
-A failure mostly names the package that it is about. Held back to where its own message is gone, it either passes or
-shows the next culprit's failure, which names the next package. What this finds is only taken where the tests pass at
-its end; else the general search decides. A message can also be gone because an old release fails otherwise: that a
+A failure usually names the package that it is about. If that package is held back to where the message is gone, the
+tests either pass or fail with the message of the next culprit. The result is used only if the tests pass at the end;
+otherwise the general search decides. A message can also disappear because an old release fails differently: whether a
 package is a culprit is shown by its boundary, not here.
 """
 
@@ -28,9 +28,9 @@ _SUSPECTS = 2
 
 
 def peeled(search: Search, failing: Callable[[Observation], GroupQuestion | None]) -> dict[str, str | None] | None:
-    """The versions at which packages must be held back for the group to pass; None where the names do not lead there.
+    """The versions at which packages must be held back for the group to pass; None if the names do not lead there.
 
-    `failing` gives the question of what a run shows instead of the group's own failure.
+    `failing` returns the question for a run with another failure than the group's own.
     """
     held: dict[str, str | None] = {}
     question = search.question
@@ -53,7 +53,7 @@ def peeled(search: Search, failing: Callable[[Observation], GroupQuestion | None
 def _step(
     search: Search, question: GroupQuestion, suspects: Sequence[str], held: dict[str, str | None]
 ) -> tuple[str, str | None, Observation] | None:
-    """The first suspect without whose newer release the present failure is gone, at the newest such version."""
+    """The first suspect whose older release removes the current failure, at its newest such version."""
     for name in suspects:
         before = search.units[name].before
         probe = search.bad.near_versions({name: before}, {**search.held, **held}, search.repro, search.means.prober)
@@ -71,7 +71,7 @@ def _step(
 
 
 def narrowed(search: Search, versions: dict[str, str | None]) -> Search:
-    """The search with the changes as small as peeling has shown them: from these versions on."""
+    """The search with changes as small as peeling has shown them: starting from these versions."""
     units = {
         name: evolve(change, before=versions[name]) if versions.get(name) else change
         for name, change in search.units.items()

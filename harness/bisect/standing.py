@@ -1,7 +1,7 @@
-"""How the tests of one group stand in one run: they pass, fail as at the bad end, fail otherwise, or did not run.
+"""The standing of a group's tests in one run: passed, failed like the bad end, failed differently, or did not run.
 
-A group is one question; a command that is no test suite is one group without tests. Whether another failure counts
-depends on what is asked: a user's tests fail since the release in which they first did, whatever the message was then.
+A group is one question; a command without test results is one group without tests. Whether another failure counts
+depends on the question: a user's tests fail since the release in which they first did, whatever the message was then.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from harness.probe import Judge
 
 
 class Standing(enum.Enum):
-    """What one run says of a group."""
+    """The result of one run for a group."""
 
     PASSES = "passes"
     FAILS = "fails"
@@ -27,14 +27,14 @@ class Standing(enum.Enum):
 
 @frozen
 class Stood:
-    """A standing and the sentence that gives its reason."""
+    """A standing with its reason in one sentence."""
 
     standing: Standing
     reason: str
 
     @property
     def strict(self) -> Judgement:
-        """Another failure than the bad end's is a skip."""
+        """A failure other than that of the bad end is a skip."""
         verdicts = {Standing.PASSES: Verdict.GOOD, Standing.FAILS: Verdict.BAD}
         return Judgement(verdicts.get(self.standing, Verdict.SKIP), self.reason)
 
@@ -46,7 +46,7 @@ class Stood:
 
     @property
     def by_message(self) -> Judgement:
-        """Only a failure as at the bad end is bad; another one is good."""
+        """Only the failure of the bad end is bad; any other is good."""
         verdicts = {Standing.FAILS: Verdict.BAD, Standing.UNTESTED: Verdict.SKIP}
         return Judgement(verdicts.get(self.standing, Verdict.GOOD), self.reason)
 

@@ -1,8 +1,8 @@
-"""From two worlds to every culprit: run the ends, group what newly fails, find what must be held back, verify it.
+"""From two worlds to every culprit: run the ends, group new failures, find what must be held back, verify it.
 
-Days are not searched one by one: a day is only a name for its packages. To ask at once which packages must be held back
-takes about 2 log2(r) runs where the culprit is the r-th likeliest, and a bisection over the moments of upload would
-take the logarithm of some hundred moments before it had even named a package.
+Days are not searched one by one, because a day is only a name for its packages. Asking at once which packages must be
+held back takes about 2 log2(r) runs if the culprit is the r-th most likely. A bisection over upload times would take
+the logarithm of some hundred uploads before it named even a package.
 """
 
 from __future__ import annotations
@@ -19,18 +19,20 @@ from harness.bisect.culprits import Search, culprits_of
 from harness.bisect.group_questions import GroupQuestion, GroupQuestions, questions_between
 from harness.bisect.held_back import Means, find_held_back, ranked
 from harness.bisect.peeling import narrowed, peeled
+from harness.bisect.time_limits import soon_stopped
 from harness.bisect.upgrade_answer import GroupAnswer, PackageCulprit, UpgradeAnswer
-from harness.bisect.upgrade_wording import advice_on, sentence_of
+from harness.bisect.upgrade_wording import advice_on, advice_on_limits, sentence_of
 from harness.errors import UserMistake
 from harness.events import Note
 from harness.model import Change, Observation, Outcome, Repro
 from harness.model.text import one_line
 from harness.model.words import counted
+from harness.planning.limits import limits_of
 
 if TYPE_CHECKING:
     from harness.planning.world import Versions, World
 
-_ROUNDS = 3
+_ROUNDS = 5
 _MOST_GROUPS = 12
 OnlyTests = Callable[[Repro, tuple[str, ...]], Repro]
 
@@ -82,36 +84,33 @@ class Upgrade:
             return evolve(
                 self._plain(Status.NOT_A_REGRESSION, (good_run, bad_run)),
                 failing_at_both=asked.failing_at_both,
-                advice=advice_on(good_run),
+                advice=advice_on(good_run, bad_run),
             )
         return self._groups(asked, good_run, bad_run, self.good)
 
     def _check_different(self, good: World) -> None:
         if good.lock.diff(self.bad.lock):
             return
-        pins = [text for text in self.bad.request.requirements if "==" in text]
-        hint = "name ends that lie further apart"
-        if pins:
-            hint = (
-                f"--unpin lifts the exact pins of the project ({', '.join(pins[:3])}{', ...' if len(pins) > 3 else ''})"
-            )
+        limits = limits_of(self.bad, self.means.index, self.means.interpreter)
+        hint = advice_on_limits(limits) or "choose ends that are further apart"
         raise UserMistake(
-            f"both ends are the same world: {good.end.text} and {self.bad.end.text} come to the same releases "
-            f"({len(good.lock.pins)} packages)",
+            f"both ends install the same packages: {good.end.text} and {self.bad.end.text} resolve to the same "
+            f"{counted(len(good.lock.pins), 'release')}",
             hint=hint,
         )
 
     def _without_failure(self, run: Observation) -> UpgradeAnswer | None:
-        """The answer where the bad end does not fail, or can't be judged."""
+        """The answer if the bad end does not fail or can't be judged."""
         if run.outcome is Outcome.COMPLETED:
-            return self._plain(Status.NO_FAILURE, (run,))
+            limits = limits_of(self.bad, self.means.index, self.means.interpreter)
+            return evolve(self._plain(Status.NO_FAILURE, (run,)), advice=advice_on_limits(limits))
         _refuse_mistake(run)
         if not run.outcome.ran or run.outcome in (Outcome.OUT_OF_MEMORY, Outcome.DECLINED):
             raise UserMistake(f"the bad end ({self.bad.end.text}) can't be run: {run.detail}")
         return None
 
     def _good_run(self, bad_run: Observation) -> Observation | None:
-        """The run of the good end; where none was named, of the first one back in time in which something passes."""
+        """The run of the good end; if none was named, the first run back in time in which something passes."""
         if self.good is not None:
             run = self.means.observe(f"the good end, {self.good.end.text}", self.good.itself())
             if not run.outcome.ran:
@@ -145,7 +144,7 @@ class Upgrade:
 
     def _groups(self, asked: GroupQuestions, good_run: Observation, bad_run: Observation, good: World) -> UpgradeAnswer:
         self._good_seen = good_run
-        repro = self.only(self.repro, asked.tests)
+        repro = self._only(asked.tests, good_run)
         bad = evolve(self.bad, sources={**good.sources, **self.bad.sources})
         not_run = asked.not_run
         if asked.tests:
@@ -169,7 +168,7 @@ class Upgrade:
                 break
             constraints = tuple(dict.fromkeys((*constraints, *constraints_of(culprits))))
             run = self.means.observe(
-                f"the newest world with {', '.join(constraints)}", bad.constrained(constraints, self.repro)
+                f"the newest packages with {', '.join(constraints)}", bad.constrained(constraints, self.repro)
             )
             left = questions_between(good_run, run, self.means.prober.store, self.repro.signature)
             if run.outcome.ran and _passes(left, run):
@@ -179,7 +178,7 @@ class Upgrade:
             if not left.questions or new.keys() <= held.keys():
                 break
             held |= new
-            asked, repro = left, self.only(self.repro, left.tests)
+            asked, repro = left, self._only(left.tests, good_run)
         status = Status.FOUND if any(group.culprits for group in answers) else Status.INCONCLUSIVE
         answer = evolve(
             self._plain(status, (good_run, bad_run)),
@@ -194,10 +193,15 @@ class Upgrade:
         )
         return evolve(answer, sentence=sentence_of(answer))
 
+    def _only(self, tests: tuple[str, ...], good_run: Observation) -> Repro:
+        """The command with these tests alone, stopped soon where it hangs."""
+        repro = self.only(self.repro, tests)
+        return soon_stopped(repro, good_run.duration_s) if tests else repro
+
     def _without_flaky(self, good_run: Observation, bad_run: Observation, good: World, repro: Repro) -> GroupQuestions:
-        """The questions again after one more run of their tests at both ends."""
-        again = self.means.observe("the tests in question at the bad end", self.bad.itself(repro))
-        good_again = self.means.observe("the tests in question at the good end", good.itself(repro))
+        """The questions after one more run of their tests at both ends."""
+        again = self.means.observe("the failing tests again, at the bad end", self.bad.itself(repro))
+        good_again = self.means.observe("the failing tests again, at the good end", good.itself(repro))
         store = self.means.prober.store
         return questions_between(
             good_run, bad_run, store, self.repro.signature, good_again=(good_again,), bad_again=(again,)
@@ -210,14 +214,14 @@ class Upgrade:
         return evolve(answer, sentence=sentence_of(answer))
 
     def _group(self, question: GroupQuestion, bad: World, good: World, repro: Repro, held: Versions) -> GroupAnswer:
-        """The culprits of one group, with `held` held back besides."""
+        """The culprits of one group, with `held` also held back."""
         changes = {change.name: change for change in good.lock.diff(bad.lock) if change.name not in held}
         if self.subject:
             changes = {name: change for name, change in changes.items() if name == self.subject}
         units = {name: change for name, change in changes.items() if _can_be_put_back(change, bad)}
         if not units:
             return GroupAnswer(
-                question.tests, question.signature, Status.INCONCLUSIVE, note="no package can be put back"
+                question.tests, question.signature, Status.INCONCLUSIVE, note="no package can be downgraded"
             )
         log = "" if question.exceptions else self.means.prober.store.log(self._last_run(bad, repro))
         order = ranked(units, question.exceptions, log, tuple(map(_project, bad.request.requirements)))
@@ -226,7 +230,7 @@ class Upgrade:
         if versions is None:
             back = find_held_back(self.means, bad, units, order, question.stand, repro, held)
             if back.shown is None:
-                note = "with every package as it was at the good end the tests do not pass in the bad end's world"
+                note = "the tests fail at the bad end even with every package of the good end"
                 return GroupAnswer(question.tests, question.signature, Status.INCONCLUSIVE, note=note)
             versions = {name: units[name].before for name in back.names}
         names = list(versions) if len(versions) > 1 else sorted(versions)
@@ -244,17 +248,17 @@ class Upgrade:
             )
 
     def _last_run(self, bad: World, repro: Repro) -> Observation:
-        return self.means.observe("the tests in question at the bad end", bad.itself(repro))
+        return self.means.observe("the failing tests again, at the bad end", bad.itself(repro))
 
     def _already(self, search: Search) -> dict[str, str | None] | None:
-        """One culprit of a group before, where holding it back makes this group pass too."""
+        """A culprit of an earlier group, if holding it back makes this group pass too."""
         for name in self._found:
             if name in search.units and search.passes(found := {name: search.units[name].before}) is not None:
                 return found
         return None
 
     def _failing(self, question: GroupQuestion, run: Observation) -> GroupQuestion | None:
-        """What a group fails with in a run instead of its own failure, as a question of its own."""
+        """The question for a failure that replaces the group's own failure in a run."""
         if self._good_seen is None:
             return None
         left = questions_between(self._good_seen, run, self.means.prober.store)
@@ -263,20 +267,21 @@ class Upgrade:
 
 
 def _refuse_mistake(run: Observation) -> None:
-    """Raise `UserMistake` where a run failed by how the command was written, before hours are spent on it."""
+    """Raise `UserMistake` if a run failed because of a mistake in the command, before hours are spent on it."""
     if run.mistake and not run.tests:
         raise UserMistake(
-            f"this is no bug to look for: {run.mistake}", hint=f"the run: harness probe --again {run.key}"
+            f"the command fails for a reason that is not a bug: {run.mistake}",
+            hint=f"to see the run: harness probe --again {run.key}",
         )
 
 
 def _passes(left: GroupQuestions, run: Observation) -> bool:
-    """Whether nothing newly fails; a command as a whole must run to its end."""
+    """Whether nothing newly fails; a whole command must run to its end."""
     return not left.questions and (bool(run.tests) or run.outcome is Outcome.COMPLETED)
 
 
 def _can_be_put_back(change: Change, bad: World) -> bool:
-    """A package that only the bad end has can be left out where nothing but the file names it."""
+    """A package that only the bad end has can be left out if only the file names it."""
     return change.before is not None or bad.near is not None
 
 

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @frozen
 class PackageCulprit:
-    """One package that broke a group: its boundary, what it broke only together with, and how deep it was looked into.
+    """One package that broke a group: its boundary, its partners, and the levels below.
 
-    `moved` is what changed with it between the two runs of the boundary; `is_companion` says that it must only be held
-    back because another culprit's older release can't stand its newer one.
+    `moved` is what changed with it between the two runs of the boundary; `is_companion` means that it must be held back
+    only because another culprit's older release can't run with its newer one.
     """
 
     boundary: Boundary
@@ -66,7 +66,7 @@ class PackageCulprit:
 
 @frozen
 class GroupAnswer:
-    """What is known of one group: its tests, how it is recognised, and its culprits."""
+    """One group: its tests, its signature, and its culprits."""
 
     tests: tuple[str, ...]
     signature: Signature
@@ -87,12 +87,12 @@ class GroupAnswer:
 
 @frozen
 class UpgradeAnswer:
-    """The whole answer. `sides` are the runs of the two ends; `changes` the difference of their locks.
+    """The whole answer.
 
-    `constraints` make the newest world pass, `constraints_verified` says that a run has shown it, `verified_by` which.
-    `not_run` are tests that passed at the good end and neither passed nor failed at the bad one.
-    `answers` are plan and answer of each culprit, as reports are made of. `subject` is the one package that was looked
-    at, "" for all.
+    `sides` are the runs of the two ends; `changes` is the difference of their locks. With `constraints` the newest
+    packages pass; `constraints_verified` says that a run has shown it, `verified_by` which one. `not_run` are tests
+    that passed at the good end and have no result at the bad one. `answers` are the plan and answer of each culprit for
+    its report. `subject` is the only package to look at, "" for all.
     """
 
     command: str

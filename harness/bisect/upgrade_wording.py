@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from harness.bisect.answer import Status
 from harness.bisect.groups import failing_of
+from harness.model.tests import WHOLE_RUN
 from harness.model.text import one_line
 from harness.model.words import listed
 from harness.planning.world import end_words
@@ -16,8 +18,10 @@ _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 _SETUPTOOLS = "setuptools<81"  # later releases have no pkg_resources
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from harness.bisect.upgrade_answer import GroupAnswer, PackageCulprit, UpgradeAnswer
-    from harness.model import Observation
+    from harness.model import Observation, RaisedException
     from harness.request.ends import End
 
 
@@ -45,24 +49,49 @@ def sentence_of(answer: UpgradeAnswer) -> str:
             return f"Not sure which package it is: {notes or 'no culprit could be shown'}."
 
 
-def advice_on(run: Observation) -> str:
-    """What to add where a run could not import something, "" where that is not what it failed by."""
-    raised = [run.exception, *(test.exception for test in run.tests)]
-    found: dict[str, None] = {}
-    for one in raised:
+def advice_on(*runs: Observation) -> str:
+    """What to add where runs could not import a package; else what most tests of the first one failed by, or ""."""
+    found = dict.fromkeys(name for run in runs for name in _missing(run))
+    if found:
+        wanted = [_SETUPTOOLS if name == "pkg_resources" else name for name in found]
+        options = " ".join(f"--with '{one}'" if "<" in one else f"--with {one}" for one in wanted)
+        return f"Not installed: {listed(found)}. {options} adds what is missing; a package may be called otherwise."
+    titles = Counter(f"{one.name}: {one_line(one.message, 200)}".strip(": ") for one in _raised(runs[0]))
+    if not titles:
+        return ""
+    title = titles.most_common(1)[0][0]
+    if [test.id for test in runs[0].tests] == [WHOLE_RUN]:
+        return f"No test ran, but {title}. Packages of an early day may not run with this Python (--python changes it)."
+    return f"Most tests fail by {title}"
+
+
+def _raised(run: Observation) -> list[RaisedException]:
+    raised = [run.exception, *(test.exception for test in run.tests if test.outcome.is_failure)]
+    return [one for one in raised if one is not None]
+
+
+def _missing(run: Observation) -> Iterator[str]:
+    """The packages that a run could not import; a part of a package that is there is none."""
+    for raised in _raised(run):
+        one: RaisedException | None = raised
         while one is not None:
             is_import = one.name == "ModuleNotFoundError" or "ModuleNotFoundError" in one.message
-            if is_import and (named := _NO_MODULE.search(one.message)) is not None:
-                found[named[1]] = None
+            named = _NO_MODULE.search(one.message) if is_import else None
+            if named is not None and "." not in named[1]:
+                yield named[1]
             one = one.cause
-    if not found:
+
+
+def advice_on_limits(limits: Sequence[str]) -> str:
+    """How to ask for newer releases than the project's own requirements allow, "" where they allow the newest."""
+    if not limits:
         return ""
-    if list(found) == ["pkg_resources"]:
-        return f"Not installed: pkg_resources. --with '{_SETUPTOOLS}' adds it."
-    return (
-        f"Not installed: {listed(found)}. Add what the tests need with --with, one for each package: they take the "
-        "place of requirement files and tox."
-    )
+    told = f"The project's own requirements hold back {listed(limits)}"
+    pinned = [text for text in limits if "==" in text]
+    others = [re.split(r"[^\w.-]", text, maxsplit=1)[0] for text in limits if "==" not in text]
+    ways = ["--unpin lifts exact pins"] if pinned else []
+    ways += [f"{' '.join(f'--with {name}' for name in others)} asks for the newest"] if others else []
+    return f"{told}: {', '.join(ways)}."
 
 
 def _end(end: End, answer: UpgradeAnswer) -> str:

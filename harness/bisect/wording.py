@@ -1,4 +1,4 @@
-"""The sentences of an answer: what was found, how sure it is, and what to type next."""
+"""The sentences of an answer: what was found, how sure it is, and the next command."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from packaging.version import Version
 from harness.bisect.answer import Answer, Status
 from harness.model import Verdict
 from harness.model.step import Step
-from harness.model.words import listed
+from harness.model.words import counted, listed, ranged
 from harness.search import BisectionStatus
 from harness.search.noise import CONFIDENCE
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def sentence_for(answer: Answer, result: BisectionResult, name: Mapping[int, str]) -> str:
-    """One sentence that answers the question, with what is uncertain in it."""
+    """One sentence that answers the question, with its doubts."""
     subject = answer.subject
     tried = [step for step in answer.steps if step.verdict is not Verdict.SKIP]
     oldest = name[min(_positions(tried, name), default=0)]
@@ -53,11 +53,11 @@ def sentence_for(answer: Answer, result: BisectionResult, name: Mapping[int, str
 
 
 def _lead(answer: Answer, *, is_elsewhere: bool = False) -> str:
-    """The two releases of a change; `is_elsewhere` where users only met it there."""
+    """The two releases of a change; `is_elsewhere` if users only hit it there."""
     subject = answer.subject
     if answer.status is Status.FIXED:
         lead = f"{subject} {answer.first_good} fixed it"
-        lead = f"Users are rid of it from {subject} {answer.first_good} on" if is_elsewhere else lead
+        lead = f"Users no longer hit it from {subject} {answer.first_good} on" if is_elsewhere else lead
         return f"{lead}: {answer.last_bad} is bad, {answer.first_good} is good."
     lead = f"{subject} {answer.first_bad} broke it"
     lead = f"Users hit it from {subject} {answer.first_bad} on" if is_elsewhere else lead
@@ -90,15 +90,18 @@ def advice_for(answer: Answer, plan: Plan) -> str:
 
 
 def _would_have_shown(passes: int) -> str:
-    """The failure rate that so many passes exclude with 0.99, where that is worth telling."""
+    """The failure rate that these passes exclude with a probability of 0.99, if that is worth saying."""
     if passes < 2:
         return ""
     rate = math.ceil(100 * (1 - 0.01 ** (1 / passes)))
-    return f" A bug that shows in {rate} % of the runs or more would have shown with 99 %; --flaky runs it more often."
+    return (
+        f" A bug that shows in at least {rate} % of the runs would have shown with a probability of 99 %; "
+        "--flaky runs it more often."
+    )
 
 
 def _how_sure(answer: Answer, result: BisectionResult) -> str:
-    """The chance that it is right and the runs behind it, where that is not plain."""
+    """The probability that it is right and the runs behind it, if that is worth saying."""
     good, bad = result.good_side, result.bad_side
     if answer.status not in (Status.FOUND, Status.FIXED) or good is None or bad is None or result.confidence is None:
         return ""
@@ -114,7 +117,7 @@ def _how_sure(answer: Answer, result: BisectionResult) -> str:
 
 
 def _how_far(answer: Answer) -> str:
-    """How far a metric differs between the two sides, and from how many runs that is known."""
+    """The difference of a metric between the two sides, and the number of runs."""
     effect = answer.effect
     if effect is None or answer.signature is None or answer.status not in (Status.FOUND, Status.FIXED):
         return ""
@@ -128,7 +131,7 @@ def _how_far(answer: Answer) -> str:
 
 
 def _difference(effect: Effect, *, flip: bool = False) -> str:
-    """The difference and its interval; from the good side to the bad one, or with `flip` the other way."""
+    """The difference and its interval, from the good side to the bad one; reversed with `flip`."""
     difference, low, high = effect.difference, effect.low, effect.high
     if flip:
         difference, low, high = -difference, -high, -low
@@ -137,7 +140,7 @@ def _difference(effect: Effect, *, flip: bool = False) -> str:
 
 
 def _untried_between(answer: Answer) -> str:
-    """Releases between the two sides that were left out: the change may be in one of them already."""
+    """Releases left out between the two sides, which may already have the change."""
     older, newer = (answer.last_good, answer.first_bad) if answer.first_bad else (answer.last_bad, answer.first_good)
     if answer.status not in (Status.FOUND, Status.FIXED) or older is None or newer is None:
         return ""
@@ -168,11 +171,14 @@ def _inconclusive(answer: Answer, result: BisectionResult, name: Mapping[int, st
         return f"Not sure: {answer.subject} {which} gave different verdicts when it was run again."
     if result.suspects:
         old, new = (answer.last_good, answer.first_bad) if answer.first_bad else (answer.last_bad, answer.first_good)
+        if answer.steps and all(step.verdict is Verdict.SKIP for step in answer.steps):
+            count = counted(len(answer.suspects), "release")
+            return f"Not sure: none of the {count} of {answer.subject} could be tested."
         if not old or not new:
-            return f"Not sure which: the suspects are {', '.join(answer.suspects)}, which could not be tested."
+            return f"Not sure which: the suspects are {ranged(answer.suspects)}, which could not be tested."
         return (
             f"Not sure which: the change came after {answer.subject} {old} and not later than {new}; "
-            f"suspects are {', '.join(answer.suspects)}, since those between could not be tested."
+            f"suspects are {ranged(answer.suspects)}, because those between could not be tested."
         )
     if not answer.steps:
         return f"Not sure: no release of {answer.subject} could be tested."
@@ -189,7 +195,7 @@ def _positions(steps: list[Step], name: Mapping[int, str]) -> list[int]:
 
 
 def sentence_with_culprit(answer: Answer, culprit: Culprit) -> str:
-    """The answer's sentence, with what of the change made the difference; users and culprit told apart."""
+    """The answer's sentence with the culprit; where users hit it is kept apart."""
     sentence = answer.sentence
     if _is_elsewhere(answer, culprit):
         sentence = _lead(answer, is_elsewhere=True) + sentence.removeprefix(_lead(answer))
@@ -197,7 +203,7 @@ def sentence_with_culprit(answer: Answer, culprit: Culprit) -> str:
 
 
 def culprit_sentence(answer: Answer, culprit: Culprit) -> str:
-    """What of the change made the difference, and how sure that is."""
+    """The culprit within the change, and how sure that is."""
     finest = culprit.finest
     noun = "suspect" if not finest.is_proved else "fix" if answer.status is Status.FIXED else "culprit"
     what = _packages(finest)
@@ -213,7 +219,7 @@ def culprit_sentence(answer: Answer, culprit: Culprit) -> str:
 
 
 def place_of(finding: Finding) -> str:
-    """What a finding found, without how sure it is."""
+    """A finding without its certainty."""
     what = _packages(finding)
     if finding.commits:
         return f"{what}, commit {listed(str(commit) for commit in finding.commits)}"
@@ -234,12 +240,12 @@ def _where(finding: Finding) -> str:
 
 
 def _is_elsewhere(answer: Answer, culprit: Culprit) -> bool:
-    """Whether the culprit is another package than the one that was asked about."""
+    """Whether the culprit is not the package that was asked about."""
     return all(change.name != answer.subject for change in culprit.packages)
 
 
 def _shown(answer: Answer, finding: Finding) -> str:
-    """What the runs of a finding show, both ways where it is proved."""
+    """What the runs of a finding show; both directions if it is proved."""
     if finding.commits and finding.is_proved:
         parent, itself = (proof.verdict.word for proof in finding.proofs)
         return f"its parent is {parent}, it is {itself}"
@@ -249,7 +255,9 @@ def _shown(answer: Answer, finding: Finding) -> str:
         older, gone, back = (
             ("bad", "the bug is back", "fixes it") if is_fix else ("good", "the bug is gone", "brings the bug back")
         )
-        return f"with only this reverted {gone}; adding it to the {older} release{needed} {back}"
+        along = listed(_place(region, finding.files) for region in finding.reverted_along)
+        reverted = f"this and what hangs together with it ({along}) reverted" if along else "only this reverted"
+        return f"with {reverted} {gone}; adding it to the {older} release{needed} {back}"
     if finding.is_shown_one_way:
         shown = next(proof for proof in finding.proofs if proof.holds)
         return f"shown one way only ({shown.sentence}: {shown.verdict.word})"
@@ -257,7 +265,7 @@ def _shown(answer: Answer, finding: Finding) -> str:
 
 
 def _needed(finding: Finding) -> str:
-    """What had to be added along, in commas; imports are called so."""
+    """What had to be added along, in commas; imports are called imports."""
     places = [*(_place(region, finding.files) for region in finding.needs), *finding.needed_files]
     if not places:
         return ""
@@ -268,7 +276,7 @@ def _needed(finding: Finding) -> str:
 
 
 def _place(region: Region, files: tuple[str, ...]) -> str:
-    """The lines of a region and what they stand in; its file too, where that is not the only one spoken of."""
+    """The lines of a region and their definition, with the file if several are named."""
     lines = region.after if region.after[1] >= region.after[0] else region.before
     at = f"lines {lines[0]}-{lines[1]}" if lines[1] > lines[0] else f"line {lines[0]}"
     at = f"{at} of {region.function}" if region.function else at

@@ -24,8 +24,9 @@ from harness.model import normalized_name
 from harness.model.culprit import Level
 from harness.model.plain_json import to_json
 from harness.report.answer.keeping import keep_and_report
-from harness.request.chosen_command import ChosenCommand, ChosenProject, chosen_command
+from harness.request.chosen_command import ChosenCommand, chosen_command
 from harness.request.chosen_repro import required_python, runs_tests, typed_words
+from harness.request.commands import ChosenProject
 from harness.request.ends import read_ends
 from harness.request.project import Projects
 from harness.request.question import Question
@@ -147,7 +148,10 @@ def _ends(asked: AskedFor, search: SearchOptions, settings: Settings) -> Ends | 
     is_suite = is_suite and settings.as_of != "era"
     ends = read_ends(asked.good, asked.bad, asked.subject, commits=bool(search.git), tests=is_suite)
     if ends is not None and ends.are_commits and asked.subject is None:
-        raise UserMistake("a commit of which package?", hint="harness bisect PACKAGE --good TAG --bad main --git CLONE")
+        raise UserMistake(
+            "a commit needs a package: which one is it a commit of?",
+            hint="harness bisect PACKAGE --good TAG --bad main --git CLONE",
+        )
     return ends
 
 

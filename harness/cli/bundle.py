@@ -12,10 +12,11 @@ from harness.bundle import Installed, Packed, Packer, WantedProbe, read_installe
 from harness.cli.options import settings_options
 from harness.errors import NoSpace, UserMistake
 from harness.model import Combination, Device, Repro
-from harness.planning.pins import one_date
+from harness.planning.pins import holds_of, one_date, subject_of
 from harness.planning.plan import merged_requirements
 from harness.probe import Judge, Probe
 from harness.request.chosen_repro import chosen_repro
+from harness.request.parsing import required_name
 from harness.session import Session, local_session
 from harness.settings import Group, Settings
 from harness.store import Store
@@ -74,10 +75,11 @@ def _asked(session: Session, repro: Repro, one: str) -> WantedProbe:
     """The probe for one requested release, or for `--with` alone."""
     settings = session.settings
     requirements = merged_requirements(repro.dependencies, settings.with_)
+    named = [required_name(text) for text in (*settings.with_, *((one,) if one else ()))]
     combination = Combination(
         python=session.interpreter.version,
         requirements=merged_requirements(requirements, (one,)) if one else requirements,
-        holds=merged_requirements((), settings.hold),
+        holds=merged_requirements((), holds_of(repro, subject_of(repro, named), named, settings.hold)),
         as_of=one_date(settings.as_of, (*settings.with_, one) if one else settings.with_, session.index),
         device=_device(settings.device, repro),
     )

@@ -15,7 +15,7 @@ from harness.errors import UserMistake
 from harness.events import Note
 from harness.model import Lock
 from harness.model.plain_json import to_json
-from harness.planning.single import executed, prepared_again, prepared_probe
+from harness.planning.single import executed, executed_until_clear, prepared_again, prepared_probe
 from harness.request.chosen_repro import chosen_repro
 from harness.request.commands import read_beside, with_folders
 from harness.request.project import Projects
@@ -32,6 +32,11 @@ from harness.terminal.plain import WarningsOnly
 @click.option("--again", metavar="KEY", help="Run an observation from the results again: same lock, same repro.")
 @click.option("--fresh", is_flag=True, help="Run it even if the results have the answer.")
 @click.option(
+    "--repeat",
+    is_flag=True,
+    help="If a metric decides, run it again until it is clear on which side of the bound the metric lies.",
+)
+@click.option(
     "--environment",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
@@ -47,6 +52,7 @@ def probe(
     run: str | None,
     again: str | None,
     fresh: bool,
+    repeat: bool,
     environment: Path | None,
     git_bisect: bool,
     as_json: bool,
@@ -79,8 +85,9 @@ def probe(
         prepared = prepared_again(session, str(again), repro, run, beside.folders)
     else:
         session = evolve(session, settings=evolve(settings, with_=beside.requirements))
-        prepared = prepared_probe(session, with_folders(chosen, beside.folders), fresh=fresh)
-    probed = executed(session, prepared)
+        replaced = [folder.name for folder in beside.folders]
+        prepared = prepared_probe(session, with_folders(chosen, beside.folders), fresh=fresh, replaced=replaced)
+    probed = executed_until_clear(session, prepared) if repeat else executed(session, prepared)
     if as_json:
         click.echo(to_json(cattrs.unstructure(probed.observation)))
     else:

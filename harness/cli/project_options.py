@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli.options import grouped
-from harness.request.chosen_command import ChosenProject
+from harness.request.commands import ChosenProject
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _SHOWN = ("key", "started", "repro", "requirements", "device", "outcome", "detail", "duration_s")
+_ANY_WIDTH = 10_000  # files and pipes have no width: one line for each row
 
 
 @click.command()
@@ -59,7 +60,7 @@ def _write(frame: pd.DataFrame, style: str, output: Path | None) -> None:
         for row in frame[list(_SHOWN)].itertuples(index=False):
             table.add_row(*(Text("" if value is None else str(value)) for value in row))
         if output is None:
-            Console().print(table)
+            Console(width=None if sys.stdout.isatty() else _ANY_WIDTH).print(table)
         else:
             with output.open("w", encoding="utf-8") as file:
-                Console(file=file).print(table)
+                Console(file=file, width=_ANY_WIDTH).print(table)

@@ -8,11 +8,16 @@ import click
 from attrs import field, frozen
 
 from harness.cli.options import grouped
+from harness.errors import UserMistake
 from harness.model.culprit import Level
 from harness.request.durations import read_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+def _time_limit(text: str) -> float:
+    return read_duration(text, "--time")
 
 
 @frozen
@@ -28,7 +33,11 @@ class SearchOptions:
     fork: bool
     git: str
     depth: Level = field(converter=Level)
-    time_limit: float = field(converter=read_duration)
+    time_limit: float = field(converter=_time_limit)
+
+    def __attrs_post_init__(self) -> None:
+        if self.trust_ends and not self.flaky:
+            raise UserMistake("--trust-ends goes with --flaky", hint="add --flaky, or leave out --trust-ends")
 
     @property
     def is_about_releases(self) -> bool:

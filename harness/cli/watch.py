@@ -21,8 +21,9 @@ from harness.nightly.project_night import NightStatus, ProjectNight, issue_actio
 from harness.nightly.project_watch import ProjectWatch
 from harness.report import redacted
 from harness.report.privacy import private_of
-from harness.request.chosen_command import ChosenProject, chosen_command
-from harness.request.ends import EndKind, Ends, parse_end
+from harness.request.chosen_command import chosen_command
+from harness.request.commands import ChosenProject
+from harness.request.ends import End, EndKind, Ends, parse_end
 from harness.request.project import Projects
 from harness.session import open_session
 from harness.settings import Group, Settings
@@ -71,9 +72,7 @@ def watch(
     harness watch --run pytest
     harness watch --run "python -m unittest" --project . --state ~/nights
     """
-    today = parse_end(day, "--day", now=datetime.now(UTC))
-    if today.kind is not EndKind.DAY:
-        raise UserMistake(f"--day {day} is not a day", hint="write today, or for instance 2025-07-31")
+    today = _day(day)
     with reporting(Console(stderr=True), quiet=False) as reporter, open_session(settings, reporter) as session:
         projects = Projects(session.workspace, session.local.builder.uv, session.interpreter, session.index)
         chosen = chosen_command(None, run, None, settings, project, projects)
@@ -128,11 +127,26 @@ def watch_issue(state: Path, repository: str | None, dry_run: bool) -> None:
         click.echo(f"nothing to change in the issues of {gh.repository}")
 
 
+def _day(text: str) -> End:
+    """The end of a day. Raises `UserMistake`."""
+    hint = "write today, or a date such as 2025-07-31"
+    try:
+        end = parse_end(text, "--day", now=datetime.now(UTC))
+    except UserMistake as error:
+        raise UserMistake(f"--day {text!r} is not a day before today", hint=hint) from error
+    if end.kind is not EndKind.DAY:
+        raise UserMistake(f"--day {text!r} is not a day", hint=hint)
+    return end
+
+
 def _read_night(state: Path) -> ProjectNight:
     path = state / _NIGHT
     try:
         told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         known = {key: told[key] for key in ("name", "command", "date", "sentence", "green", "answer")}
         return ProjectNight(**known, status=NightStatus(told["status"]), constraints=tuple(told["constraints"]))
+    except FileNotFoundError as error:
+        hint = "run harness watch first, with the same --state"
+        raise UserMistake(f"there is no night in {state}", hint=hint) from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserMistake(f"{path} was not written by harness watch", hint="run harness watch first") from error

@@ -44,9 +44,14 @@ def find_commit(trials: Trials, sides: Sides, found: Finding, git: str, cache: P
     repository = source.repository
     chain = repository.first_parents(source.base, source.newer.sha)
     between = f"{source.older.tag} and {source.newer.tag}"
+    if not chain:
+        return f"there are no commits between the tags {between}"
     trials.begin(Level.COMMIT, f"{len(chain)} commits between {between}: which one?")
     notes = (*source.newer.notes, *source.older.notes)
-    pair = _suspected(source, found) or bisected(source, chain)
+    try:
+        pair = _suspected(source, found) or bisected(source, chain)
+    except BadRepository as error:  # a partial clone lacks the files of some commits
+        return _told(error)
     if isinstance(pair, str):
         return "; ".join((pair, *notes))
     return finding_of(source, pair, found, len(chain))
@@ -82,7 +87,7 @@ def _source_of(trials: Trials, sides: Sides, found: Finding, git: str, cache: Pa
         return "commits are searched only where one package moved from one release to another"
     contents = both_contents(trials, sides, found)
     if contents is None:
-        return f"the environments of {change.name} can't be taken apart"
+        return f"the files of {change.name} can't be exchanged between the two environments"
     before, after = contents
     builds = builds_of(trials, change.name)
     if is_compiled(after) and builds is None:
@@ -94,12 +99,16 @@ def _source_of(trials: Trials, sides: Sides, found: Finding, git: str, cache: Pa
         newest = blobs_of(after)
         newer = find_source(repository, change.name, change.after, newest)
         older = find_source(repository, change.name, change.before, blobs_of(before))
-        files = CommitFiles(repository, newer.layout, newest, builds if is_compiled(after) else None)
+        files = CommitFiles(repository, newer.layout, newest, builds if is_compiled(after) else None, change.name)
         source = CommitSource(trials, sides, newer, older, files, url)
         _ = source.base
     except BadRepository as error:
-        return f"{error.message}; {error.hint}" if error.hint else error.message
+        return _told(error)
     return source
+
+
+def _told(error: BadRepository) -> str:
+    return f"{error.message}; {error.hint}" if error.hint else error.message
 
 
 def _suspected(source: CommitSource, found: Finding) -> tuple[str, str] | None:
@@ -107,7 +116,11 @@ def _suspected(source: CommitSource, found: Finding) -> tuple[str, str] | None:
     lines = [_changed(source, region) for region in found.regions]
     if not lines:
         return None
-    for sha in commits_behind(source.repository, source.base, source.newer.sha, lines)[:_SUSPECTS]:
+    try:
+        suspects = commits_behind(source.repository, source.base, source.newer.sha, lines)
+    except BadRepository:  # the clone lacks files that the runs may not need
+        return None
+    for sha in suspects[:_SUSPECTS]:
         parents = source.repository.describe(sha).parents
         # The parent is run only where the suspect shows the change.
         shows = bool(parents) and source.run(sha) is source.sides.after.verdict

@@ -12,6 +12,7 @@ from attrs import evolve, frozen
 
 from harness.model import Mixture
 from harness.repository.clones import archive_of
+from harness.repository.project_folder import project_folder
 from harness.repository.release_source import tree_of
 from harness.request.commands import with_folders
 
@@ -32,13 +33,14 @@ class CommitFiles:
     """Turns probes of a release into probes of commits.
 
     `release` maps the release's installed files to git's hashes, `layout` says where they lie in the repository.
-    `builds` builds commits (each content once); None exchanges files.
+    `builds` builds commits of `project` (each content once); None exchanges files.
     """
 
     repository: Repository
     layout: Layout
     release: Mapping[str, str]
     builds: Projects | None = None
+    project: str = ""
 
     def put_into(self, probe: Probe, sha: str) -> Probe:
         """The probe with the package as in a commit. Raises `BadRepository` and `UserMistake`."""
@@ -51,7 +53,8 @@ class CommitFiles:
 
     def _built(self, probe: Probe, sha: str, builds: Projects) -> Probe:
         commit = self.repository.describe(sha)
-        folder = archive_of(self.repository, commit, builds.workspace.clones / "commits")
+        files = archive_of(self.repository, commit, builds.workspace.clones / "commits")
+        folder = files / project_folder(self.repository, sha, self.project)
         project = builds.read(folder, for_tests=False, as_of=commit.date)
         if project.built is None:
             why = "; ".join(project.told) or "it can't be built"

@@ -57,6 +57,12 @@ class Consistency:
         pairs = self._named(moved, observation, reverting=reverting) or self._cut_functions(moved)
         return pairs if reverting else [(other, own) for own, other in pairs]
 
+    def raised_in(self, moved: frozenset[Unit], observation: Observation, *, reverting: bool) -> Unit | None:
+        """The edit among those that were moved whose lines raised what a skip failed with."""
+        frames = observation.exception.frames if observation.exception is not None else ()
+        unit = self._at(frames[-1].file, frames[-1].line, moved, reverting=reverting) if frames else None
+        return unit if unit in moved else None
+
     def _cut_functions(self, moved: frozenset[Unit]) -> list[tuple[Unit, Unit]]:
         """Each edit that was moved, and those of its function that were not.
 

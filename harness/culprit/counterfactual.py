@@ -181,7 +181,7 @@ class Trials:
     def shown(self, sentence: str, reduced: Reduced, expected: Verdict, probe: Callable[[], Probe]) -> Proof:
         """The counterfactual that the search itself ended with; what a fork showed is run again in a fresh process."""
         if reduced.shown is None:
-            return Proof(sentence, expected, Verdict.SKIP, "nothing smaller than all of it was enough")
+            return Proof(sentence, expected, Verdict.SKIP, "no smaller part of it was enough")
         if reduced.shown.machine.get("forked"):
             return self.proof(sentence, probe(), expected)
         judgement = self.judge(reduced.shown)
@@ -204,7 +204,7 @@ class Trials:
         """What a search could not show."""
         told = []
         if reduced.gave_up:
-            told.append(f"stopped after {reduced.runs} runs; something smaller may be enough")
+            told.append(f"stopped after {reduced.runs} runs; a smaller set may be enough")
         if reduced.unproven and len(reduced.units) > 1:
             told.append(f"could not be run without: {listed(sorted(reduced.unproven))}")
         return tuple(told)

@@ -22,7 +22,7 @@ def find_culprit(trials: Trials, sides: Sides, until: Level, *, are_neighbours: 
         return None
     package, narrowed = find_package(trials, sides, until)
     if narrowed is sides and not all(proof.holds for proof in package.proofs):
-        return Culprit((package,))  # a side came out otherwise when it was run again: nothing stands on it
+        return Culprit((package,))  # a side gave another result when it was repeated, so nothing can be built on it
     if package.is_shown_one_way and not are_neighbours:
         package, narrowed = narrow_release(trials, narrowed, package, until)
     findings = [package]

@@ -10,10 +10,11 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from attrs import frozen
+from attrs import field, frozen
 
 from harness.culprit.edits import Edits
 from harness.culprit.likelihood import called_in_message, quoted_in_message
+from harness.culprit.pointers import Pointers
 from harness.culprit.regions import used_names
 from harness.culprit.sides import METADATA, Sides
 from harness.culprit.ties import Unit
@@ -26,6 +27,7 @@ _FEW_UNITS = 100
 _PARTED, _PARTED_LATER = 40.0, 6.0
 _RAISED_HERE, _IN_TRACEBACK = 20.0, 8.0
 _NAMED = 6.0
+_POINTED_TO = 20.0
 _ASKED_FOR = 2.0  # a file that defines what the repro names
 _DEFINED = re.compile(r"^(?:class|def) (\w+)", re.MULTILINE)
 _APART = "\u241f"
@@ -42,7 +44,7 @@ class Evidence:
     source: str
     before: Trace | None = None
     after: Trace | None = None
-    removed: frozenset[str] = frozenset()  # names that the repro uses and the newer side lacks
+    pointers: Pointers = field(factory=Pointers)
 
     def weights(self, edits: Edits) -> dict[Unit, float]:
         """How likely each edit is, in units of a changed line of which nothing is known."""
@@ -54,7 +56,8 @@ class Evidence:
         asked_for = {
             path for path, found in edits.differences.items() if not wanted.isdisjoint(_DEFINED.findall(found.after))
         }
-        scale = _Scale(self, edits, frames, parted, last, wanted, frozenset(asked_for))
+        rarity = _rarity(edits, quoted_in_message(self.sides))
+        scale = _Scale(self, edits, frames, parted, last, wanted, frozenset(asked_for), rarity)
         return {unit: scale.weight(unit) * (_QUIET if unit in quiet else 1.0) for unit in sorted(edits.all)}
 
 
@@ -67,6 +70,7 @@ class _Scale:
     last: tuple[int, int]
     wanted: frozenset[str]
     asked_for: frozenset[str]
+    rarity: Mapping[str, float]  # what it is worth that a region has a word that the message quotes
 
     def weight(self, unit: Unit) -> float:
         if not self.edits.is_region(unit):
@@ -80,12 +84,12 @@ class _Scale:
             weight *= _PARTED if rank == 0 else max(_PARTED_LATER / rank, 1.5)
         weight *= self._by_frames(path, function, (a + 1, b), (c + 1, d))
         sides = self.evidence.sides
-        if not words.isdisjoint(quoted_in_message(sides)):
-            weight *= _NAMED
+        weight *= max((self.rarity[word] for word in words & self.rarity.keys()), default=1.0)
         if function and function in called_in_message(sides):
             weight *= _NAMED
-        if not words.isdisjoint(self.evidence.removed):
-            weight *= _NAMED
+        home = self.edits.homes.get(path, path)
+        if self.evidence.pointers.point_to(path, home, function, (a + 1, b), (c + 1, d)):
+            weight *= _POINTED_TO
         if function and function.rpartition(".")[2] in self.wanted:
             weight *= 1.5
         if path in self.asked_for:
@@ -130,6 +134,16 @@ class _Scale:
                 elif frame.function == name:
                     best = max(best, _IN_TRACEBACK / (1 + 0.2 * depth))
         return best
+
+
+def _rarity(edits: Edits, quoted: frozenset[str]) -> dict[str, float]:
+    """What each word is worth: much where few regions have it, nothing where all have it."""
+    having = dict.fromkeys(quoted, 0)
+    for unit in edits.all if quoted else ():
+        for word in edits.words(unit) & quoted:
+            having[word] += 1
+    most = math.log(max(len(edits.all), 2))
+    return {word: _NAMED ** (1 - math.log(count) / most) for word, count in having.items() if count}
 
 
 def first_parted(before: Trace | None, after: Trace | None, homes: Mapping[str, str]) -> tuple[Function, ...]:

@@ -82,11 +82,11 @@ def _open_forks(trials: Trials, sides: Sides, files: Iterable[str], stack: ExitS
     if not isinstance(prober, Prober) or not trials.plan.question.fork:
         return None
     unchanged = trials.mixed(sides.after, Mixture(files={}, label="nothing exchanged"))
-    trials.reporter.report(Started("preparing a process to fork the next runs from"))
+    trials.reporter.report(Started("preparing a process from which the next runs are forked"))
     try:
         forks = stack.enter_context(forking(prober, trials.mixed(sides.after, None), files))
     except CannotFork as why:
-        trials.reporter.report(Note(f"runs are not forked: {why}"))
+        trials.reporter.report(Note(f"not forking runs: {why}"))
         return None
     label = f"forked: the {sides.after.verdict.value} environment"
     if _verdict(trials, forks, label, unchanged) is sides.after.verdict:
@@ -100,7 +100,7 @@ def _shows_older_side(trials: Trials, sides: Sides, forks: ForkingProber, revert
 
     The first set of a search often shows it, and then it need not be asked.
     """
-    if _verdict(trials, forks, "forked: all that changed reverted", reverted) is sides.before.verdict:
+    if _verdict(trials, forks, "forked: every change reverted", reverted) is sides.before.verdict:
         return True
     _give_up(trials, forks)
     return False

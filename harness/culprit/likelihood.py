@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from packaging.requirements import Requirement
 
 from harness.culprit.sides import Sides
-from harness.model import Change, Observation, StackFrame, normalized_name
+from harness.model import Change, Observation, RaisedException, StackFrame, normalized_name
 from harness.planning.plan import Plan
 
 _NEVER = 10**9
@@ -44,8 +44,13 @@ def quoted_in_message(sides: Sides) -> frozenset[str]:
     return frozenset(part for name in _QUOTED.findall(_message(sides)) for part in name.split("."))
 
 
+def failure_of(sides: Sides) -> RaisedException | None:
+    """What the failing side raised."""
+    return _failing(sides).exception
+
+
 def _message(sides: Sides) -> str:
-    raised = _failing(sides).exception
+    raised = failure_of(sides)
     return raised.message if raised is not None else ""
 
 

@@ -15,6 +15,7 @@ from harness.culprit.counterfactual import Trials, exchanged_in_words, places, v
 from harness.culprit.edits import Edits
 from harness.culprit.evidence import Evidence
 from harness.culprit.exchange import Exchange
+from harness.culprit.pointers import Pointers
 from harness.culprit.pursuit import Pursuit
 from harness.culprit.reduction import Candidate, Reduced
 from harness.culprit.sides import METADATA, Sides
@@ -82,6 +83,7 @@ class LineSearch:
             probe_of=self.reverted,
             label_of=lambda units: f"reverted: {self.names(units)}",
             learn=lambda moved, observation: self.learn(moved, observation, reverting=True),
+            doubt=lambda moved, observation: self.consistency.raised_in(moved, observation, reverting=True),
             most=most,
             serving=self.serving,
             told=after.told if after is not None else {},
@@ -97,12 +99,13 @@ def prepared(trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[U
     wanted = files_to_trace(exchange, used)
     with ThreadPoolExecutor(1, thread_name_prefix="ties") as desk:
         reading = desk.submit(_read, exchange, units, used)
+        pointing = desk.submit(Pointers.of, exchange, sides)
         traces: list[Trace | None] = []
         if wanted:
             traces = [trials.traced(side, wanted) for side in (sides.before, sides.after)]
-        edits, consistency = reading.result()
+        (edits, consistency), pointers = reading.result(), pointing.result()
     before, after = traces or (None, None)
-    evidence = Evidence(sides, trials.plan.repro.source, before, after)
+    evidence = Evidence(sides, trials.plan.repro.source, before, after, pointers)
     search = LineSearch(trials, sides, exchange, edits, consistency, evidence.weights(edits), edits.serving())
     return search, len(traces)
 

@@ -94,7 +94,7 @@ def _findings(search: LineSearch, reduced: Reduced, package: Finding, until: Lev
     )
     if until.depth < Level.REGION.depth or not all(map(search.edits.is_region, core)):
         return (found,)
-    return found, _lines_found(search, found, core, fine, forth)
+    return found, _lines_found(search, found, core, reduced.units - core, fine, forth)
 
 
 def _both_ways(search: LineSearch, reduced: Reduced, until: Level) -> tuple[Candidate, Refined | None, Advanced]:
@@ -170,7 +170,9 @@ def _overlap(search: LineSearch, unit: Unit, region: Region) -> bool:
     return search.edits.path_of(unit) == region.file and first <= d and c < last
 
 
-def _lines_found(search: LineSearch, files: Finding, core: Candidate, fine: Refined | None, forth: Advanced) -> Finding:
+def _lines_found(
+    search: LineSearch, files: Finding, core: Candidate, along: Candidate, fine: Refined | None, forth: Advanced
+) -> Finding:
     """The lines in those files, narrowed to what matters of them."""
     back, *_ = files.proofs
     regions = fine.regions if fine is not None else search.edits.regions(core)
@@ -184,6 +186,7 @@ def _lines_found(search: LineSearch, files: Finding, core: Candidate, fine: Refi
         runs=fine.runs if fine is not None else 0,
         unresolved=0,
         needs=search.edits.regions(forth.needs),
+        reverted_along=search.edits.regions(along) if fine is None else (),
     )
 
 

@@ -52,7 +52,7 @@ def find_package(trials: Trials, sides: Sides, until: Level = Level.PACKAGE) -> 
     if len(changes) == 1:
         trials.begin(Level.PACKAGE, f"only {listed(changes)} differs")
         return _only_one(trials, sides, tuple(changes.values()), until), sides
-    trials.begin(Level.PACKAGE, f"{len(changes)} packages differ: which of them makes the difference?")
+    trials.begin(Level.PACKAGE, f"{len(changes)} packages differ: which one makes the difference?")
     known = _moved_by_resolver(trials, known)
     strangers = _strangers(known, changes)
     known = _apart_from_needs(trials, _without_ties(trials, known))
@@ -64,7 +64,7 @@ def find_package(trials: Trials, sides: Sides, until: Level = Level.PACKAGE) -> 
         known, more = _with_all_that_bring_it(trials, sides, known)
         notes = (
             *notes,
-            f"{listed(names)} alone makes the difference, and so does {listed(more)}: both must be put back",
+            f"{listed(names)} makes the difference alone, and so does {listed(more)}: both must be reverted",
         )
         names = tuple(known.changes)
         back, forward = _back(trials, sides, names), _forward(trials, sides, known)
@@ -178,7 +178,7 @@ def _with_all_that_bring_it(trials: Trials, sides: Sides, known: _Known) -> tupl
 
 
 def _advanced(sides: Sides, reduced: Reduced) -> Sides | None:
-    """The older side and what a search has shown, None where nothing smaller than all of it was enough."""
+    """The older side and what a search has shown, None where no smaller part of it was enough."""
     if reduced.shown is None or reduced.shown.lock is None:
         return None
     return evolve(sides, after=Side(reduced.shown.lock, sides.after.verdict, reduced.shown))
@@ -197,7 +197,7 @@ def _forward(trials: Trials, sides: Sides, known: _Known) -> Proof:
     along = [change.name for change in sides.before.lock.diff(known.sides.before.lock)]
     sentence = f"the {sides.before.verdict.value} environment with {versions(known.changes.values(), newer=True)}"
     if along:
-        sentence += f", and with {listed(along)} moved, without which it can't run"
+        sentence += f", and with {listed(along)} moved, which it can't run without"
     return trials.proof(sentence, trials.installed(sides.before, known.sides.after.lock), sides.after.verdict)
 
 
@@ -216,7 +216,7 @@ def _steps(names: Candidate, changes: dict[str, Change]) -> str:
 def _strangers(known: _Known, changes: dict[str, Change]) -> tuple[str, ...]:
     """What the resolver moved to a version that neither side has."""
     return tuple(
-        f"{change} came along, a version that neither side has"
+        f"{change} changed too, to a version that neither side has"
         for change in known.changes.values()
         if change.name not in changes or change.after != changes[change.name].after
     )

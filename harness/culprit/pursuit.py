@@ -21,8 +21,9 @@ class Pursuit:
     """Which of some units make the verdict `flipped` when they alone are applied; all of them do, none does not.
 
     `weights` say how likely each unit is, `closed` completes a set by what it can't stand without, `roughly` at little
-    cost, and `learn` is told of each skip: True where `closed` has learned from it; `serving` units make no difference
-    but for others, and `told` is what an earlier search of the same units has seen. `most` caps the runs, and
+    cost, and `learn` is told of each skip: True where `closed` has learned from it. Where it has not, `doubt` may name
+    the unit that failed by itself: sets that have it come last. `serving` units make no difference but for others, and
+    `told` is what an earlier search of the same units has seen. `most` caps the runs, and
     `most_skips` those that could not be judged where they are the greater part; `until` is the moment, on the monotonic
     clock, at which it stops; `judge` is that of the trials unless it is given.
     """
@@ -38,6 +39,7 @@ class Pursuit:
     most: int
     serving: Collection[Unit] = ()
     told: Mapping[Candidate, tuple[Verdict, Observation]] = field(factory=dict)
+    doubt: Callable[[Candidate, Observation], Unit | None] = lambda _, __: None
     most_skips: int = 1000
     until: float | None = None
     judge: Callable[[Observation], Judgement] | None = None
@@ -64,8 +66,11 @@ class Pursuit:
             ran_now += not cached and observation.outcome.ran
             judged_well += judgement.verdict is not Verdict.SKIP
             skipped += judgement.verdict is Verdict.SKIP
-            if judgement.verdict is Verdict.SKIP and self.learn(candidate, observation):
-                search.refresh()
+            if judgement.verdict is Verdict.SKIP:
+                if self.learn(candidate, observation):
+                    search.refresh()
+                elif (doubtful := self.doubt(candidate, observation)) is not None:
+                    search.doubt(doubtful)
             return judgement
 
         def is_enough() -> bool:

@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from harness.culprit.facts import Arity, Call, Facts, Function, Parameters, Signature, Symbol
+from harness.culprit.lazy_annotations import LAZY, annotations_of, evaluated_at_definition, has_lazy_annotations
+from harness.culprit.statements import header_lines, statement_lines
 
 _STORED = re.compile(r"\.([A-Za-z_]\w*)[ \t]*(?::[^=\n]+)?=(?!=)")
 _SETTERS = frozenset({"getattr", "hasattr"})
@@ -40,11 +42,19 @@ class _Reader:
         self.facts = Facts()
         self._path = path
         self._is_changed = is_changed
+        self._is_lazy = False
 
     def module(self, tree: ast.Module) -> None:
+        self._is_lazy = has_lazy_annotations(tree)
         for name, line in _bound(tree.body):
             self.facts.defines += [(("name", self._path, name), line), (("attribute", name), line)]
         self._body(tree.body, (), "", in_class="")
+        exported = {name: line for node in tree.body for name, line in _exported(node)}
+        for name, line in exported.items():
+            self.facts.defines.append((("export", self._path, name), line))
+        for name, line in _bound(tree.body):
+            if name in exported:  # a public name comes and goes with its entry
+                self.facts.uses.append((("export", self._path, name), line))
 
     def _body(
         self, body: Iterable[ast.stmt], scopes: tuple[tuple[str, frozenset[str]], ...], prefix: str, in_class: str
@@ -106,7 +116,10 @@ class _Reader:
                 self._body([one for one in body if isinstance(one, ast.ClassDef | Function)], scopes, prefix, in_class)
             return
         head_last = min((body[0].lineno - 1 for body in inner if body), default=last)
-        self.facts.statements.append((first, max(first, head_last)))
+        if self._is_changed(first, first):  # what the first line says goes for all the others
+            self.facts.statements.append((first, max(first, head_last)))
+        else:
+            self.facts.statements += statement_lines(node, head_last)
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.stmt):
                 continue
@@ -116,8 +129,7 @@ class _Reader:
                         self._expression(part, scopes)
             else:
                 self._expression(child, scopes)
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            self._import(node)
+        self._taken(node)
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and self._touches(node):
             self._unpacking(node, node.value)
         for body in inner:
@@ -127,13 +139,15 @@ class _Reader:
         """Decorators, bases, defaults and annotations belong to the scope around."""
         first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
         last = max(node.lineno, node.body[0].lineno - 1)
-        self.facts.statements += [(one.lineno, one.end_lineno or one.lineno) for one in node.decorator_list]
-        if not isinstance(node, ast.ClassDef) or node.bases or node.keywords:
-            self.facts.statements.append((node.lineno, last))
+        self.facts.statements += header_lines(node)
         if self._is_changed(first, last):
-            for child in ast.iter_child_nodes(node):
+            for child in evaluated_at_definition(node) if self._is_lazy else ast.iter_child_nodes(node):
                 if not isinstance(child, ast.stmt):
                     self._expression(child, scopes)
+        if self._is_lazy and not isinstance(node, ast.ClassDef):
+            # Without the line that defers them, these would be evaluated, and their names may be there for types only.
+            lines = [one.lineno for one in annotations_of(node) if self._is_changed(one.lineno, one.lineno)]
+            self.facts.uses += [(("name", self._path, LAZY), line) for line in lines]
 
     def _expression(self, node: ast.AST, scopes: tuple[tuple[str, frozenset[str]], ...]) -> None:
         for one in ast.walk(node):
@@ -159,12 +173,15 @@ class _Reader:
         last = node.end_lineno or node.lineno
         self.facts.calls.append(Call(called, count, keywords, unpacks, node.lineno, last))
 
-    def _import(self, node: ast.Import | ast.ImportFrom) -> None:
+    def _taken(self, node: ast.stmt) -> None:
+        """What an import takes from elsewhere, and what `__all__` lets a star import take from here."""
+        self.facts.uses += [(("name", self._path, name), line) for name, line in _exported(node)]
         if isinstance(node, ast.Import):
             for alias in node.names:
                 parts = alias.name.split(".")
                 for end in range(1, len(parts) + 1):
                     self.facts.uses.append((("module", ".".join(parts[:end])), alias.lineno))
+        if not isinstance(node, ast.ImportFrom):
             return
         package = self._path.split("/")[:-1]
         base = package[: len(package) - node.level + 1] if node.level else []
@@ -212,6 +229,17 @@ def _bound(body: Iterable[ast.stmt], *, deep: bool = False) -> Iterator[tuple[st
             yield node.arg, node.lineno
         if deep or not isinstance(node, ast.expr) or isinstance(node, ast.Tuple | ast.List | ast.Starred):
             waiting.extend(ast.iter_child_nodes(node))
+
+
+def _exported(node: ast.stmt) -> Iterator[tuple[str, int]]:
+    """Names in a statement about `__all__`, with their lines: a star import asks for each of them."""
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    if not isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) or node.value is None:
+        return
+    if any(isinstance(target, ast.Name) and target.id == "__all__" for target in targets):
+        for one in ast.walk(node.value):
+            if isinstance(one, ast.Constant) and isinstance(one.value, str):
+                yield one.value, one.lineno
 
 
 def _own(node: Function) -> Iterator[ast.AST]:

@@ -12,6 +12,7 @@ from attrs import field, frozen
 from pyflakes import checker, messages
 
 from harness.culprit.import_lines import cut_apart
+from harness.culprit.lazy_annotations import without_lazy_annotations
 from harness.culprit.line_diff import changed_blocks
 from harness.model.culprit import Region
 
@@ -181,9 +182,12 @@ def used_names(source: str) -> frozenset[str]:
 
 @functools.lru_cache(maxsize=512)
 def undefined_names(source: str) -> frozenset[str]:
-    """Names that are used and nowhere defined, as pyflakes sees it; empty where the text is not Python."""
+    """Names that are used and nowhere defined, as pyflakes sees it; empty where the text is not Python.
+
+    Deferred annotations are no use.
+    """
     try:
-        found = checker.Checker(ast.parse(source)).messages
+        found = checker.Checker(without_lazy_annotations(ast.parse(source))).messages
     except (SyntaxError, ValueError, RecursionError):
         return frozenset()
     return frozenset(str(message.message_args[0]) for message in found if isinstance(message, messages.UndefinedName))

@@ -54,7 +54,7 @@ class PackageFiles:
     def of(cls, environment: Environment, distributions: Iterable[str]) -> PackageFiles:
         """Read what is installed of these distributions (normalised names), by their RECORD files."""
         if environment.folder is None:
-            raise ValueError("only environments that the harness has built can be taken apart")
+            raise ValueError("files can only be exchanged in environments that the harness built")
         packages = site_packages(environment.folder)
         wanted = set(distributions)
         digests: dict[str, str] = {}

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from harness.model import Lock, Pin
 
 _WORTH_TELLING = 100 * 2**20
+_KEPT_ON_A_FULL_DISK = 3  # the one that is built, and the two sides of a change
 _KEPT_AT_MOST = 200  # each takes a file descriptor
 
 
@@ -164,25 +165,32 @@ class Builder:
     ) -> Manifest | Uninstallable:
         """Build an environment in an empty folder and record its files; with `apart` it shares no file with others."""
         estimate = self._estimate(lock)
-        self.disk_space.reserve(estimate, self.uv.cache_folder)
+        self._reserve(estimate)
         if estimate.download >= _WORTH_TELLING or estimate.unsized:
             self.disk_space.reporter.report(Note(str(estimate)))
         with self._disk():
             return self._install(lock, folder, apart, cancel)
 
-    def _keep(self, record: EnvironmentRecord) -> None:
-        """Keep an environment from being removed while this process lives."""
-        with self._keeping:
-            if record.name not in self._kept:
-                self._kept[record.name] = acquire(record.kept, shared=True)
-            while len(self._kept) > _KEPT_AT_MOST:
-                self._kept.pop(next(iter(self._kept))).release()
+    def _reserve(self, estimate: DiskEstimate) -> None:
+        try:
+            self.disk_space.reserve(estimate, self.uv.cache_folder)
+        except NoSpace:
+            self.let_go(but=_KEPT_ON_A_FULL_DISK)
+            self.disk_space.make_room(estimate)
+            self.disk_space.reserve(estimate, self.uv.cache_folder)
 
-    def let_go(self) -> None:
-        """Allow others to remove the environments that this process kept."""
+    def _keep(self, record: EnvironmentRecord) -> None:
+        """Keep an environment from being removed while this process lives; the last used are the last in order."""
         with self._keeping:
-            while self._kept:
-                self._kept.popitem()[1].release()
+            hold = self._kept.pop(record.name, None)
+            self._kept[record.name] = hold if hold is not None else acquire(record.kept, shared=True)
+        self.let_go(but=_KEPT_AT_MOST)
+
+    def let_go(self, but: int = 0) -> None:
+        """Allow others to remove the environments that this process kept, all but the last used ones."""
+        with self._keeping:
+            while len(self._kept) > but:
+                self._kept.pop(next(iter(self._kept))).release()
 
     @contextlib.contextmanager
     def _disk(self) -> Iterator[None]:

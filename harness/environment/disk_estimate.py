@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from harness.model.size import size_in_words
+from harness.model.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -58,9 +59,8 @@ class DiskEstimate:
                 f"about {size_in_words(self.download)} to download, up to {size_in_words(self.unpacked)} on disk"
             )
         if self.unsized:
-            wheels = "wheel" if self.unsized == 1 else "wheels"
-            also = "and " if told else "to download: "
-            told.append(f"{also}{self.unsized} {wheels} of which the index does not tell the size")
+            what = f"{counted(self.unsized, 'wheel')} of unknown size"
+            told.append(f"and {what}" if told else f"{what} to download")
         return ", ".join(told) or "nothing to download, uv's cache has all of it"
 
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
-from harness.environment.cleaning import kept_folders, own_bytes, prune_wheels, remove
+from harness.environment.cleaning import Kept, kept_folders, own_bytes, prune_wheels, remove
 from harness.environment.disk_estimate import DiskEstimate, file_system
 from harness.errors import NoSpace
 from harness.events import SILENT, Note, Reporter
 from harness.model.size import size_in_words
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from harness.environment.workspace import Workspace
@@ -32,13 +33,37 @@ class DiskSpace:
 
     `limit` is how many bytes the workspace may use (None: unlimited). Files shared with uv's cache do not count,
     because removing them here frees nothing. `reporter` gets a note about removed environments. Environments used after
-    `since` (seconds since the epoch) belong to this run.
+    `since` (seconds since the epoch) belong to this run. `free_bytes` tells how much is free on the disk of a folder.
     """
 
     workspace: Workspace
     limit: int | None = None
     reporter: Reporter = SILENT
     since: float = field(factory=time.time)
+    free_bytes: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free
+
+    def make_room(self, estimate: DiskEstimate) -> None:
+        """Remove the least recently used environments that nothing keeps, if that makes enough space.
+
+        For a disk that is nearly full; what is removed is built again when it is needed.
+        """
+        missing = estimate.own + estimate.unpacked + _RESERVE - self.free_bytes(self.workspace.building)
+        kept = kept_folders(self.workspace)
+        if sum(one.size for one in kept) < missing:
+            return
+        removed: list[Kept] = []
+        while kept and sum(one.size for one in removed) < missing:
+            if remove(kept[0], self.workspace):
+                removed.append(kept[0])
+            del kept[0]
+        if removed:
+            prune_wheels(self.workspace)
+            self._report(removed, "because the disk is nearly full")
+
+    def _report(self, removed: list[Kept], why: str) -> None:
+        count = "1 environment" if len(removed) == 1 else f"{len(removed)} environments"
+        freed = size_in_words(sum(kept.size for kept in removed))
+        self.reporter.report(Note(f"removed {count} {why}, the least recently used first; freed {freed}"))
 
     def reserve(self, estimate: DiskEstimate, uv_cache: Path) -> None:
         """Make sure that there is enough space. Raises `NoSpace` if there is not."""
@@ -46,10 +71,10 @@ class DiskSpace:
             self._keep_within(self.limit, estimate)
         root = self.workspace.building
         if file_system(uv_cache) == file_system(root):
-            _expect_free(root, estimate.own + estimate.unpacked)
+            self._expect_free(root, estimate.own + estimate.unpacked)
         else:
-            _expect_free(root, estimate.own)
-            _expect_free(uv_cache, estimate.unpacked)
+            self._expect_free(root, estimate.own)
+            self._expect_free(uv_cache, estimate.unpacked)
 
     def _keep_within(self, limit: int, estimate: DiskEstimate) -> None:
         """Remove the least recently used environments, but none that this or another run may be using."""
@@ -65,12 +90,7 @@ class DiskSpace:
         if removed:
             prune_wheels(self.workspace)
             taken = own_bytes(self.workspace.root)
-            count = "1 environment" if len(removed) == 1 else f"{len(removed)} environments"
-            freed = size_in_words(sum(kept.size for kept in removed))
-            sentence = (
-                f"removed {count} to stay below {size_in_words(limit)}, the least recently used first; freed {freed}"
-            )
-            self.reporter.report(Note(sentence))
+            self._report(removed, f"to stay below {size_in_words(limit)}")
         if taken + estimate.own > limit:
             raise NoSpace(
                 f"the cache uses {size_in_words(taken)} and a new environment up to {size_in_words(estimate.own)}, "
@@ -78,13 +98,12 @@ class DiskSpace:
                 hint="raise --max-disk, or run harness clean --all",
             )
 
-
-def _expect_free(folder: Path, needed: int) -> None:
-    there = next(parent for parent in (folder, *folder.parents) if parent.exists())
-    free = shutil.disk_usage(there).free
-    if free - needed < _RESERVE:
-        raise NoSpace(
-            f"a new environment needs up to {size_in_words(needed)} at {folder}; only {size_in_words(free)} are free, "
-            f"and {size_in_words(_RESERVE)} must stay free",
-            hint=_HINT,
-        )
+    def _expect_free(self, folder: Path, needed: int) -> None:
+        there = next(parent for parent in (folder, *folder.parents) if parent.exists())
+        free = self.free_bytes(there)
+        if free - needed < _RESERVE:
+            raise NoSpace(
+                f"a new environment needs up to {size_in_words(needed)} at {folder}; only {size_in_words(free)} are "
+                f"free, and {size_in_words(_RESERVE)} must stay free",
+                hint=_HINT,
+            )

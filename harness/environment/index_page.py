@@ -73,7 +73,7 @@ def read_page(index_url: str, name: str) -> list[Release]:
     except requests.RequestException as error:
         raise unreachable(host, _cause(error)) from error
     except (UnicodeError, ValueError) as error:  # an invalid address, or a redirect to one
-        raise no_list(host, "it leads to an address that is none") from error
+        raise no_list(host, "it redirects to an invalid address") from error
     return parse_page(body, kind, charset, url=where, name=name)
 
 

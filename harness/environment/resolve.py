@@ -136,7 +136,7 @@ class Resolver:
             if (version := without.version_of(name)) and answer.version_of(name)
         }
         told = [
-            f"{name} back from {without.version_of(name)} to {answer.version_of(name)}"
+            f"{name} down from {without.version_of(name)} to {answer.version_of(name)}"
             for name in back
             if name not in sisters
         ]
@@ -168,7 +168,9 @@ class Resolver:
                 told.append(f"{hold.name} {version} instead of the held {hold.specifier}{why}")
         if got.later:
             newest = max(got.later.values())
-            told.append(f"what is held brings companions as of {newest:%Y-%m-%d}, later than the date asked for")
+            told.append(
+                f"the held packages allow other packages up to {newest:%Y-%m-%d}, later than the requested date"
+            )
         if near is not None:
             asked_for = {project_of(requirement) for requirement in asked.requirements if "==" in requirement}
             told += [

@@ -147,7 +147,7 @@ class History:
     @property
     def known(self) -> int:
         """The number of releases that the store answered."""
-        return sum(step.cached for step in self.steps)
+        return sum(step.cached for step in self.steps if step.attempt == 0)
 
     def _repr_html_(self) -> str:
         rows = [(row.release, row.state.value, row.uploaded, row.reason) for row in self.rows]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from attrs import evolve
+from attrs import evolve, frozen
 from packaging.version import Version
 
 from harness.history.answer import (
@@ -21,27 +21,49 @@ from harness.model import Verdict
 from harness.search.gaps import gaps_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from harness.history.plan import HistoryPlan
-    from harness.model import Observation
-    from harness.model.step import Step
+    from harness.model import Judgement, Observation
     from harness.planning.plan import Plan
+    from harness.probe import Judge
     from harness.scheduling.recording import Record
-    from harness.search import Window, WindowsResult
+    from harness.search import Trial, Window, WindowsResult
 
 _BETWEEN = {Verdict.GOOD: RowState.BETWEEN_GOOD, Verdict.BAD: RowState.BETWEEN_BAD}
 
 
-def history_of(history_plan: HistoryPlan, result: WindowsResult, record: Record[int], wall_s: float) -> History:
-    """The history of a finished scan, with its sentences."""
+@frozen
+class ReleaseRuns:
+    """The verdict on a release from all its runs, and the first of them with that verdict."""
+
+    judgement: Judgement
+    observation: Observation
+
+
+def runs_of_positions(record: Record[Trial], judge: Judge, is_settled: Callable[[int], bool]) -> dict[int, ReleaseRuns]:
+    """The releases that have a verdict, by position."""
+    found: dict[int, ReleaseRuns] = {}
+    for position in sorted({trial.position for trial in record.observations}):
+        if is_settled(position):
+            runs = [record.observations[trial] for trial in sorted(record.observations) if trial.position == position]
+            found[position] = ReleaseRuns(*judge.together(runs))
+    return found
+
+
+def history_of(
+    history_plan: HistoryPlan,
+    result: WindowsResult,
+    record: Record[Trial],
+    runs: Mapping[int, ReleaseRuns],
+    wall_s: float,
+) -> History:
+    """The history of a finished scan, with its sentences; `runs` are the releases that have a verdict."""
     plan = history_plan.plan
-    steps = {step.release: step for step in record.steps}
-    verdicts = {
-        position: steps[str(release.version)].verdict
-        for position, release in enumerate(plan.releases)
-        if str(release.version) in steps
-    }
+    verdicts = {position: run.judgement.verdict for position, run in runs.items()}
+    drift = {_name(plan, trial.position): seen.drift for trial, seen in record.observations.items() if seen.drift}
+    ran = {seen.key for seen in record.observations.values() if seen.outcome.ran}
+    altered = {_name(plan, trial.position): seen.altered for trial, seen in record.observations.items() if seen.altered}
     windows = tuple(_window(plan, window) for window in result.windows)
     history = History(
         subject=plan.subject,
@@ -51,16 +73,16 @@ def history_of(history_plan: HistoryPlan, result: WindowsResult, record: Record[
         signature=record.signature,
         windows=windows,
         unseen=tuple(_unseen(plan, verdicts)),
-        rows=_rows(plan, verdicts, steps, record.observations),
+        rows=_rows(plan, verdicts, runs),
         steps=tuple(record.steps),
         device=plan.device.value,
         python=plan.interpreter.version,
         platform=plan.interpreter.platform,
         as_of=plan.as_of,
         stride=history_plan.stride,
-        drift={_name(plan, position): seen.drift for position, seen in record.observations.items() if seen.drift},
-        altered={_name(plan, position): seen.altered for position, seen in record.observations.items() if seen.altered},
-        probes=record.ran,
+        drift=drift,
+        altered=altered,
+        probes=len({step.release for step in record.steps if not step.cached and step.observation in ran}),
         wall_s=wall_s,
     )
     history = evolve(history, sentence=sentence_for(history), notes=notes_for(history))
@@ -117,17 +139,14 @@ def _unseen(plan: Plan, verdicts: Mapping[int, Verdict]) -> list[Unseen]:
     return found
 
 
-def _rows(
-    plan: Plan, verdicts: Mapping[int, Verdict], steps: Mapping[str, Step], observations: Mapping[int, Observation]
-) -> tuple[ReleaseRow, ...]:
+def _rows(plan: Plan, verdicts: Mapping[int, Verdict], runs: Mapping[int, ReleaseRuns]) -> tuple[ReleaseRow, ...]:
     rows = [ReleaseRow(row.release, RowState.LEFT_OUT, row.reason) for row in plan.left_out]
     for position, release in enumerate(plan.releases):
         name = str(release.version)
         day = release.uploaded.date().isoformat() if release.uploaded else ""
-        step, observation = steps.get(name), observations.get(position)
-        if step is not None and observation is not None:
-            state = RowState(step.verdict.value)
-            rows.append(ReleaseRow(name, state, step.reason, day, observation.key, _measured(observation)))
+        if (run := runs.get(position)) is not None:
+            state, seen = RowState(run.judgement.verdict.value), run.observation
+            rows.append(ReleaseRow(name, state, run.judgement.reason, day, seen.key, _measured(seen)))
         else:
             rows.append(_not_run(plan, name, day, position, verdicts))
     return tuple(sorted(rows, key=lambda row: Version(row.release)))

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 
 from harness.events import Judged, LookedUp, Progress, Reporter
-from harness.history.findings import history_of
+from harness.history.findings import history_of, runs_of_positions
 from harness.history.plan import HistoryPlan, make_history_plan
 from harness.planning.anchor import Anchor, find_anchor
 from harness.planning.announcing import search_began
+from harness.probe import Judge
+from harness.probe.known_attempts import known_attempts
 from harness.scheduling.loop import Engine
 from harness.scheduling.recording import Record
-from harness.search import WindowScan
+from harness.search import ByNumber, Trial, WindowScan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,43 +68,56 @@ class Scanning:
     def run(self) -> History:
         """Run the whole scan. Raises `Interrupted`, `NoNetwork`, `NoSpace`."""
         begun = time.monotonic()
-        plan = self.history_plan.plan
-        record = Record[int](plan.repro.signature, reporter=self.reporter)
+        plan, store = self.history_plan.plan, self.prober.store
+        record = Record[Trial](plan.repro.signature, reporter=self.reporter)
         anchor = find_anchor(plan, self.prober)
-        search = WindowScan(len(plan.releases), max_gap=self.history_plan.stride)
+        scan = WindowScan(len(plan.releases), max_gap=self.history_plan.stride)
+        search = ByNumber(scan, lambda trial: Judge(record.signature, store).reading(record.observations[trial]))
 
         def progress() -> Progress:
-            return Progress(search.states, search.remaining())
+            return Progress(scan.states, search.remaining())
 
         wanted = f"every window in which {plan.repro.name} was broken"
         self.reporter.report(search_began(plan, wanted, progress()))
 
-        def probe_of(position: int) -> Probe:
-            return plan.probe(position, anchor.near(position))
+        def probe_of(trial: Trial) -> Probe:
+            return plan.probe(trial.position, anchor.near(trial.position), trial.attempt)
 
-        def label_of(position: int) -> str:
-            return str(plan.releases[position].version)
+        def version_of(trial: Trial) -> str:
+            return str(plan.releases[trial.position].version)
 
-        def judged(position: int, observation: Observation, cached: bool) -> Judgement:
-            judgement = record.judge(position, observation, self.prober.store)
-            record.write_down(label_of(position), judgement, observation, cached=cached)
+        def label_of(trial: Trial) -> str:
+            return version_of(trial) if trial.attempt == 0 else f"{version_of(trial)} (run {trial.attempt + 1})"
+
+        def judged(trial: Trial, observation: Observation, cached: bool) -> Judgement:
+            judgement = record.judge(trial, observation, store)
+            record.write_down(version_of(trial), judgement, observation, cached=cached, attempt=trial.attempt)
             return judgement
 
         engine = Engine(self.prober, self.lanes, probe_of, label_of, judged, self.reporter, progress)
         # Without a signature, the first failure provides it. Until then the order must not depend on the store, or
         # asking the same question again could judge differently.
         engine.drive(search, width=1, until=lambda: record.signature is not None)
-        unseen = [(p, seen) for p, seen in self._known(anchor) if p not in record.observations]
-        known = [(p, seen, judged(p, seen, cached=True)) for p, seen in unseen]
-        for position, _, judgement in known:
-            search.tell(position, judgement.verdict)
-        for position, observation, judgement in known:
-            self.reporter.report(Judged(label_of(position), judgement, observation, cached=True, progress=progress()))
+        known = []
+        for position in self._known(anchor):
+            for trial, observation in self._attempts(position, anchor):
+                if trial not in record.observations and not search.is_settled(position):
+                    known.append((trial, observation, judged(trial, observation, cached=True)))
+                    search.tell(trial, known[-1][2].verdict)
+        for trial, observation, judgement in known:
+            self.reporter.report(Judged(label_of(trial), judgement, observation, cached=True, progress=progress()))
         engine.drive(search)
-        return history_of(self.history_plan, search.result, record, time.monotonic() - begun)
+        rows = runs_of_positions(record, Judge(record.signature, store), search.is_settled)
+        return history_of(self.history_plan, scan.result, record, rows, time.monotonic() - begun)
 
-    def _known(self, anchor: Anchor) -> Iterator[tuple[int, Observation]]:
-        """Stored observations of these releases, the newest first.
+    def _attempts(self, position: int, anchor: Anchor) -> Iterator[tuple[Trial, Observation]]:
+        """The stored runs of a release."""
+        probe = self.history_plan.plan.probe(position, anchor.near(position))
+        for attempt, observation in enumerate(known_attempts(probe, self.prober)):
+            yield Trial(position, attempt), observation
+
+    def _known(self, anchor: Anchor) -> Iterator[int]:
+        """The releases of which the store has a run, the newest first.
 
         A release that was run near another lock is resolved again, because its other packages may still be the same.
         Resolving takes moments; a run may take minutes.
@@ -124,8 +139,8 @@ class Scanning:
         if again:
             self.reporter.report(LookedUp(len(again), len(again)))
         for position in probes:
-            if (observation := known[position]) is not None:
-                yield position, observation
+            if known[position] is not None:
+                yield position
 
     def _seen(self) -> set[str | None]:
         """The releases for which the store has an observation of this repro on this device."""

@@ -72,7 +72,7 @@ class Cell:
         words = [self.repro]
         for requirement in (*self.requirements, *(commit.requirement for commit in self.commits)):
             words += ["--with", requirement]
-        for hold in self.hold:
+        for hold in ("none", *self.hold):  # a matrix says what it holds; the repro's own holds do not count
             words += ["--hold", hold]
         if self.python is not None:
             words += ["--python", self.python]

@@ -1,14 +1,14 @@
-"""Runs the cells of a matrix, one probe each. Cells that resolve to the same lock run once."""
+"""Runs the cells of a matrix: one probe each, repeated where a number judges it. Cells with the same lock run once."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from harness.errors import UserMistake
-from harness.events import Progress, Reporter, SearchBegan
+from harness.events import Event, Judged, Progress, Reporter, SearchBegan
 from harness.model import (
     Combination,
     Judgement,
@@ -26,14 +26,13 @@ from harness.request.folders import read_folder
 from harness.request.repros import find_repro
 from harness.run.devices import choose_device
 from harness.scheduling.loop import Engine
-from harness.search import Grid
+from harness.search import ByNumber, Grid, Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from harness.environment import Index, Interpreter
     from harness.matrix import Cell
-    from harness.model import Repro
     from harness.model.commit import PinnedCommit
     from harness.request.project import Project, Projects
     from harness.run.devices import Gpu
@@ -46,7 +45,8 @@ if TYPE_CHECKING:
 class CellRun:
     """The result of one cell; `signature` is the repro's, or captured from this run.
 
-    `cached` says that the answer came from the store or from another cell with the same lock.
+    `observation` is the first of its runs with the verdict of all. `cached` says that the answers came from the store
+    or from another cell with the same lock. `seconds` is what all its runs took, with their set-up.
     """
 
     cell: Cell
@@ -55,6 +55,7 @@ class CellRun:
     judgement: Judgement
     signature: Signature | None
     cached: bool
+    seconds: float = 0.0
 
 
 @frozen
@@ -97,7 +98,9 @@ class CellProbes:
         key = (cell.python, commit.folder, commit.sha)
         if key not in self._built:
             try:
-                self._built[key] = read_folder(f"{commit.folder}@{commit.sha}", self.projects[cell.python])
+                self._built[key] = read_folder(
+                    f"{commit.folder}@{commit.sha}", self.projects[cell.python], commit.project
+                )
             except UserMistake as error:
                 self._built[key] = f"commit {commit.sha[:10]} of {commit.project}: {error.message}"
         return self._built[key]
@@ -124,38 +127,74 @@ class CellRunner:
     reporter: Reporter
     store: Store
 
-    def run(self, until: Callable[[], bool] = lambda: False) -> tuple[CellRun, ...]:
-        """Run the cells in order, and stop early if `until` says so. Returns the finished runs.
+    def run(
+        self, until: Callable[[], bool] = lambda: False, ended: Callable[[CellRun], None] = lambda _: None
+    ) -> tuple[CellRun, ...]:
+        """Run the cells in order, and stop early if `until` says so; `ended` hears of each cell that has its verdict.
 
-        Raises `BadRepro` and `UserMistake` before anything runs, and `Interrupted`, `NoNetwork`, `NoSpace`.
+        Returns the finished cells. Raises `BadRepro` and `UserMistake` before anything runs, and `Interrupted`,
+        `NoNetwork`, `NoSpace`.
         """
         probes = [self.bench.probe(cell) for cell in self.cells]
+        judges = [Judge(probe.repro.signature, self.store) for probe in probes]
+        seen: dict[Trial, tuple[Observation, bool]] = {}
         runs: dict[int, CellRun] = {}
-        search = Grid(len(self.cells))
+        grid = Grid(len(self.cells))
+        search = ByNumber(grid, lambda trial: judges[trial.position].reading(seen[trial][0]))
 
         def progress() -> Progress:
-            return Progress(search.states, search.remaining(), unit="cell")
+            return Progress(grid.states, grid.remaining(), unit="cell")
 
         self.reporter.report(SearchBegan(f"{counted(len(self.cells), 'cell')} to judge", progress=progress()))
 
-        def label_of(position: int) -> str:
-            return self.cells[position].label
+        def judged(trial: Trial, observation: Observation, cached: bool) -> Judgement:
+            seen[trial] = (observation, cached)
+            return judges[trial.position].or_captured(observation)(observation)
 
-        def judged(position: int, observation: Observation, cached: bool) -> Judgement:
-            repro = probes[position].repro
-            signature, judgement = judge_alone(repro, observation, self.store)
-            runs[position] = CellRun(self.cells[position], probes[position], observation, judgement, signature, cached)
-            return judgement
+        def told() -> None:
+            for position, (cell, probe) in enumerate(zip(self.cells, probes, strict=True)):
+                if position not in runs and search.is_settled(position):
+                    trials = sorted(trial for trial in seen if trial.position == position)
+                    runs[position] = cell_run(cell, probe, [seen[trial] for trial in trials], self.store)
+                    ended(runs[position])
 
-        engine = Engine(self.prober, self.lanes, probes.__getitem__, label_of, judged, self.reporter, progress)
+        engine = Engine(
+            self.prober,
+            self.lanes,
+            lambda trial: evolve(probes[trial.position], attempt=trial.attempt),
+            lambda trial: _label(self.cells[trial.position], trial),
+            judged,
+            _AfterEach(self.reporter, told),
+            progress,
+        )
         engine.drive(search, until=until)
         return tuple(runs[position] for position in sorted(runs))
 
 
-def judge_alone(repro: Repro, observation: Observation, store: Store) -> tuple[Signature | None, Judgement]:
-    """The verdict on a single run, and its signature.
+@frozen
+class _AfterEach:
+    """A reporter that calls `then` before it passes the verdict on a run on."""
+
+    inner: Reporter
+    then: Callable[[], None]
+
+    def report(self, event: Event) -> None:
+        if isinstance(event, Judged):
+            self.then()
+        self.inner.report(event)
+
+
+def _label(cell: Cell, trial: Trial) -> str:
+    return cell.label if trial.attempt == 0 else f"{cell.label} (run {trial.attempt + 1})"
+
+
+def cell_run(cell: Cell, probe: Probe, seen: Sequence[tuple[Observation, bool]], store: Store) -> CellRun:
+    """The result of a cell from its runs in order, each with whether it was cached.
 
     A repro without a signature raises if the bug is present, so its failure becomes the signature.
     """
-    judge = Judge(repro.signature, store).or_captured(observation)
-    return judge.signature, judge(observation)
+    observations = [observation for observation, _ in seen]
+    judge = Judge(probe.repro.signature, store).or_captured(observations[0])
+    judgement, shown = judge.together(observations)
+    took = sum(one.duration_s + one.setup_s for one in observations if one.outcome.ran)
+    return CellRun(cell, probe, shown, judgement, judge.signature, all(cached for _, cached in seen), took)

@@ -6,25 +6,17 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from harness.matrix.running import CellRun, judge_alone
+from harness.matrix.running import CellRun, cell_run
 from harness.model import Verdict
+from harness.probe.known_attempts import known_attempts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import Protocol
 
     from harness.matrix import Cell
     from harness.matrix.running import CellProbes
-    from harness.model import Observation
-    from harness.probe import Probe
+    from harness.probe.known_attempts import Knows
     from harness.store import Store
-
-    class Knows(Protocol):
-        """Answers from the store, without a run."""
-
-        def known(self, probe: Probe) -> Observation | None:
-            """An earlier observation of a probe."""
-            ...
 
 
 NOT_RUN = "not run"
@@ -72,7 +64,5 @@ def known_runs(cells: Sequence[Cell], bench: CellProbes, knows: Knows, store: St
     """
     for cell in cells:
         probe = bench.probe(cell)
-        observation = knows.known(probe)
-        if observation is not None:
-            signature, judgement = judge_alone(probe.repro, observation, store)
-            yield CellRun(cell, probe, observation, judgement, signature, cached=True)
+        if seen := known_attempts(probe, knows):
+            yield cell_run(cell, probe, [(observation, True) for observation in seen], store)

@@ -67,8 +67,9 @@ class Finding:
     `proofs` are the counterfactuals: the culprit reverted on the newer side, and added alone on the older side.
     `candidates` counts what could be the culprit, `runs` the probes of this level, `unresolved` the mixtures that could
     not be judged; `is_minimal` says that nothing smaller was enough; `needs` are the regions and `needed_files` the
-    files that had to be added too; `commits` made the change, and `replay` is a log of the commits that were run, for
-    `git bisect replay`; `notes` say what is weaker than it should be.
+    files that had to be added too, `reverted_along` the regions that had to be reverted too; `commits` made the change,
+    and `replay` is a log of the commits that were run, for `git bisect replay`; `notes` say what is weaker than it
+    should be.
     """
 
     level: Level
@@ -82,6 +83,7 @@ class Finding:
     is_minimal: bool = True
     needs: tuple[Region, ...] = ()
     needed_files: tuple[str, ...] = ()
+    reverted_along: tuple[Region, ...] = ()
     commits: tuple[Commit, ...] = ()
     replay: str = ""
     notes: tuple[str, ...] = ()

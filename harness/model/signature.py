@@ -102,6 +102,20 @@ class Signature:
             return None
         return observation.metrics.get(self.metric)
 
+    def excess(self, observation: Observation) -> float | None:
+        """How far the metric is past its bounds, 0 or less within them; None if there is none, or it was not written.
+
+        A NaN is infinitely far outside.
+        """
+        value = None if self.metric is None else observation.metrics.get(self.metric)
+        if value is None:
+            return None
+        if math.isnan(value):
+            return math.inf
+        past = [value - self.above] if self.above is not None else []
+        past += [self.below - value] if self.below is not None else []
+        return max(past, default=-math.inf)
+
     def describe_good(self, observation: Observation) -> str:
         """What to say of a run without the bug."""
         if self.metric is not None:
@@ -117,7 +131,7 @@ class Signature:
         if self.frame is not None:
             parts.append(f"in {self.frame}")
         if self.metric is not None:
-            parts.append(f"{self.metric} {self._bounds()}")
+            parts.append(f"{self.metric} {self.bounds}")
         if self.output is not None:
             parts.append(f"output matching /{self.output}/")
         if self.hang:
@@ -148,7 +162,7 @@ class Signature:
         value = observation.metrics.get(self.metric or "")
         if value is None:
             return None if observation.outcome is Outcome.COMPLETED else ""
-        return f"{self.metric} = {value:g}, {self._bounds()}" if self._is_out_of_bounds(value) else ""
+        return f"{self.metric} = {value:g}, {self.bounds}" if self._is_out_of_bounds(value) else ""
 
     def _printed(self, _observation: Observation, log: str) -> str:
         line = _found(self.output or "", log)
@@ -173,7 +187,9 @@ class Signature:
             return True
         return (self.above is not None and value > self.above) or (self.below is not None and value < self.below)
 
-    def _bounds(self) -> str:
+    @property
+    def bounds(self) -> str:
+        """The bounds of the metric in words."""
         return " or ".join(
             text
             for text in (

@@ -27,6 +27,12 @@ def listed_in_order(releases: Iterable[tuple[str, bool]], most: int = 6) -> str:
     return listed(told, most)
 
 
+def ranged(releases: Iterable[str], most: int = 3) -> str:
+    """Up to `most` releases by name; of more, which are in order, the first and the last with their number."""
+    names = list(releases)
+    return f"{names[0]} to {names[-1]} ({len(names)} releases)" if len(names) > most else listed(names, most)
+
+
 def counted(count: int, noun: str) -> str:
     """A number with its noun: "1 cell", "3 cells"."""
     return f"{count} {noun}{'' if count == 1 else 's'}"

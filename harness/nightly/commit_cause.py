@@ -188,7 +188,7 @@ class CommitFinder:
             sides,
             newer=_named(repository, pinned.sha),
             older=_named(repository, self.before[project]),
-            files=CommitFiles(repository, Layout({}), {}, projects),
+            files=CommitFiles(repository, Layout({}), {}, projects, project),
             url=self._address(pinned),
         )
         chain = repository.first_parents(source.base, pinned.sha)

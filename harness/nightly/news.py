@@ -59,7 +59,8 @@ def one_line(night: Night, past: Past) -> str:
     count = {standing: len(_with(night, standing)) for standing in Standing}
     counts = [f"{count[standing]} {standing.value}" for standing in Standing if count[standing]]
     if past.nights == 0:
-        lead = "first night, so there is nothing to compare with; "
+        compared = bool(night.breaks) or bool(count[Standing.TURNED])
+        lead = "first night; " if compared else "first night, so there is nothing to compare with; "
         if count[Standing.BEFORE]:
             lead += "cells that are already bad get no report; "
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from harness.events import Event, Judged, Reporter
 from harness.matrix.running import CellProbes, CellRunner
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from harness.matrix import Cell
+    from harness.matrix.running import CellRun
+    from harness.nightly.budget import Budget
     from harness.nightly.record import Break, Past
     from harness.probe import Probe
 
@@ -95,14 +97,13 @@ class Nightly:
             return any(budget.share(device) >= limit for device in devices)
 
         means = self.triage
-        by_label = {cell.label: cell for cell in batch}
-        reporter = _Absorbing(means.reporter, self, by_label, probes)
-        CellRunner(batch, self.bench, means.probers, means.lanes, reporter, means.store).run(until=enough)
+        reporter = _Counting(means.reporter, budget)
+        runner = CellRunner(batch, self.bench, means.probers, means.lanes, reporter, means.store)
+        runner.run(until=enough, ended=self._absorb)
 
-    def absorb(self, cell: Cell, probe: Probe, judgement: Judgement, observation: Observation, *, cached: bool) -> None:
+    def _absorb(self, run: CellRun) -> None:
         """Record a cell's verdict, and queue the cell if it changed."""
-        if not cached:
-            self.triage.budget.used(observation)
+        cell, probe, judgement, observation = run.cell, run.probe, run.judgement, run.observation
         captured = Judge(None, self.triage.store).captured(observation)
         signature = _signature(probe, judgement, captured)
         shown = _shown(judgement, observation, signature)
@@ -115,12 +116,15 @@ class Nightly:
             observation.key,
         )
         compared = compare(seen, self.past.cells, self._judged())
-        record = _record(cell, seen, compared, judgement, observation)
+        record = _record(run, seen, compared)
         self.records[cell.name] = record
+        commits = CellCommits(cell, self.bench) if cell.commits else None
         baseline = compared.baseline
+        if baseline is None and failed and commits is not None:
+            baseline = record  # the newest release takes the place of an earlier night
+            compared = evolve(compared, turn=Turn.TURNED)
         if baseline is None or (signature is None and compared.turn is not Turn.FIXED):
             return
-        commits = CellCommits(cell, self.bench) if cell.commits else None
         subject = _subject(cell, probe, baseline)
         suspicion = Suspicion(record, probe, observation, signature, baseline, subject, commits)
         match compared.turn:
@@ -167,19 +171,15 @@ class Nightly:
 
 
 @frozen
-class _Absorbing:
-    """A reporter that passes the verdicts on cells to the night; `cells` are by label, `probes` by name."""
+class _Counting:
+    """A reporter that counts what runs against the budget of the night."""
 
     inner: Reporter
-    nightly: Nightly
-    cells: Mapping[str, Cell]
-    probes: Mapping[str, Probe]
+    budget: Budget
 
     def report(self, event: Event) -> None:
-        if isinstance(event, Judged):
-            cell = self.cells[event.label]
-            probe = self.probes[cell.name]
-            self.nightly.absorb(cell, probe, event.judgement, event.observation, cached=event.cached)
+        if isinstance(event, Judged) and not event.cached:
+            self.budget.used(event.observation)
         self.inner.report(event)
 
 
@@ -202,8 +202,8 @@ def _shown(judgement: Judgement, observation: Observation, signature: Signature 
     return Shown.ODD if observation.outcome in _FAILED and signature is not None else Shown.NOTHING
 
 
-def _record(cell: Cell, seen: Seen, compared: Compared, judgement: Judgement, observation: Observation) -> CellRecord:
-    baseline = compared.baseline
+def _record(run: CellRun, seen: Seen, compared: Compared) -> CellRecord:
+    cell, baseline = run.cell, compared.baseline
     standing = {
         Turn.GOOD: Standing.GOOD,
         Turn.FIXED: Standing.GOOD,
@@ -228,13 +228,13 @@ def _record(cell: Cell, seen: Seen, compared: Compared, judgement: Judgement, ob
         name=cell.name,
         choice=dict(cell.choice),
         standing=standing,
-        reason=judgement.reason,
+        reason=run.judgement.reason,
         observation=seen.observation,
         good=good,
         pattern=seen.pattern,
         broken_by=baseline.broken_by if baseline is not None and compared.turn is Turn.STILL else "",
-        seconds=round(observation.duration_s + observation.setup_s, 1) if observation.outcome.ran else 0.0,
-        on_gpu=observation.device is Device.CUDA,
+        seconds=round(run.seconds, 1),
+        on_gpu=run.observation.device is Device.CUDA,
         commits=commits,
         good_commits=good_commits,
     )

@@ -86,7 +86,7 @@ class ProjectWatch:
         session.reporter.report(SearchBegan(f"{self.command} with the newest packages", (*question.told, why)))
         requirements = merged_requirements(question.repro.dependencies, question.requirements)
         settings, python = session.settings, session.interpreter.version
-        request = WorldRequest(question.repro, python, requirements, settings.hold, device, settings.from_source)
+        request = WorldRequest(question.repro, python, requirements, settings.held, device, settings.from_source)
         newest = question.ends.bad
         worlds = Worlds(request, session.prober, session.index, session.interpreter, question.subject, newest)
         return session.prober.execute(session.prober.prepare(worlds.of(newest).itself()))

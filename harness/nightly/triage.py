@@ -16,6 +16,7 @@ from harness.nightly.commit_cause import CommitFinder, Found
 from harness.nightly.news import facts_of_break, releases_of
 from harness.nightly.patterns import break_id, came_between
 from harness.nightly.record import Break, CellRecord, Fix, Standing
+from harness.nightly.release_baseline import newest_releases
 from harness.probe import Judge
 from harness.report.answer.archive import kept_answer
 from harness.report.answer.phrases import title_of
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
     from harness.events import Reporter
     from harness.model import Change, Lock, Observation, Signature
     from harness.nightly.budget import Budget
+    from harness.nightly.commit_cause import CellCommits
     from harness.nightly.record import Past
     from harness.nightly.suspicion import Suspicion
-    from harness.probe import Probe
+    from harness.probe import Prepared, Probe
     from harness.report import KeptAnswer
     from harness.scheduling.lanes import Lanes
     from harness.scheduling.probers import Probers, Probing
@@ -82,7 +84,12 @@ class Triage:
         return len(older.lock.diff(newer.lock))
 
     def turned(self, suspicion: Suspicion) -> CellRecord:
-        """Settle a cell that was good and failed tonight; returns its record."""
+        """Settle a cell that was good, or never judged, and failed tonight; returns its record."""
+        if suspicion.commits is not None and not suspicion.record.good:
+            compared = self._since_release(suspicion, suspicion.commits)
+            if isinstance(compared, CellRecord):
+                return compared
+            suspicion = compared
         record, newer, signature = suspicion.record, suspicion.observation, suspicion.signature
         older = self._older(suspicion)
         if older is None or older.lock is None or newer.lock is None or signature is None:
@@ -233,6 +240,23 @@ class Triage:
         except OutOfTimeError:
             return None
 
+    def _since_release(self, suspicion: Suspicion, cell: CellCommits) -> Suspicion | CellRecord:
+        """A cell of which no good run is known, compared with the newest releases; its record if they don't pass."""
+        record, signature = suspicion.record, suspicion.signature
+        releases = newest_releases(cell.cell, self.index)
+        if releases.why_not or signature is None:
+            return evolve(record, reason=f"{record.reason}; {releases.why_not}")
+        if self._is_spent(suspicion.probe):
+            return evolve(record, standing=Standing.LEFT)
+        self.reporter.report(Note(f"{record.name} is bad and was never good: running the newest release, {releases}"))
+        observation = self._execute(self._prober(suspicion.probe).prepare(cell.bench.probe(cell.at(releases.commits))))
+        judged = self._judge(signature, observation)
+        if judged.verdict is not Verdict.GOOD:
+            said = "fails too" if judged.verdict is Verdict.BAD else f"can't be judged: {judged.reason}"
+            return evolve(record, reason=f"{record.reason}; the newest release, {releases}, {said}")
+        known = evolve(record, standing=Standing.TURNED, good=observation.key, good_commits=releases.commits)
+        return evolve(suspicion, record=known)
+
     def _again(self, probe: Probe, lock: Lock) -> Observation:
         """Run a lock once more tonight, unless this night already ran it."""
         prober = self._prober(probe)
@@ -242,7 +266,10 @@ class Triage:
             if not prepared.cached or (prepared.observation and prepared.observation.started >= self.start):
                 break
             attempt += 1
-        observation = prober.execute(prepared)
+        return self._execute(prepared)
+
+    def _execute(self, prepared: Prepared) -> Observation:
+        observation = self._prober(prepared.probe).execute(prepared)
         if not prepared.cached:
             self.budget.used(observation)
         return observation

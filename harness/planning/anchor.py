@@ -43,5 +43,5 @@ def find_anchor(plan: Plan, prober: Probing) -> Anchor:
             return Anchor(resolution.lock, position)
         words = words or resolution.words
     raise UnknownRelease(
-        plan.subject, "(all)", f"none can be resolved: {words}", hint="--with or --hold may ask for too much"
+        plan.subject, "(all)", f"none can be installed: {words}", hint="--with or --hold may conflict with it"
     )

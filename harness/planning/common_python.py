@@ -41,7 +41,7 @@ def _told(fitting: list[str], uv: Uv) -> str:
     if not fitting:
         return ""
     here = [python for python in fitting if _is_here(python, uv)]
-    told = f"Python {' and '.join(fitting)} would serve both ends"
+    told = f"Python {' and '.join(fitting)} would work for both ends"
     return f"{told}; this machine has {' and '.join(here)} (--python {here[-1]})" if here else f"{told}, none is here"
 
 

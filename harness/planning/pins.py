@@ -1,4 +1,4 @@
-"""What requirements with == imply: a day, and which pre-releases are wanted."""
+"""What requirements with == imply: a day, and which pre-releases are wanted; and what is held."""
 
 from __future__ import annotations
 
@@ -10,13 +10,17 @@ from harness.environment.resolve import ERA_MARGIN
 from harness.environment.versions import parsed_version
 from harness.errors import UserMistake
 from harness.model import normalized_name
-from harness.request.parsing import as_of
+from harness.model.repro import Bounds
+from harness.request.parsing import as_of, required_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Iterable, Sequence
     from datetime import datetime
 
     from harness.environment import Index
+    from harness.model import Repro
+
+NO_HOLDS = "none"  # --hold none
 
 
 def one_date(text: str | None, pinned: Sequence[str], index: Index) -> datetime | None:
@@ -51,3 +55,28 @@ def pinned_prereleases(requirements: Sequence[str]) -> tuple[str, ...]:
         (normalized_name(parsed.name), parsed_version(_pinned(parsed))) for parsed in map(Requirement, requirements)
     ]
     return tuple(name for name, version in pinned if version is not None and version.is_prerelease)
+
+
+def subject_of(repro: Repro, named: Iterable[str]) -> str:
+    """The subject of a repro that these projects name, else its default one; "" if it has none."""
+    return next((name for name in named if name in repro.subjects), next(iter(repro.subjects), ""))
+
+
+def holds_of(repro: Repro, subject: str, named: Container[str], hold: Sequence[str]) -> tuple[str, ...]:
+    """What is held for a subject: `hold` as the user gave it, then the repro's own holds for that subject.
+
+    A hold of the repro gives way to one of the user and to a requirement of a project in `named`; "none" in `hold`
+    leaves out all of the repro's.
+    """
+    given = tuple(text for text in hold if text != NO_HOLDS)
+    if NO_HOLDS in hold:
+        return given
+    said = {required_name(text) for text in given}
+    own = repro.subjects.get(subject, Bounds()).hold
+    return (*given, *(text for text in own if required_name(text) not in said and required_name(text) not in named))
+
+
+def told_holds(holds: Sequence[str], hold: Sequence[str]) -> tuple[str, ...]:
+    """A sentence on what the repro holds beyond `hold`; none if that is nothing."""
+    kept = [text for text in holds if text not in hold]
+    return (f"held: {', '.join(kept)} (by the repro; --hold and --with change it)",) if kept else ()

@@ -13,6 +13,7 @@ from harness.errors import UnknownRelease, UserMistake
 from harness.model import Combination, Device, Lock, Release, normalized_name
 from harness.model.as_of import AsOf
 from harness.model.repro import Bounds
+from harness.planning.pins import holds_of, told_holds
 from harness.probe import Probe
 from harness.request.parsing import as_of, required_name, version_of
 
@@ -130,12 +131,10 @@ def fill_plan(
     bounds = repro.subjects.get(subject, Bounds())
     chosen = list(choices)
     day = str(as_of(question.as_of or bounds.as_of))
-    held = {required_name(r) for r in (*question.with_, *question.hold)}
-    holds = (*question.hold, *(hold for hold in bounds.hold if required_name(hold) not in held))
+    holds = holds_of(repro, subject, {required_name(text) for text in question.with_}, question.hold)
     if not question.as_of:
         chosen.append(f"other packages: {_other_packages(day, near)} (--as-of changes it)")
-    if kept := [hold for hold in holds if hold not in question.hold]:
-        chosen.append(f"held: {', '.join(kept)} (by the repro; --hold and --with change it)")
+    chosen += told_holds(holds, question.hold)
     releases, left_out = _usable(question, index.releases(subject), interpreter, good, bad)
     versions = [release.version for release in releases]
     return Plan(

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from harness.errors import UserMistake
+from harness.events import Note
 from harness.model import Combination, Device, Judgement, Observation, Outcome, Verdict
 from harness.model.notebook import sentence_and_table
-from harness.planning.pins import one_date, pinned_prereleases
+from harness.planning.pins import holds_of, one_date, pinned_prereleases, subject_of, told_holds
 from harness.planning.plan import merged_requirements
 from harness.probe import Judge, Prepared, Probe, next_attempt
 from harness.request.chosen_repro import chosen_repro
 from harness.request.commands import with_folders
+from harness.request.parsing import required_name
 from harness.request.project import Project
 from harness.request.repros import find_repro
+from harness.search import ByNumber, Grid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,19 +61,25 @@ class Probed:
         return 0 if self.observation.outcome is Outcome.COMPLETED else 1
 
 
-def prepared_probe(session: Session, repro: Repro, *, fresh: bool = False) -> Prepared:
+def prepared_probe(session: Session, repro: Repro, *, fresh: bool = False, replaced: Sequence[str] = ()) -> Prepared:
     """Prepare a probe with the session's settings; with `fresh` it runs even if the store has an answer.
 
+    The repro's own holds for the subject that `--with` names, else for its default one, count as in a bisection;
+    `replaced` are projects that a folder takes the place of.
     If `python` is a path, it runs in that environment as it is. Raises `UserMistake`, `UnknownProject`, `NoNetwork`.
     """
     settings = session.settings
     device, _ = session.device_for(repro)
+    named = [*replaced, *(required_name(text) for text in settings.with_)]
+    holds = settings.hold if settings.in_place else holds_of(repro, subject_of(repro, named), named, settings.hold)
+    for sentence in told_holds(holds, settings.hold):
+        session.reporter.report(Note(sentence))
     asked = Probe(
         repro,
         Combination(
             python=session.interpreter.version,
             requirements=merged_requirements(repro.dependencies, settings.with_),
-            holds=merged_requirements((), settings.hold),
+            holds=merged_requirements((), holds),
             as_of=one_date(settings.as_of, settings.with_, session.index),
             device=device,
             prereleases=pinned_prereleases(settings.with_),
@@ -95,6 +104,30 @@ def executed(session: Session, prepared: Prepared) -> Probed:
     return Probed(observation, Judge(signature, session.store)(observation) if signature is not None else None)
 
 
+def executed_until_clear(session: Session, prepared: Prepared) -> Probed:
+    """Run a prepared probe as a cell of a matrix runs: a number that judges it is read in as many runs as it takes.
+
+    Raises `NoSpace`.
+    """
+    signature, asked = prepared.probe.repro.signature, prepared.probe
+    if signature is None:
+        return executed(session, prepared)
+    judge = Judge(signature, session.store)
+    seen: list[Observation] = []
+    search = ByNumber(Grid(1), lambda trial: judge.reading(seen[trial.attempt]))
+    while trials := search.ask():
+        if seen and (lock := seen[0].lock) is not None:
+            again = evolve(asked, attempt=asked.attempt + len(seen))
+            in_place = session.settings.python if session.settings.in_place else None
+            prepared = (
+                session.local.prepare_in(in_place, again) if in_place else session.local.prepare_lock(again, lock)
+            )
+        seen.append(session.local.execute(prepared))
+        search.tell(trials[0], judge(seen[-1]).verdict)
+    judgement, shown = judge.together(seen)
+    return Probed(shown, judgement)
+
+
 def prepared_again(
     session: Session, key: str, named: str | None, run: str | None, folders: Sequence[Project] = ()
 ) -> Prepared:
@@ -106,11 +139,11 @@ def prepared_again(
     lock = known[0].lock if len(known) == 1 else None
     if lock is None:
         why = (
-            "no observation begins"
+            "no observation id starts"
             if not known
-            else f"{len(known)} observations begin"
+            else f"{len(known)} observation ids start"
             if len(known) > 1
-            else "no lock is kept for the one that begins"
+            else "no lock is stored for the observation whose id starts"
         )
         raise UserMistake(f"{why} with {key!r} in {session.store.root}", hint="harness results lists them")
     observation = known[0]
@@ -121,7 +154,7 @@ def prepared_again(
     if known_folders is None:
         raise UserMistake(
             f"a folder that {key} ran with is no longer in the cache",
-            hint='give it again: --with "NAME @ FOLDER", for a commit --with "NAME @ CLONE@COMMIT"',
+            hint='name it again: --with "NAME @ FOLDER", or for a commit --with "NAME @ CLONE@COMMIT"',
         )
     repro = with_folders(repro, known_folders)
     if repro.digest != observation.repro_digest and folders:
@@ -129,7 +162,7 @@ def prepared_again(
     if repro.digest != observation.repro_digest:
         raise UserMistake(
             f"{observation.repro} has changed since {key} was observed",
-            hint=f"run it as it is now: harness probe {observation.repro}",
+            hint=f"to run its current version: harness probe {observation.repro}",
         )
     asked = Probe(
         repro,

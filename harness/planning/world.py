@@ -130,7 +130,7 @@ def day_world(end: End, request: WorldRequest, prober: Probing, index: Index) ->
             f"{end.text}: no wheel for Python {request.python} yet, {what}: {', '.join(names)}"
             for what, names in (
                 ("built from source", [f"{name} {version}" for name, version in built.items()]),
-                ("so the first release with one", newer),
+                ("so the first release with one is used", newer),
             )
             if names
         ]
@@ -140,7 +140,9 @@ def day_world(end: End, request: WorldRequest, prober: Probing, index: Index) ->
     if resolution.lock is None:
         _refuse_early_day(end, request, index)
         words, moment = resolution.words, end.moment
-        hint = "choose a later day, change a requirement with --with, or allow a source release with --build PROJECT"
+        hint = (
+            "choose a later day, change a requirement with --with, or allow building from source with --build PROJECT"
+        )
         if lacks_wheels(words) and moment is not None:
             hint = python_hint(words, moment, index, prober.builder.uv) or hint
         raise UserMistake(f"nothing can be installed as of {end.text}: {one_line(words, _WORDS)}", hint=hint)
@@ -153,7 +155,7 @@ def _refuse_early_day(end: End, request: WorldRequest, index: Index) -> None:
         dates = [release.uploaded for release in index.releases(Requirement(text).name) if release.uploaded is not None]
         if dates and end.moment is not None and min(dates) > end.moment:
             raise UserMistake(
-                f"{_name(text)} did not exist as of {end.text}: its first release is of {min(dates):%Y-%m-%d}",
+                f"{_name(text)} did not exist on {end.text}: its first release was on {min(dates):%Y-%m-%d}",
                 hint="choose a later day",
             )
 

@@ -41,7 +41,7 @@ class Worlds:
         if end.kind is EndKind.DAY:
             return day_world(end, self.request, self.prober, self.index)
         if end.path is None:
-            raise UserMistake(f"{end.text} is no world by itself")
+            raise UserMistake(f"{end.text} is not a day, a lock file or a Python")
         is_python = end.kind is EndKind.PYTHON
         pins = installed_pins(end.path) if is_python else read_pins(end.path, self.request.python)
         world = pinned_world(end, pins, self.request, self.prober, self.index, self.interpreter)
@@ -73,7 +73,7 @@ class Worlds:
             yield from self._releases_before(bad)
             return
         if bad.as_of is None:
-            raise UserMistake("say where it worked", hint="--good DAY, FILE or PYTHON")
+            raise UserMistake("the good end is missing", hint="--good DAY, FILE or PYTHON says where it worked")
         for step in range(_STEPS_BACK):
             end = day_end(bad.as_of - timedelta(weeks=2**step))
             try:

@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 
 from harness.model import Judgement, Observation, Outcome, Verdict, capture_signature, judge
+from harness.model.words import counted
+from harness.search import Reading, Readings, readings_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from harness.model import RaisedException, Signature
     from harness.store import Store
 
@@ -44,6 +48,27 @@ class Judge:
             return judgement
         return Judgement(Verdict.SKIP, f"failed with another message: {raised.name}: {raised.message}")
 
+    def reading(self, observation: Observation) -> Reading | None:
+        """The number by which a run is judged, None if it is judged by something else or can't be judged."""
+        metric = self.signature.metric if self.signature is not None else None
+        if self.signature is None or metric is None or (excess := self.signature.excess(observation)) is None:
+            return None
+        verdict = self(observation).verdict
+        return None if verdict is Verdict.SKIP else Reading(observation.metrics[metric], excess, verdict)
+
+    def together(self, observations: Sequence[Observation]) -> tuple[Judgement, Observation]:
+        """The verdict on repeated runs of one probe, in their order, and the first of them with that verdict.
+
+        It is by the numbers that they wrote; where they are judged by something else it is that of the first run.
+        """
+        first = observations[0]
+        readings = [reading for seen in observations if (reading := self.reading(seen)) is not None]
+        if self.signature is None or self.reading(first) is None:
+            return self(first), first
+        judgement = _of_numbers(self.signature, readings_of(readings))
+        alike = (seen for seen in observations if self(seen).verdict is judgement.verdict)
+        return judgement, next(alike, first)
+
     def captured(self, observation: Observation) -> Signature | None:
         """A signature captured from a failure, None if nothing in it can be recognised again."""
         log = self.store.log(observation) if observation.outcome is Outcome.EXITED else ""
@@ -65,3 +90,18 @@ def _is_like(raised: RaisedException, message: str) -> bool:
     """Whether at least half of the words of an exception's message and of another one are the same, in their order."""
     first, second = raised.message.split(), message.split()
     return first == second or difflib.SequenceMatcher(None, first, second, autojunk=False).ratio() >= _ALIKE
+
+
+def _of_numbers(signature: Signature, seen: Readings) -> Judgement:
+    """The verdict by a number, with its median and its interval; a skip where the runs don't tell."""
+    runs = counted(seen.runs, "run")
+    if seen.verdict is None and seen.is_open:
+        value = f"{signature.metric} = {seen.median:g}"
+        return Judgement(Verdict.SKIP, f"{value} in {runs}: {seen.wanted} are needed to compare it with its bound")
+    if seen.verdict is None:
+        bad = f"{signature.bounds} in {seen.bad} of {runs}"
+        return Judgement(Verdict.SKIP, f"{signature.metric} varies from {seen.low:g} to {seen.high:g}: {bad}")
+    interval = f"; {seen.confidence:.0%} interval {seen.low:g} to {seen.high:g}" if seen.confidence else ""
+    varies = f"median of {runs}{interval}" if interval or seen.low != seen.high else f"in {runs}"
+    bounds = f", {signature.bounds}" if seen.verdict is Verdict.BAD else ""
+    return Judgement(seen.verdict, f"{signature.metric} = {seen.median:g} ({varies}){bounds}")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from harness.model.commit import Commit
 
 _CLONE_S = 1800.0
+_FETCHED = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")  # hosts have a ref for each pull request too
 _SCHEMES = ("https://", "http://", "ssh://", "git://", "file://")
 
 
@@ -38,11 +39,11 @@ def clone_of(url: str, cache: Path) -> Repository:
     with FileLock(cache / f"{folder.name}.lock"):
         if folder.is_dir():
             # Without network, the clone still has the commits fetched before.
-            _fetch(["git", "-C", str(folder), "fetch", "--quiet", "--tags", "--force", "origin", "+refs/*:refs/*"])
+            _fetch(["git", "-C", str(folder), "fetch", "--quiet", "--force", "--prune", "origin", *_FETCHED])
             return Repository.open(folder)
         partial = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=cache))
         try:
-            words = _fetch(["git", "clone", "--quiet", "--mirror", url, str(partial / "clone")])
+            words = _fetch(["git", "clone", "--quiet", "--bare", url, str(partial / "clone")])
             if words:
                 raise NoNetwork(f"can't clone {url}: {words}", hint="check the URL, or pass your own clone to --git")
             (partial / "clone").rename(folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import tomllib
 from configparser import ConfigParser
 from configparser import Error as ConfigError
@@ -23,6 +24,25 @@ def declared_requirements(texts: Mapping[str, str]) -> tuple[str, ...] | None:
         if found is not None:
             return found if all(map(_is_requirement, found)) else None
     return None
+
+
+def declared_name(texts: Mapping[str, str]) -> str | None:
+    """The project's name in these files (name to text), None if none of them has it as plain text."""
+    if (text := texts.get(FILES[0])) is not None:
+        try:
+            read = tomllib.loads(text)
+        except tomllib.TOMLDecodeError:
+            return None
+        tool = read.get("tool", {})
+        for table in (read.get("project"), tool.get("poetry") if isinstance(tool, dict) else None):
+            if isinstance(table, dict) and isinstance(table.get("name"), str):
+                return str(table["name"])
+    settings = ConfigParser(interpolation=None)
+    with contextlib.suppress(ConfigError):
+        settings.read_string(texts.get(FILES[1], ""))
+        if settings.has_option("metadata", "name"):
+            return settings.get("metadata", "name")
+    return _literal_text(texts.get(FILES[2], ""), "name")
 
 
 def _of_pyproject(text: str) -> tuple[str, ...] | None:
@@ -64,6 +84,18 @@ def _of_setup_py(text: str) -> tuple[str, ...] | None:
                 given = literals.get(value.id, [])
                 value = given[0] if len(given) == 1 else None
             return _literal(value)
+    return None
+
+
+def _literal_text(text: str, argument: str) -> str | None:
+    """A keyword argument of a call in a Python file that is a plain text."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg == argument and isinstance(node.value, ast.Constant):
+            return node.value.value if isinstance(node.value.value, str) else None
     return None
 
 

@@ -25,8 +25,9 @@ _SAFE = (
     *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false"),
     *("-c", "protocol.ext.allow=never", "-c", "log.showSignature=false", "-c", "core.pager=cat"),
 )
-# Git would fetch missing objects of a partial clone (GIT_NO_LAZY_FETCH: git 2.44 and later).
+# Git would fetch missing objects of a partial clone. GIT_NO_LAZY_FETCH needs git 2.44; no protocol needs none.
 _ENVIRONMENT = {
+    "GIT_ALLOW_PROTOCOL": "none",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_NO_LAZY_FETCH": "1",
@@ -48,9 +49,13 @@ class Entry:
 
 @frozen
 class Repository:
-    """A clone, bare or with a work tree, by its folder. Every method raises `BadRepository`."""
+    """A clone, bare or with a work tree, by its folder. Every method raises `BadRepository`.
+
+    `inside` is the folder below it that the user named ("" for all of it), with slashes.
+    """
 
     folder: Path
+    inside: str = ""
 
     @classmethod
     def open(cls, folder: Path) -> Repository:
@@ -59,18 +64,32 @@ class Repository:
         if not place.is_dir():
             raise BadRepository(f"no such folder: {folder}", hint="--git takes a clone or the URL of a repository")
         repository = cls(place)
-        repository.call("rev-parse", "--git-dir")
-        return repository
+        # Paths of commits are relative to the top; git takes some of them relative to where it runs.
+        inside = repository.call("rev-parse", "--show-prefix").decode("utf-8", "surrogateescape").strip("\n")
+        if not inside:
+            return repository
+        top = repository.call("rev-parse", "--show-toplevel").decode("utf-8", "surrogateescape").strip("\n")
+        return cls(Path(top), inside.rstrip("/"))
 
-    def call(self, *arguments: str, given: bytes | None = None) -> bytes:
+    def call(self, *arguments: str, given: bytes = b"") -> bytes:
         """The output of a git command that only reads."""
+        ended = self._git(arguments, given)
+        if ended.returncode != 0:
+            words = ended.stderr.decode("utf-8", "replace").strip().splitlines()
+            raise BadRepository(
+                f"git {arguments[0]} failed in {self.folder}: {words[-1] if words else 'no reason given'}",
+                hint=self.what_is_missing(" ".join(words)),
+            )
+        return ended.stdout
+
+    def _git(self, arguments: tuple[str, ...], given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | _ENVIRONMENT
         try:
-            ended = subprocess.run(
+            return subprocess.run(
                 ["git", *_SAFE, *arguments],
                 cwd=self.folder,
                 env=environment,
-                input=given if given is not None else b"",
+                input=given,
                 capture_output=True,
                 timeout=_TIMEOUT_S,
                 check=False,
@@ -79,28 +98,26 @@ class Repository:
             raise BadRepository("git is not installed", hint="install git to search commits") from error
         except subprocess.TimeoutExpired as error:
             raise BadRepository(f"git {arguments[0]} in {self.folder} timed out after {_TIMEOUT_S:g} s") from error
-        if ended.returncode != 0:
-            words = ended.stderr.decode("utf-8", "replace").strip().splitlines()
-            raise BadRepository(
-                f"git {arguments[0]} failed in {self.folder}: {words[-1] if words else 'no reason given'}",
-                hint=self._what_is_missing(" ".join(words)),
-            )
-        return ended.stdout
 
     def lines(self, *arguments: str) -> list[str]:
         """The lines that git prints, without empty ones."""
         return [line for line in self.call(*arguments).decode("utf-8", "replace").splitlines() if line]
 
     def commit(self, revision: str) -> Commit:
-        """The commit that a revision names: a hash, a branch, a tag. Raises `BadRepository` if there is none."""
+        """The commit that a revision names: a hash, a branch, a tag; a branch that only `origin` has counts too.
+
+        Raises `BadRepository` if there is none.
+        """
         if revision.startswith("-") or not revision.strip():
             raise BadRepository(f"{revision!r} is not a revision")
-        try:
-            found = self.lines("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-        except BadRepository as error:
-            missing = self._what_is_missing("") or "name a branch, tag or commit; run git fetch for new ones"
-            raise BadRepository(f"{self.folder} has no commit {revision!r}", hint=missing) from error
-        return self.describe(found[-1])
+        for name in (revision, f"refs/remotes/origin/{revision}"):
+            try:
+                found = self.lines("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+            except BadRepository:
+                continue
+            return self.describe(found[-1])
+        hint = self.what_is_missing() or self._heads()
+        raise BadRepository(f"{self.folder} has no commit {revision!r}", hint=hint)
 
     def has(self, sha: str) -> bool:
         """Whether there is a commit with this hash."""
@@ -116,8 +133,9 @@ class Repository:
         Raises `BadRepository` if the branch has no commit that old.
         """
         commit = self.commit(revision)
-        named = self.lines("rev-parse", "--symbolic-full-name", "--verify", "--quiet", "--end-of-options", revision)
-        if not named or named[-1].startswith("refs/tags/"):
+        named = self._says("rev-parse", "--symbolic-full-name", "--verify", "--quiet", "--end-of-options", revision)
+        is_remote = not named and self._says("rev-parse", "--verify", "--quiet", f"refs/remotes/origin/{revision}")
+        if not is_remote and not named.startswith(("refs/heads/", "refs/remotes/", "HEAD")):
             return commit
         found = self.lines("rev-list", "-1", "--first-parent", f"--until={until.isoformat()}", commit.sha)
         if not found:
@@ -138,12 +156,15 @@ class Repository:
         )
 
     def tags(self) -> dict[str, str]:
-        """Every tag with the hash of its commit."""
+        """Every tag of a commit with the commit's hash; tags of other objects are left out."""
         found = {}
-        for line in self.lines("for-each-ref", "--format=%(refname:strip=2) %(objectname) %(*objectname)", "refs/tags"):
-            name, *hashes = line.split(" ")
-            found[name] = [one for one in hashes if one][-1]
-        return found
+        for line in self.lines("for-each-ref", "--format=%(objectname) %(refname:strip=2)", "refs/tags"):
+            sha, _, name = line.partition(" ")
+            found[name] = sha
+        asked = "".join(f"{sha}^{{commit}}\n" for sha in found.values()).encode()
+        answers = self.call("cat-file", "--batch-check", given=asked).decode().splitlines() if found else []
+        peeled = (line.split(" ") for line in answers)
+        return {name: words[0] for name, words in zip(found, peeled, strict=True) if words[1:2] == ["commit"]}
 
     def tree(self, sha: str) -> dict[str, Entry]:
         """Every file of a commit by its path."""
@@ -173,6 +194,14 @@ class Repository:
             place = end + size + 2
         return found
 
+    def known(self, blobs: Iterable[str]) -> frozenset[str]:
+        """Those of these contents (by hash) that are in any commit."""
+        wanted = list(dict.fromkeys(blobs))
+        if not wanted:
+            return frozenset()
+        answer = self.call("cat-file", "--batch-check", given="\n".join(wanted).encode() + b"\n").decode()
+        return frozenset(line.split(" ")[0] for line in answer.splitlines() if not line.endswith(" missing"))
+
     def is_ancestor(self, older: str, newer: str) -> bool:
         """Whether one commit is in the history of another. Raises `BadRepository` if they have none in common."""
         return self.merge_base(older, newer) == older
@@ -182,7 +211,7 @@ class Repository:
         try:
             return self.lines("merge-base", one, other)[0]
         except (BadRepository, IndexError) as error:
-            hint = self._what_is_missing("") or "are they from the same project?"
+            hint = self.what_is_missing() or "are they from the same project?"
             raise BadRepository(f"{one[:12]} and {other[:12]} have no common history", hint=hint) from error
 
     def first_parents(self, older: str, newer: str) -> tuple[str, ...]:
@@ -205,16 +234,34 @@ class Repository:
                 return by_commit[line]
         return None
 
-    def _what_is_missing(self, words: str) -> str:
-        """Why a clone lacks something: a shallow one lacks history, a partial one contents."""
+    def _heads(self) -> str:
+        """What there is to name in place of a revision that does not exist."""
+        heads = self.lines("for-each-ref", "--format=%(refname:strip=2)", "refs/heads")
+        if not heads:
+            return "it has no branches; is it empty?"
+        return f"its branches: {', '.join(heads[:5])}; run git fetch for new commits and tags"
+
+    def what_is_missing(self, words: str = "") -> str:
+        """Why the clone lacks something, "" for no reason known: a shallow one lacks history, a partial one contents.
+
+        `words` are git's error message.
+        """
         if "dubious ownership" in words:
             return f"git does not trust folders of other users: git config --global --add safe.directory {self.folder}"
-        git_folder = next((f for f in (self.folder / ".git", self.folder) if (f / "objects").is_dir()), None)
-        if git_folder is not None and (git_folder / "shallow").exists():
+        if self._says("rev-parse", "--is-shallow-repository") == "true":
             return "the clone is shallow and lacks older commits: git fetch --unshallow --tags"
-        if "promisor" in words or "missing" in words or "bad object" in words:
+        if self._says("config", "--get-regexp", r"^remote\..*\.promisor$|^extensions\.partialclone$"):
             return _COMPLETE
+        if any(word in words for word in ("missing", "bad object", "unable to read", "unable to find")):
+            return "the clone is damaged; git fsck says how"
         return ""
+
+    def _says(self, *arguments: str) -> str:
+        """What git prints, "" where it fails."""
+        try:
+            return self._git(arguments).stdout.decode("utf-8", "replace").strip()
+        except BadRepository:
+            return ""
 
 
 _COMPLETE = "the clone is partial: git fetch --refetch --filter=blob:limit=1t, or clone it again in full"

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from pathlib import PurePosixPath
 
-from attrs import frozen
+from attrs import evolve, field, frozen
 
 _SOURCE = (".py", ".pyi")
 
@@ -25,14 +25,17 @@ class Layout:
     """Maps a wheel's paths to those of its repository: each top-level package or module has a folder there.
 
     `suffixes` are the kinds of files in the wheel besides Python. `left_out` are folders that the wheel leaves out,
-    such as tests. `changed` files differ between the wheel and the tag; `generated` files are only in the wheel.
+    such as tests. `changed` files were written while the wheel was built, such as a version file: they differ from
+    those of the tag (path to the tag's blob). `generated` files are only in the wheel. `elsewhere` are files of the
+    wheel that are those of another commit than the tag's.
     """
 
     prefixes: Mapping[str, str]
     suffixes: frozenset[str] = frozenset()
     left_out: frozenset[str] = frozenset()
-    changed: tuple[str, ...] = ()
+    changed: Mapping[str, str] = field(factory=dict)
     generated: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()
 
     @property
     def found(self) -> bool:
@@ -54,15 +57,21 @@ class Layout:
     def changes(self, release: Mapping[str, str], tree: Mapping[str, str]) -> dict[str, str | None]:
         """The files that turn the release's files into those of a commit: path -> blob, None removes a file.
 
-        Files that differ from the tag, such as a version file, stay as they are in the wheel.
+        A file that was written while the wheel was built stays as it is where the commit has what the tag has.
         """
         there = self.files(tree)
-        kept = {*self.generated, *self.changed}
         exchanged: dict[str, str | None] = {
-            path: blob for path, blob in there.items() if path not in kept and release.get(path) != blob
+            path: blob for path, blob in there.items() if release.get(path) != blob and self.changed.get(path) != blob
         }
         ours = (path for path in release if PurePosixPath(path).parts[0] in self.prefixes)
-        return exchanged | {path: None for path in ours if path not in there and path not in kept}
+        gone = (path for path in ours if path not in there and path not in self.changed and path not in self.generated)
+        return exchanged | dict.fromkeys(gone)
+
+    def with_sources(self, wheel: Mapping[str, str], known: Container[str]) -> Layout:
+        """The layout once it is known which contents (git's hashes) the repository has in any of its commits."""
+        elsewhere = tuple(path for path in self.changed if wheel[path] in known)
+        changed = {path: blob for path, blob in self.changed.items() if path not in elsewhere}
+        return evolve(self, changed=changed, elsewhere=elsewhere)
 
     def source_of(self, path: str) -> str:
         """The repository's path of a wheel's file."""
@@ -103,7 +112,7 @@ def find_layout(wheel: Mapping[str, str], tree: Mapping[str, str]) -> Layout:
         prefixes=prefixes,
         suffixes=layout.suffixes,
         left_out=_left_out(layout.files(tree), packaged),
-        changed=tuple(sorted(path for path, blob in known.items() if blob is not None and blob != packaged[path])),
+        changed={path: blob for path, blob in sorted(known.items()) if blob is not None and blob != packaged[path]},
         generated=tuple(sorted(path for path in packaged if known.get(path) is None)),
     )
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from harness.errors import BadRepository
 from harness.repository.layout import Layout, find_layout
-from harness.repository.tags import tags_of
+from harness.repository.tags import tagged_versions, tags_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Container, Mapping
+
+    from packaging.version import Version
 
     from harness.repository.git import Repository
 
@@ -27,12 +29,17 @@ class ReleaseSource:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """How the wheel and its tag differ; these files stay as they are in the wheel."""
-        told = []
-        if self.layout.changed:
-            told.append(f"{self.version}: {_few(self.layout.changed)} in the wheel differ from tag {self.tag}")
-        if self.layout.generated:
-            told.append(f"{self.version}: {_few(self.layout.generated)} in the wheel are not in tag {self.tag}")
+        """How the wheel and its tag differ."""
+        layout, told = self.layout, []
+        if layout.elsewhere:
+            told.append(
+                f"{self.version}: tag {self.tag} is not the commit of the wheel, "
+                f"which has {_few(layout.elsewhere)} from another one"
+            )
+        if layout.changed:
+            told.append(f"{self.version}: the wheel has its own {_few(layout.changed)}, other than tag {self.tag}")
+        if layout.generated:
+            told.append(f"{self.version}: only the wheel, not tag {self.tag}, has {_few(layout.generated)}")
         return tuple(told)
 
 
@@ -47,7 +54,7 @@ def find_source(repository: Repository, project: str, version: str, wheel: Mappi
         some = ", ".join(sorted(all_tags)[-3:]) or "none"
         raise BadRepository(
             f"{repository.folder} has no tag for {project} {version} (its tags: {some})",
-            hint="run git fetch --tags for new ones, or choose another clone with --git",
+            hint=repository.what_is_missing() or "run git fetch --tags, or choose another clone with --git",
         )
     found = [
         ReleaseSource(version, tag, all_tags[tag], find_layout(wheel, tree_of(repository, all_tags[tag])))
@@ -59,7 +66,37 @@ def find_source(repository: Repository, project: str, version: str, wheel: Mappi
             f"{repository.folder} has tag {best.tag}, but no files of {project} {version} in it",
             hint="is this the right repository? --git chooses another",
         )
-    return best
+    known = repository.known(wheel[path] for path in best.layout.changed)
+    return evolve(best, layout=best.layout.with_sources(wheel, known))
+
+
+def tagged_up_to(repository: Repository, project: str, sha: str) -> dict[Version, tuple[str, str]]:
+    """The releases of a project that have a tag not newer than a commit: version -> tag and its commit's hash.
+
+    Releases are often tagged on branches of their own, so dates count, not ancestry. Raises `BadRepository`.
+    """
+    tags = repository.tags()
+    named = {version: of[0] for version, of in tagged_versions(tags, project).items()}
+    dates = repository.dates([sha, *(tags[tag] for tag in named.values())])
+    return {
+        version: (tag, tags[tag])
+        for version, tag in named.items()
+        if tags[tag] in dates and dates[tags[tag]] <= dates[sha]
+    }
+
+
+def newest_tag(
+    repository: Repository, project: str, sha: str, released: Container[Version] | None = None
+) -> tuple[str, str] | None:
+    """The tag of the newest release up to a commit, and the hash of its commit; None if no release has such a tag.
+
+    A pre-release counts only if there is nothing else. `released` are the versions that are releases (None: all that
+    have a tag). Raises `BadRepository`.
+    """
+    tagged = tagged_up_to(repository, project, sha)
+    found = [version for version in tagged if released is None or version in released]
+    final = [version for version in found if not version.is_prerelease]
+    return tagged[max(final or found)] if found else None
 
 
 def tree_of(repository: Repository, sha: str) -> dict[str, str]:
@@ -67,6 +104,6 @@ def tree_of(repository: Repository, sha: str) -> dict[str, str]:
     return {path: entry.blob for path, entry in repository.tree(sha).items() if entry.is_regular}
 
 
-def _few(paths: tuple[str, ...]) -> str:
-    named = ", ".join(paths[:3])
+def _few(paths: Collection[str]) -> str:
+    named = ", ".join(list(paths)[:3])
     return named if len(paths) <= 3 else f"{named} and {len(paths) - 3} more files"

@@ -13,35 +13,57 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _NUMBER = re.compile(r"\d+(?:[._]\d+)*.*$")
-
-
-def tagged_version(tag: str, project: str) -> Version | None:
-    """The version that a tag of this project names, None for no version or another project."""
-    match = _NUMBER.search(tag)
-    # The first digits may be part of the project's name ("py3dns-4.0"): each later start is tried too.
-    while match is not None:
-        label = tag[: match.start()]
-        if _is_label(label, project):
-            for text in (match.group(), match.group().replace("_", ".")):
-                try:
-                    return Version(text)
-                except InvalidVersion:
-                    continue
-        match = _NUMBER.search(tag, match.start() + 1)
-    return None
+_ENDING = re.compile(r"[._-](final|ga|release)$", re.IGNORECASE)
+# Words before a version that name no project: they say that it is a version, or where the package lies in a repository.
+_LABELS = frozenset(
+    {"v", "version", "rel", "release", "releases", "ver", "tag", "tags", "r"}
+    | {"python", "py", "package", "packages", "pkg", "lib", "libs", "project", "projects"}
+)
 
 
 def tags_of(version: str, tags: Iterable[str], project: str) -> tuple[str, ...]:
-    """The tags that name a version of a project, those with the plainest label first."""
-    wanted = Version(Version(version).public)
-    found = [tag for tag in tags if tagged_version(tag, project) == wanted]
-    return tuple(sorted(found, key=lambda tag: (len(tag), tag)))
+    """The tags that name a version of a project: first those with its whole name, then those with the plainest label.
+
+    A repository of several projects may have a tag without a name, which is then that of another one.
+    """
+    return tagged_versions(tags, project).get(Version(Version(version).public), ())
 
 
-def _is_label(label: str, project: str) -> bool:
-    """Whether the text before a version is only a label, such as `v`, `release/` or the project's name."""
+def tagged_versions(tags: Iterable[str], project: str) -> dict[Version, tuple[str, ...]]:
+    """The versions of a project that tags name, each with its tags, in the order of `tags_of`."""
+    found: dict[Version, list[tuple[int, int, str]]] = {}
+    for tag in tags:
+        if (read := _read(tag, project)) is not None:
+            version, rank = read
+            found.setdefault(version, []).append((rank, len(tag), tag))
+    return {version: tuple(tag for *_, tag in sorted(ranked)) for version, ranked in found.items()}
+
+
+def _read(tag: str, project: str) -> tuple[Version, int] | None:
+    """The version of a tag and how its label names the project: 0 in full, 1 not at all, 2 in part."""
+    text = _ENDING.sub("", tag)
+    match = _NUMBER.search(text)
+    # The first digits may be part of the project's name ("py3dns-4.0"): each later start is tried too.
+    while match is not None:
+        rank = _rank(text[: match.start()], project)
+        if rank is not None:
+            for number in (match.group(), match.group().replace("_", ".")):
+                try:
+                    return Version(number), rank
+                except InvalidVersion:
+                    continue
+        match = _NUMBER.search(text, match.start() + 1)
+    return None
+
+
+def _rank(label: str, project: str) -> int | None:
+    """How the text before a version names a project, None if it names something else."""
     words = [word for word in re.split(r"[^a-z0-9]+", label.lower()) if word]
-    own = set(normalized_name(project).split("-")) | {normalized_name(project).replace("-", "")}
-    return all(
-        word in own or word in ("v", "version", "rel", "release", "releases", "ver", "tag", "tags") for word in words
-    )
+    name = normalized_name(project)
+    own = {*name.split("-"), name.replace("-", "")}
+    if any(word not in own and word not in _LABELS for word in words):
+        return None
+    named = {word for word in words if word in own}
+    if {*name.split("-")} <= named or name.replace("-", "") in named:
+        return 0
+    return 2 if named else 1

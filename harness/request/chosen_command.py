@@ -1,4 +1,4 @@
-"""What `--run`, `--repro`, `--project` and `--with` come to together: a repro, and what is asked of an index."""
+"""Combines `--run`, `--repro`, `--project` and `--with` into a repro and requirements."""
 
 from __future__ import annotations
 
@@ -13,24 +13,14 @@ from harness.request.commands import read_beside, read_command, with_folders
 
 if TYPE_CHECKING:
     from harness.model import Repro
+    from harness.request.commands import ChosenProject
     from harness.request.project import Projects
     from harness.settings import Settings
 
 
 @frozen
-class ChosenProject:
-    """What the options say of the project; `good_day` (ISO 8601) is when it worked, for what git knows no day of."""
-
-    folder: Path | None = None
-    extras: tuple[str, ...] = ()
-    groups: tuple[str, ...] = ()
-    unpin: bool = False
-    good_day: str = ""
-
-
-@frozen
 class ChosenCommand:
-    """The repro that the options name, what `--with` asks of an index, and what was chosen for the user."""
+    """The repro that the options name, the requirements of `--with`, and the choices made for the user."""
 
     repro: Repro
     with_: tuple[str, ...]
@@ -45,7 +35,7 @@ def chosen_command(
     project: ChosenProject,
     projects: Projects,
 ) -> ChosenCommand:
-    """The repro of a question, in the copy of a project where it is a command. Raises `UserMistake` and `BadRepro`."""
+    """The repro of a question; a command runs in a copy of its project. Raises `UserMistake` and `BadRepro`."""
     beside = read_beside(settings.with_, projects)
     if not run:
         if project.folder is not None:
@@ -53,17 +43,6 @@ def chosen_command(
         found = chosen_repro(repro, run, subject, settings.params)
         return ChosenCommand(with_folders(found, beside.folders), beside.requirements, beside.told)
     if repro:
-        raise UserMistake("--repro and --run exclude each other; give one")
-    command = read_command(
-        run,
-        beside,
-        projects,
-        folder=project.folder,
-        start=Path.cwd(),
-        extras=project.extras,
-        groups=project.groups,
-        unpin=project.unpin,
-        content_digest=digest_of(run),
-        day=project.good_day,
-    )
+        raise UserMistake("give either --repro or --run")
+    command = read_command(run, beside, projects, project, start=Path.cwd(), content_digest=digest_of(run))
     return ChosenCommand(command.repro.with_params(parameters(settings.params)), beside.requirements, command.told)

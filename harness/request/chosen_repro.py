@@ -1,4 +1,4 @@
-"""Which repro is meant: the one that is named, a command, or the one that names the subject; with its parameters."""
+"""Selects the repro: a named one, a command, or the one that names the subject; with its parameters."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def chosen_repro(repro: str | None, run: str | None, subject: str | None, params
     if subject is not None:
         check_project_name(subject)
     if repro and run:
-        raise UserMistake("--repro and --run exclude each other; give one")
+        raise UserMistake("give either --repro or --run")
     if run:
         found = command_repro(run, content_digest=digest_of(run))
     elif repro:
@@ -31,12 +31,12 @@ def chosen_repro(repro: str | None, run: str | None, subject: str | None, params
     elif subject:
         found = repro_for_subject(subject)
     else:
-        raise UserMistake("say what to run", hint='--repro NAME|PATH, or --run "COMMAND"')
+        raise UserMistake("say what to run", hint='name a repro, or give a command with --run "COMMAND"')
     return found.with_params(parameters(params))
 
 
 def required_python(repro: str | None, run: str | None, subject: str | None) -> str | None:
-    """What the repro that the options name says of its interpreter; nothing for a command."""
+    """The Python requirement of the named repro; "" for a command."""
     return None if run or not (repro or subject) else chosen_repro(repro, None, subject, ()).requires_python
 
 
@@ -54,7 +54,7 @@ def parameters(params: Sequence[str]) -> dict[str, Any]:
 
 
 def typed_words(repro: str | None, run: str | None, params: tuple[str, ...]) -> tuple[str, ...]:
-    """The words that name the repro, to be typed again."""
+    """The options that name the repro, for commands shown to the user."""
     words = ["--repro", repro] if repro else ["--run", run] if run else []
     words += [word for param in params for word in ("--param", param)]
     return tuple(map(shlex.quote, words))
@@ -71,7 +71,7 @@ def _parameter(text: str) -> tuple[str, Any]:
 
 
 def digest_of(command: str) -> str:
-    """The digest of the content of the files that a command names, so that a changed test is a new question."""
+    """The digest of the files that a command names, so that a changed test is a new question."""
     digest = hashlib.sha256()
     try:
         words = shlex.split(command)

@@ -1,4 +1,4 @@
-"""From a command, the project that it runs in and what is asked for beside it to a repro with its requirements."""
+"""Turns a command, its project and `--with` into a repro with requirements."""
 
 from __future__ import annotations
 
@@ -17,27 +17,31 @@ from harness.request.project import Project, Projects, find_project
 from harness.request.requirement_files import read_requirement_file
 
 _TEST_TOOLS = ("pytest", "nose2", "trial", "ward", "green")
-_INSTALLERS = ("setuptools", "pip", "wheel")  # added to what a project needs, not in place of it
+_INSTALLERS = ("setuptools", "pip", "wheel")
 
 
 @frozen
 class Beside:
-    """What `--with` asks for: requirements of an index, the user's own folders, and sentences on what was left out."""
+    """What `--with` asks for: requirements, the user's own folders, and sentences on what was left out.
+
+    `is_whole` says that a file was named, which replaces the requirements in a project's files.
+    """
 
     requirements: tuple[str, ...] = ()
     folders: tuple[Project, ...] = ()
     told: tuple[str, ...] = ()
+    is_whole: bool = False
 
     @property
     def asked(self) -> tuple[str, ...]:
-        """All that this brings: also what the folders need, which takes no requirement's place."""
+        """All requirements, including those of the folders, which replace nothing."""
         return (*self.requirements, *(text for folder in self.folders for text in folder.requirements))
 
 
 def read_beside(given: Sequence[str], projects: Projects) -> Beside:
     """Read `--with` values: requirements, `-r FILE`, folders (`.`, `peft @ ./clone`, `peft @ ./clone@1a2b3c4`).
 
-    Raises `UserMistake`, and `BadRepository` for a commit that is not there.
+    Raises `UserMistake`, and `BadRepository` for a missing commit.
     """
     requirements: list[str] = []
     folders: list[Project] = []
@@ -48,49 +52,63 @@ def read_beside(given: Sequence[str], projects: Projects) -> Beside:
             lines = read_requirement_file(Path(text.removeprefix("-r").strip(" =")).expanduser(), environment)
             requirements += lines.requirements
             told += lines.told
-        elif (folder := folder_of(text)) is not None:
-            project = read_folder(folder, projects)
+        elif (named := folder_of(text)) is not None:
+            folder, name = named
+            project = read_folder(folder, projects, name)
             folders.append(project)
             told += [f"{project.name or folder}: {one}" for one in project.told]
         else:
             requirements.append(text)
-    return Beside(tuple(requirements), tuple(folders), tuple(told))
+    is_whole = any(text.startswith("-r") for text in given)
+    return Beside(tuple(requirements), tuple(folders), tuple(told), is_whole)
+
+
+@frozen
+class ChosenProject:
+    """The project that the options choose.
+
+    `unpin` ignores the versions of its exact pins; `good_day` (ISO 8601) is a day on which it worked, for a folder
+    without a git history.
+    """
+
+    folder: Path | None = None
+    extras: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    unpin: bool = False
+    good_day: str = ""
 
 
 @frozen
 class Command:
-    """A command as a repro whose dependencies are all that it needs, and what was chosen for it."""
+    """A command as a repro with all its dependencies, and the choices made for it."""
 
     repro: Repro
     told: tuple[str, ...] = ()
     project: Project | None = None
 
 
-def read_command(  # noqa: PLR0913 - the options of a command line that say where it runs
+def read_command(
     run: str,
     beside: Beside,
     projects: Projects,
+    chosen: ChosenProject = ChosenProject(),
     *,
-    folder: Path | None = None,
     start: Path,
-    extras: Iterable[str] = (),
-    groups: Iterable[str] = (),
-    unpin: bool = False,
     content_digest: str = "",
-    day: str = "",
 ) -> Command:
-    """A command in a copy of the project `folder`, or of the nearest one above `start`; in an empty folder without one.
+    """A command in a copy of the chosen project, or of the nearest one above `start`; in an empty folder without one.
 
-    With `unpin` exact pins of the project count by their names only. Raises `UserMistake` and `BadRepro`.
+    Raises `UserMistake` and `BadRepro`.
     """
-    root = folder or find_project(start)
+    root = chosen.folder or find_project(start)
     if root is None:
         repro = command_repro(run, content_digest=content_digest)
         return Command(with_folders(_with_tool(repro, _names(beside.asked)), beside.folders), beside.told)
-    # What is given beside it takes the place of a file of pins, which would hide what upgrades change.
-    project = projects.read(root, extras, groups, find=not _others_than_tools(beside.asked), day=day)
-    own = tuple(map(unpinned, project.requirements)) if unpin else project.requirements
-    inside = start.relative_to(root).as_posix() if folder is None else "."
+    day = chosen.good_day
+    is_whole = beside.is_whole or _is_whole(beside, command_repro(run))
+    project = projects.read(root, chosen.extras, chosen.groups, find=not is_whole, day=day)
+    own = tuple(map(unpinned, project.requirements)) if chosen.unpin else project.requirements
+    inside = start.relative_to(root).as_posix() if chosen.folder is None else "."
     repro = evolve(
         command_repro(run, content_digest=f"{project.digest} {inside}"),
         dependencies=tuple(text for text in own if _name(text) != project.name),
@@ -100,6 +118,9 @@ def read_command(  # noqa: PLR0913 - the options of a command line that say wher
     )
     repro = _with_tool(repro, _names(beside.asked))
     told = [f"project: {root}, a fresh copy for each run (--project changes it)", *project.told, *beside.told]
+    if beside.requirements:
+        what = "all that the tests require (other files of the project are not read)" if is_whole else "added"
+        told.append(f"--with: {', '.join(beside.requirements)}: {what}")
     return Command(with_folders(repro, beside.folders), tuple(told), project)
 
 
@@ -124,7 +145,7 @@ def with_folders(repro: Repro, folders: Sequence[Project]) -> Repro:
 
 
 def unpinned(text: str) -> str:
-    """A requirement without its version where that is an exact one, else as it is."""
+    """A requirement without its version if that is exact; otherwise unchanged."""
     requirement = Requirement(text)
     exact = [one for one in requirement.specifier if one.operator in ("==", "===") and not one.version.endswith("*")]
     if not exact:
@@ -134,17 +155,27 @@ def unpinned(text: str) -> str:
 
 
 def _with_tool(repro: Repro, given: frozenset[str]) -> Repro:
-    """The repro with the test tool that its command starts among the dependencies."""
-    words = [Path(word).name for word in repro.argv]
-    starts = words[2:3] if words[1:2] == ["-m"] else words[:1]
+    """The repro with the test tool of its command among the dependencies."""
     known = _names(repro.dependencies) | given
-    missing = [tool for tool in _TEST_TOOLS if tool in starts and tool not in known]
+    missing = [tool for tool in _tools(repro) if tool not in known]
     return evolve(repro, dependencies=(*repro.dependencies, *missing))
 
 
-def _others_than_tools(requirements: Iterable[str]) -> bool:
-    tools = {*_TEST_TOOLS, *_INSTALLERS}
-    return any(not name.startswith("pytest") and name not in tools for name in _names(requirements))
+def _tools(repro: Repro) -> tuple[str, ...]:
+    """The project name of the test tool that a command starts; none for unittest."""
+    words = [Path(word).name for word in repro.argv]
+    starts = words[2:3] if words[1:2] == ["-m"] else words[:1]
+    return tuple(tool for tool in _TEST_TOOLS if tool in starts)
+
+
+def _is_whole(beside: Beside, repro: Repro) -> bool:
+    """Whether `--with` names all that the tests need: who names the test tool and what goes with it has listed it.
+
+    Such a list takes the place of what is found in files, whose pins would hide what upgrades change.
+    """
+    given = _names(beside.requirements)
+    others = any(not name.startswith("pytest") and name not in (*_TEST_TOOLS, *_INSTALLERS) for name in given)
+    return others and not given.isdisjoint(_tools(repro) or _TEST_TOOLS)
 
 
 def _names(requirements: Iterable[str]) -> frozenset[str]:

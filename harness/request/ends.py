@@ -33,7 +33,7 @@ class EndKind(enum.StrEnum):
 
 @frozen
 class End:
-    """One end as it was typed: `moment` is that of a day (UTC), `path` that of a file or an interpreter."""
+    """One end as it was typed: `moment` is the time of a day (UTC), `path` that of a file or an interpreter."""
 
     kind: EndKind
     text: str
@@ -46,10 +46,10 @@ class End:
 
 
 def parse_end(text: str, option: str, *, now: datetime, commits: bool = False) -> End:
-    """Read an end: an existing path, else a day, else a release; `option` is the one that it was given to.
+    """Read an end: an existing path, a day, or a release; `option` is the option that it was given to.
 
-    With `commits` what is none of these is a revision of a repository, and so is what looks like a hash.
-    A day without a time lasts until its midnight (UTC), as `uv --exclude-newer` has it. Raises `UserMistake`.
+    With `commits` anything else, and whatever looks like a hash, is a revision of a repository. A day without a time
+    ends at midnight (UTC), like `uv --exclude-newer`. Raises `UserMistake`.
     """
     path = Path(text).expanduser()
     if commits and _HASH.fullmatch(text):
@@ -58,7 +58,7 @@ def parse_end(text: str, option: str, *, now: datetime, commits: bool = False) -
         return _at_path(text, path, option)
     if (moment := _moment(text, now)) is not None:
         if moment > now + timedelta(days=1):
-            raise UserMistake(f"{option} {text} lies in the future", hint="write today for the newest releases")
+            raise UserMistake(f"{option} {text} is in the future", hint="today means the newest releases")
         return End(EndKind.DAY, text, moment=moment)
     try:
         Version(text)
@@ -69,19 +69,19 @@ def parse_end(text: str, option: str, *, now: datetime, commits: bool = False) -
         what = f"{option} {text}: there is no such file" if is_path else f"{text!r} is not a version, a day or a file"
         raise UserMistake(
             what,
-            hint="it takes a release (1.26.4), a day (2025-06-20, today), a lock or requirements file, or a Python; "
+            hint="an end is a release (1.26.4), a day (2025-06-20, today), a lock or requirements file, or a Python; "
             "with --git also a commit",
         ) from error
     return End(EndKind.RELEASE, text)
 
 
 def day_end(moment: datetime) -> End:
-    """The end of a moment that the harness chose itself."""
+    """The end for a time that the harness chose itself."""
     return End(EndKind.DAY, moment.date().isoformat(), moment=moment)
 
 
 def newest_end(as_of: str | None) -> End:
-    """The day whose packages are the newest ones that count: `--as-of` where that is a day, else today."""
+    """The day of the newest packages that count: `--as-of` if that is a day, otherwise today."""
     now = datetime.now(UTC)
     moment = _moment(as_of, now) if as_of else None
     return End(EndKind.DAY, as_of, moment=moment) if as_of and moment else parse_end(_TODAY, "--as-of", now=now)
@@ -89,30 +89,29 @@ def newest_end(as_of: str | None) -> End:
 
 @frozen
 class Ends:
-    """The two ends as they were typed; `good` is None where it is to be found."""
+    """The two ends as they were typed; `good` is None if it has to be found."""
 
     good: End | None
     bad: End
 
     @property
     def are_commits(self) -> bool:
-        """Whether one of them is a commit: then both are read as revisions."""
+        """Whether one of them is a commit; then both are read as revisions."""
         return any(end is not None and end.kind is EndKind.COMMIT for end in (self.good, self.bad))
 
     @property
     def are_worlds(self) -> bool:
-        """Whether one of them is more than a release."""
+        """Whether one of them is not a release."""
         return any(end is not None and end.kind is not EndKind.RELEASE for end in (self.good, self.bad))
 
 
 def read_ends(
     good: str | None, bad: str | None, subject: str | None, *, commits: bool = False, tests: bool = False
 ) -> Ends | None:
-    """The ends of a question between worlds, None where it is one between releases.
+    """The ends of a question between worlds; None if it is one between releases.
 
-    `commits`: there is a repository. `tests`: a test suite runs, and two releases of the subject are two worlds for it.
-
-    Raises `UserMistake`.
+    `commits`: there is a repository. `tests`: a test suite runs, so two releases of the subject are two worlds. Raises
+    `UserMistake`.
     """
     now = datetime.now(UTC)
     given = [
@@ -122,8 +121,8 @@ def read_ends(
         return None
     if subject is None and (release := next((end for end in given if end.kind is EndKind.RELEASE), None)):
         raise UserMistake(
-            f"{release.text} is a release, but of which package?",
-            hint="harness bisect PACKAGE --good V --bad V, or a day",
+            f"{release.text} could be a release or a tag, but no package is named",
+            hint="harness bisect PACKAGE --good V --bad V; without a package, an end is a day, a file or a Python",
         )
     ends = dict(zip([option for option, text in (("good", good), ("bad", bad)) if text], given, strict=True))
     return Ends(ends.get("good"), ends.get("bad") or parse_end(_TODAY, "--bad", now=now))
@@ -144,7 +143,7 @@ def _at_path(text: str, path: Path, option: str) -> End:
         if (path / inside).exists():
             return End(EndKind.PYTHON, text, path=path / inside)
     raise UserMistake(
-        f"{option} {text} is a folder without a Python in it", hint="name an environment's folder, or a lock file"
+        f"{option} {text} is a folder without a Python", hint="give the folder of an environment, or a lock file"
     )
 
 

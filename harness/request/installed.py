@@ -1,4 +1,4 @@
-"""What is installed beside a Python of the user's, as pins."""
+"""The packages installed for a Python of the user, as pins."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _INSTALLERS = frozenset({"pip", "wheel"})
 
 
 def installed_pins(python: Path) -> Pins:
-    """The pins of an environment. Raises `UserMistake` where its Python can't be run or has nothing installed."""
+    """The pins of an environment. Raises `UserMistake` if its Python can't be run or has nothing installed."""
     try:
         answer = subprocess.run(
             [python, "-I", "-c", _ASK],
@@ -42,20 +42,18 @@ def installed_pins(python: Path) -> Pins:
         )
         version, found = json.loads(answer.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
-        raise UserMistake(
-            f"{python} can't list what is installed beside it", hint="name an environment's folder"
-        ) from error
+        raise UserMistake(f"{python} can't list its installed packages", hint="name an environment's folder") from error
     pins, told = [], []
     for name, release, origin in sorted(found):
         project = normalized_name(name)
         if project in _INSTALLERS:
             continue
         if origin.startswith("file:"):
-            told.append(f"{project} of {origin.removeprefix('file://')} is the user's own: left out")
+            told.append(f"{project} of {origin.removeprefix('file://')} is a local project: left out")
             continue
         if origin:
-            told.append(f"{project} of {origin} can't be had again: replaced by release {release}")
+            told.append(f"{project} of {origin} is not on an index: replaced by release {release}")
         pins.append(f"{project}=={release}")
     if not pins:
-        raise UserMistake(f"nothing is installed beside {python}")
+        raise UserMistake(f"nothing is installed in the environment of {python}")
     return Pins(tuple(dict.fromkeys(pins)), tuple(told), version)

@@ -1,7 +1,7 @@
 """Lock files of every kind as pins: pip freeze, requirements, pylock.toml, uv.lock, poetry.lock, pdm.lock, conda.
 
-What an index can't give again - an editable install, a folder, an archive, a repository - is replaced by releases of
-the project that it names, and told; this machine's markers decide what of a lock for every platform counts.
+Entries that are not on an index (an editable install, a folder, an archive, a repository) are replaced by releases of
+their project, and reported. Markers select the entries for this machine.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NOT_SUCH_A_FILE = (ValueError, TypeError, KeyError, AttributeError, IndexError,
 
 @frozen
 class Pins:
-    """What a file says was installed, as requirements; `told` are sentences on what of it can't be had again.
+    """The installed packages in a file, as requirements; `told` are sentences on what is not on an index.
 
     `python` is the version that it names, "" if none. The project's own entry is left out.
     """
@@ -46,7 +46,7 @@ class Pins:
 
 @frozen
 class _Entry:
-    """One package of a lock; `elsewhere` says where it comes from if that is no index."""
+    """One package of a lock; `elsewhere` is its source if that is not an index."""
 
     name: str
     version: str = ""
@@ -54,7 +54,7 @@ class _Entry:
 
 
 def environment_of(python: str) -> dict[str, str]:
-    """What markers see with a Python of this version ("3.11.7") on this machine."""
+    """The marker variables for a Python of this version ("3.11.7") on this machine."""
     told = {key: str(value) for key, value in default_environment().items()}
     minor = ".".join(python.split(".")[:2])
     return {
@@ -67,15 +67,16 @@ def environment_of(python: str) -> dict[str, str]:
 
 
 def read_pins(path: Path, python: str) -> Pins:
-    """Read a file for a Python of this version. Raises `UserMistake` where it can't be read, or pins nothing."""
+    """Read a file for a Python of this version. Raises `UserMistake` if it can't be read, or pins nothing."""
     try:
         found = _pins_in(path, environment_of(python))
     except _NOT_SUCH_A_FILE as error:
         raise UserMistake(
-            f"{path} is not such a file as its name says ({type(error).__name__})", hint="was it changed by hand?"
+            f"{path} does not have the format that its name says ({type(error).__name__})",
+            hint="was it changed by hand?",
         ) from error
     if not found.requirements:
-        raise UserMistake(f"{path} names no package that an index could give", hint="is it the right file?")
+        raise UserMistake(f"{path} lists no package that an index has", hint="is it the right file?")
     return found
 
 
@@ -85,7 +86,9 @@ def _pins_in(path: Path, environment: Mapping[str, str]) -> Pins:
     if path.suffix in (".toml", ".lock") and (reader := _reader(path)) is not None:
         return _pins_of(reader(_toml(path), environment))
     if path.suffix == ".toml":
-        raise UserMistake(f"{path} is not a lock file", hint="it takes pylock.toml, uv.lock, poetry.lock or pdm.lock")
+        raise UserMistake(
+            f"{path} is not a lock file", hint="known lock files are pylock.toml, uv.lock, poetry.lock or pdm.lock"
+        )
     lines = read_requirement_file(path, environment)
     return Pins(lines.requirements, lines.told)
 
@@ -114,17 +117,17 @@ def _pins_of(entries: Iterable[_Entry]) -> Pins:
     for entry in entries:
         name = normalized_name(entry.name)
         if entry.elsewhere and not entry.version:
-            told.append(f"{name} of {entry.elsewhere} can't be had again: replaced by releases of {name}")
+            told.append(f"{name} of {entry.elsewhere} is not on an index: replaced by releases of {name}")
             found.setdefault(name, name)
         else:
             if entry.elsewhere:
-                told.append(f"{name} of {entry.elsewhere} can't be had again: replaced by release {entry.version}")
+                told.append(f"{name} of {entry.elsewhere} is not on an index: replaced by release {entry.version}")
             found[name] = f"{name}=={entry.version}"
     return Pins(tuple(found.values()), tuple(told))
 
 
 def _pylock(content: dict[str, Any], environment: Mapping[str, str]) -> Iterator[_Entry]:
-    """PEP 751, as the packaging library reads it."""
+    """PEP 751, as read by the packaging library."""
     from packaging.pylock import Pylock, PylockUnsupportedVersionError, PylockValidationError
 
     try:
@@ -193,7 +196,7 @@ def _needs(package: Mapping[str, Any], *, everything: bool) -> Iterator[dict[str
 def _of_this_fork(
     packages: list[dict[str, Any]], need: Mapping[str, Any], environment: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """Of several versions of a project in one lock the one that counts here."""
+    """Of several versions of a project in one lock, the one that applies here."""
     if "version" in need:
         packages = [package for package in packages if package.get("version") == need["version"]]
     return [
@@ -224,9 +227,9 @@ def _pdm(content: dict[str, Any], environment: Mapping[str, str]) -> Iterator[_E
 
 
 def _shallow(text: str) -> str:
-    """The text of an environment file. Raises `ValueError` where it is deep: the parser takes minutes for that."""
+    """The text of an environment file. Raises `ValueError` if it is deep, because the parser takes minutes for that."""
     if text.count("[") + text.count("{") > _MOST_BRACKETS or _NESTED_LIST.search(text):
-        raise ValueError("an environment file is not that deep")
+        raise ValueError("it is nested too deeply")
     return text
 
 
@@ -243,12 +246,14 @@ def _conda(path: Path, environment: Mapping[str, str]) -> Pins:
     python = next((part.split("=")[1] for part in conda if part.startswith("python=") and part.count("=")), "")
     rest = [part.split("=")[0] for part in conda if part.split("=")[0].strip() not in ("python", "pip")]
     if not lines:
-        raise UserMistake(f"{path} has no pip part", hint="what conda itself installs is not on a Python package index")
+        raise UserMistake(
+            f"{path} has no pip part", hint="packages that conda itself installs are not on a Python package index"
+        )
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "requirements.txt")
         file.write_text("\n".join(map(str, lines)) + "\n", encoding="utf-8")
         pip = read_requirement_file(file, environment)
-    told = (f"left out, as conda installed them: {', '.join(rest)}",) if rest else ()
+    told = (f"left out, because conda installed them: {', '.join(rest)}",) if rest else ()
     return Pins(pip.requirements, (*pip.told, *told), python)
 
 

@@ -1,4 +1,4 @@
-"""What a user writes is read here, or refused in one sentence: versions, requirements, dates."""
+"""Parses what users write, or refuses it in one sentence: versions, requirements, dates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def version_of(text: str) -> Version:
-    """A version without its local label, which names a build and no release. Raises `UserMistake`."""
+    """A version without its local label, which names a build. Raises `UserMistake`."""
     try:
         return Version(Version(text).public)
     except InvalidVersion as error:
@@ -34,7 +34,7 @@ def required_name(text: str) -> str:
 
 
 def as_of(text: str | None) -> AsOf:
-    """What `--as-of` takes: era, none or a date. Raises `UserMistake`."""
+    """The value of `--as-of`: era, none or a date. Raises `UserMistake`."""
     try:
         return AsOf.read(text)
     except ValueError as error:
@@ -42,7 +42,7 @@ def as_of(text: str | None) -> AsOf:
 
 
 def day(text: str, option: str, takes: str = "a date such as 2025-06-27") -> datetime:
-    """The moment of a date that an option was given, in UTC; `takes` says what it takes. Raises `UserMistake`."""
+    """The time of an option's date in UTC; `takes` says what the option accepts. Raises `UserMistake`."""
     try:
         return moment_of(text)
     except ValueError as error:

@@ -1,4 +1,5 @@
-"""Test tools that a project uses without saying so: by an option in pytest's settings, a fixture, a mark or an import.
+"""What a project uses without saying so: test tools, by an option in pytest's settings, a fixture, a mark or an import,
+and `pkg_resources`, which an environment had by itself until Python 3.12.
 
 Only well-known ones, from this table: a name in somebody's code is no reason to install what an index has under it.
 """
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from harness.request.pyproject import read_ini, read_toml
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
 _OPTIONS = {
@@ -84,7 +85,7 @@ _MODULES = {
 
 
 def plugins_in_use(tree: Path) -> dict[str, str]:
-    """Well-known test tools that a project uses, each with what shows it."""
+    """Well-known test tools that a project uses, each with its evidence."""
     found: dict[str, str] = {}
     for word in _words_of_settings(tree):
         option = word.split("=")[0]
@@ -94,13 +95,30 @@ def plugins_in_use(tree: Path) -> dict[str, str]:
         known = known or _SETTINGS.get(word.lower())
         if known is not None:
             found.setdefault(known, word)
-    nodes = [node for path in _test_files(tree) for node in _nodes(path)]
+    nodes = [node for path in test_files(tree) for node in nodes_of(path)]
     own = {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
     for node in nodes:
         for name, project in _shown_by(node):
             if name not in own:
                 found.setdefault(project, name)
+    if any(_imports(path, "pkg_resources") for path in tree.rglob("*.py") if path.name != "setup.py"):
+        found.setdefault("setuptools", "pkg_resources")
     return found
+
+
+def _imports(path: Path, module: str) -> bool:
+    """Whether a file imports a module; it is only parsed where it names that."""
+    try:
+        if module.encode() not in path.read_bytes():
+            return False
+    except OSError:
+        return False
+    names = (
+        [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+        for node in nodes_of(path)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+    )
+    return any(name.split(".")[0] == module for found in names for name in found)
 
 
 def _words_of_settings(tree: Path) -> Iterator[str]:
@@ -121,7 +139,8 @@ def _words_of_settings(tree: Path) -> Iterator[str]:
             continue
 
 
-def _test_files(tree: Path) -> Iterator[Path]:
+def test_files(tree: Path) -> Iterator[Path]:
+    """The Python files of a project's tests."""
     for path in sorted(tree.rglob("*.py")):
         inside = path.relative_to(tree)
         is_test = path.name.startswith("test") or path.stem.endswith(("_test", "_tests")) or path.name == "conftest.py"
@@ -129,7 +148,8 @@ def _test_files(tree: Path) -> Iterator[Path]:
             yield path
 
 
-def _nodes(path: Path) -> Iterable[ast.AST]:
+def nodes_of(path: Path) -> list[ast.AST]:
+    """The syntax tree of a file, flat; nothing where it can't be parsed."""
     try:
         return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
     except (OSError, ValueError, SyntaxError, RecursionError):
@@ -137,7 +157,7 @@ def _nodes(path: Path) -> Iterable[ast.AST]:
 
 
 def _shown_by(node: ast.AST) -> Iterator[tuple[str, str]]:
-    """What one node of a test file shows to be in use: a name and the project that has it."""
+    """What one node of a test file shows to be in use: a name and its project."""
     if isinstance(node, ast.Import):
         names = [alias.name.split(".")[0] for alias in node.names]
         yield from ((name, _MODULES[name]) for name in names if name in _MODULES)

@@ -1,4 +1,4 @@
-"""A project of the user's: a fresh copy of what git knows of it, built once, with its own requirements."""
+"""A project of the user: a fresh copy of the files tracked by git, built once, with its own requirements."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _WITH_WHEELS = {"psycopg2": "psycopg2-binary"}
 
 @frozen
 class Project:
-    """A project as a probe uses it.
+    """A project as used by a probe.
 
-    `tree` is what each run gets a copy of; `built` the unpacked wheel, None where it could not be built; `told` are
-    sentences on what was chosen. `requirements` are its own, with the extras and groups that were chosen.
+    Each run gets a copy of `tree`; `built` is the unpacked wheel, None if it could not be built; `told` are sentences
+    about the choices made. `requirements` are its own, with the chosen extras and groups.
     """
 
     root: Path
@@ -45,13 +45,13 @@ class Project:
 
     @property
     def search_path(self) -> tuple[str, ...]:
-        """Where its modules are found: those that were built first, then the copy itself."""
+        """Where its modules are found: the built ones first, then the copy itself."""
         built = [str(self.built)] if self.built is not None else []
         return (*built, ".", *(["src"] if (self.tree / "src").is_dir() else []))
 
 
 def find_project(start: Path) -> Path | None:
-    """The nearest folder from `start` upwards that is a project's, None if there is none below the home folder."""
+    """The nearest project folder from `start` upwards; None if there is none below the home folder."""
     for folder in (start, *start.parents):
         if any((folder / name).is_file() for name in INSTALLABLE) or any(folder.glob("requirements*.txt")):
             return folder
@@ -68,7 +68,7 @@ def _name(text: str) -> str:
 class Projects:
     """Reads projects and builds them, each content once.
 
-    With an `index`, what their tests need is left out where it has no file for this machine.
+    With an `index`, test requirements without a file for this machine are left out.
     """
 
     workspace: Workspace
@@ -87,19 +87,18 @@ class Projects:
         as_of: str = "",
         day: str = "",
     ) -> Project:
-        """A project with its requirements; with `find` also what its tests need, from wherever it says so.
+        """A project with its requirements; with `find` also those of its tests, wherever they are declared.
 
-        Without `for_tests` it is only used: no extra and no group for tests is chosen.
-        It is built with what there was as of a day (ISO 8601): `as_of`, else that of its last commit, else `day`.
-
-        Raises `UserMistake` where the folder is none, or lacks what was named.
+        Without `for_tests` it is only used: no extra or group for tests is chosen. It is built with the packages of a
+        day (ISO 8601): `as_of`, or that of its last commit, or `day`. Raises `UserMistake` if the folder is missing or
+        lacks what was named.
         """
         root = root.expanduser().absolute()
         if not root.is_dir():
-            raise UserMistake(f"{root} is not a folder", hint="--project takes the folder of a project")
+            raise UserMistake(f"{root} is not a folder", hint="--project takes a project's folder")
         files = sorted(files_of(root))
         if not files:
-            raise UserMistake(f"{root} has no files that git knows", hint="git add what belongs to the project")
+            raise UserMistake(f"{root} has no files tracked by git", hint="git add its files first")
         digest = content_digest(root, files)
         home = self.workspace.projects / digest
         wheels = Wheels(self.workspace, self.uv, self.interpreter)
@@ -111,16 +110,16 @@ class Projects:
         found = requirements_of(home / "tree", built, wanted, environment_of(self.interpreter.version))
         told = found.told
         if words:
-            told = (*told, f"could not be built, so its modules are taken from the folder itself: {words}")
+            told = (*told, f"could not be built, so its modules are imported from the folder: {words}")
         missing = [text for text in found.for_tests if not self._can_be_had(text)]
         if missing:
-            told = (*told, f"left out of what the tests need, with no file for this machine: {listed(missing)}")
+            told = (*told, f"not installed for the tests, because there is no file for this machine: {listed(missing)}")
         kept = (text for text in found.requirements if text not in missing)
         requirements = (*kept, *(_WITH_WHEELS[name] for name in map(_name, missing) if name in _WITH_WHEELS))
         return Project(root, digest, home / "tree", built, found.name, requirements, told)
 
     def _can_be_had(self, text: str) -> bool:
-        """Whether the index has a wheel for this machine, or nothing but sources, which are then seldom compiled."""
+        """Whether the index has a wheel for this machine, or only sources, which then rarely need a compiler."""
         if self.index is None:
             return True
         try:

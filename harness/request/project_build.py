@@ -33,10 +33,10 @@ class Wheels:
     interpreter: Interpreter
 
     def unpacked(self, home: Path, day: str, version: str) -> tuple[Path | None, str]:
-        """The folder of the unpacked wheel of `home / "tree"`, or why there is none ("" where it is not installable).
+        """The folder of the unpacked wheel of `home / "tree"`, or the reason why there is none ("" if not installable).
 
-        `version` is for a project that asks git for its own. It is built with what there was as of `day` (ISO 8601), or
-        else with what there is now: what builds an old project may have changed since.
+        `version` is for a project that asks git for its own. It is built with the packages of `day` (ISO 8601), or
+        today's: the tools that build an old project may have changed since.
         """
         site, note = home / f"built-{self.interpreter.cache_tag}", home / f"not-built-{self.interpreter.cache_tag}.txt"
         if site.is_dir():
@@ -81,7 +81,7 @@ def _is_installable(tree: Path) -> bool:
 
 
 def _unpack(wheel: Path, site: Path) -> None:
-    """The wheel's files as an installer places them; console scripts as small programs below `bin`."""
+    """Places the wheel's files like an installer; console scripts become small programs in `bin`."""
     with zipfile.ZipFile(wheel) as packed:
         packed.extractall(site)
     for data in list(site.glob("*.data")):
@@ -111,4 +111,4 @@ def _unpack(wheel: Path, site: Path) -> None:
 def _last_words(words: str) -> str:
     lines = [line.strip() for line in words.splitlines() if line.strip() and not line.strip().startswith("hint")]
     raised = [line for line in lines if _RAISED.match(line)]
-    return (raised or lines or ["it said nothing"])[-1]
+    return (raised or lines or ["no error message"])[-1]

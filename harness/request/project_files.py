@@ -1,4 +1,4 @@
-"""Which files belong to a project: those that git knows; their digest, and a copy of them."""
+"""The files of a project: those tracked by git; their digest, and a copy of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NOT_COPIED = {
 
 
 def files_of(root: Path) -> Iterator[Path]:
-    """Files relative to the folder: those that git tracks, or without git all but environments and caches."""
+    """Files relative to the folder: those tracked by git, or without git all but environments and caches."""
     listed = _git(root, "ls-files", "-z", "--cached", "--recurse-submodules")
     if listed:
         yield from (Path(name) for name in listed.split("\0") if name and _is_there(root / name))
@@ -56,12 +56,12 @@ def _git(root: Path, *words: str) -> str:
 
 
 def last_commit(root: Path) -> str:
-    """The moment of the last commit (ISO 8601), "" where there is none."""
+    """The time of the last commit (ISO 8601); "" if there is none."""
     return _git(root, "log", "-1", "--format=%cI").strip()
 
 
 def version_of_tag(root: Path) -> str:
-    """The version that the nearest tag names, as that of a copy; 0 where none does."""
+    """The version named by the nearest tag, as that of a copy; 0 if there is none."""
     tag = _git(root, "describe", "--tags", "--abbrev=0").strip()
     found = _IN_A_TAG.search(tag)
     try:
@@ -71,7 +71,7 @@ def version_of_tag(root: Path) -> str:
 
 
 def make_repository(folder: Path) -> None:
-    """Make a folder a git repository with all its files: some builds take only what git knows."""
+    """Make a folder a git repository with all its files, because some builds only use tracked files."""
     identity = ("-c", "user.name=copy", "-c", "user.email=copy@localhost", "-c", "commit.gpgsign=false")
     _git(folder, "init", "-q")
     _git(folder, "add", "--all", "--force")
@@ -79,7 +79,7 @@ def make_repository(folder: Path) -> None:
 
 
 def content_digest(root: Path, files: Iterable[Path]) -> str:
-    """Of the content of all files, so that a changed test is a new question."""
+    """The digest of all files, so that a changed test is a new question."""
     digest = hashlib.sha256()
     for file in files:
         path = root / file
@@ -90,7 +90,7 @@ def content_digest(root: Path, files: Iterable[Path]) -> str:
 
 
 def copy_files(root: Path, files: Iterable[Path], home: Path) -> None:
-    """Copy files of a folder to `home / "tree"`, which is there as a whole or not at all."""
+    """Copy files of a folder to `home / "tree"`, completely or not at all."""
     home.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix="tree-", dir=home))
     for file in files:

@@ -1,4 +1,4 @@
-"""A project's own requirements, with the extras and groups that were chosen, and what its tests need."""
+"""A project's own requirements with the chosen extras and groups, and those of its tests."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.errors import UserMistake
 from harness.model import normalized_name
+from harness.model.words import listed
 from harness.request.plugins_in_use import plugins_in_use
 from harness.request.pyproject import declared_in_setup, read_toml
 from harness.request.requirement_files import read_requirement_file
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
 
 @frozen
 class Wanted:
-    """What is wanted of a project: extras and groups by name, and with `find` whatever else its tests need.
+    """The requested extras and groups of a project; with `find` also everything else that its tests need.
 
-    Without `for_tests` nothing is chosen for tests by itself.
+    Without `for_tests` nothing is chosen for tests automatically.
     """
 
     extras: tuple[str, ...] = ()
@@ -42,9 +43,9 @@ class Wanted:
 
 @frozen
 class Requires:
-    """A project's name, its requirements, and sentences on what was chosen.
+    """A project's name, its requirements, and sentences about the choices made.
 
-    `for_tests` are those among the requirements that nobody named: what was found that the tests need.
+    `for_tests` are requirements that nobody named: those found for the tests.
     """
 
     name: str
@@ -55,7 +56,7 @@ class Requires:
 
 @frozen
 class _Declared:
-    """Name, requirement lines and offered extras, from the metadata of the wheel or from what the files say."""
+    """Name, requirement lines and offered extras, from the metadata of the wheel or from the files."""
 
     name: str
     lines: tuple[str, ...]
@@ -63,7 +64,7 @@ class _Declared:
 
 
 def requirements_of(tree: Path, built: Path | None, wanted: Wanted, environment: Mapping[str, str]) -> Requires:
-    """The requirements of a project. Raises `UserMistake` where it lacks what is wanted by name."""
+    """The requirements of a project. Raises `UserMistake` if it lacks a named extra or group."""
     pyproject = read_toml(tree / "pyproject.toml")
     declared = _of_wheel(built) or _of_files(tree, pyproject)
     groups: Mapping[str, Any] = pyproject.get("dependency-groups", {})
@@ -76,34 +77,36 @@ def requirements_of(tree: Path, built: Path | None, wanted: Wanted, environment:
                 )
     found = _for_tests(tree, declared, groups, wanted, environment)
     extras = wanted.extras or _offered(found.extras, declared.extras)
-    own = list(_chosen(declared, (), environment))
-    more = [text for text in _chosen(declared, extras, environment) if text not in own]
-    if not wanted.extras:
-        more = list(lifted(more))
-    more += _chosen(_Declared(declared.name, found.requirements, declared.extras), (), environment)
-    if found.is_mixed:
-        more = list(without_tools(more, tree))
+    own = tuple(_chosen(declared, (), environment))
+    chosen = [text for text in _chosen(declared, extras, environment) if text not in own]
+    more = tuple(chosen) if wanted.extras else lifted(chosen)
+    more += tuple(_chosen(_Declared(declared.name, found.requirements, declared.extras), (), environment))
+    is_named = bool(wanted.extras or wanted.groups)
+    more, unused = without_tools(more, tree, is_mixed=found.is_mixed) if not is_named else (more, ())
     told = [found.where] if found.where else []
     if not own and wanted.find and (file := _requirements_file(tree, is_last=not more)) is not None:
         lines = read_requirement_file(file, environment)
-        own = list(lines.requirements)
+        own, tools = without_tools(lines.requirements, tree, is_mixed=False)
+        unused += tools
         told += [f"{file.name} (--with changes it)", *lines.told]
+    if unused:
+        told.append(f"without tools that no test uses ({listed(unused)})")
     if wanted.find:
         in_use = plugins_in_use(tree)
         there = {normalized_name(Requirement(text).name) for text in (*own, *more)} | {normalized_name(declared.name)}
         used = {project: shown for project, shown in in_use.items() if project not in there}
-        more += used
+        more += tuple(used)
         told += [f"{project} ({shown} is used)" for project, shown in used.items()]
     name = normalized_name(declared.name) if declared.name else ""
     told = [f"requirements: {'; '.join(told)}"] if told else []
-    unnamed = () if wanted.extras or wanted.groups else tuple(text for text in more if text not in own)
+    unnamed = () if is_named else tuple(text for text in more if text not in own)
     return Requires(name, tuple(dict.fromkeys((*own, *more))), tuple(told), unnamed)
 
 
 def _for_tests(
     tree: Path, declared: _Declared, groups: Mapping[str, Any], wanted: Wanted, environment: Mapping[str, str]
 ) -> TestsNeed:
-    """The groups that are wanted by name; where nothing is, what the tests need as far as it is looked for."""
+    """The groups requested by name; if there are none, the test requirements that are found."""
     if wanted.extras or wanted.groups:
         return TestsNeed(tuple(text for group in wanted.groups for text in group_requirements(groups, group)))
     if not wanted.for_tests:
@@ -138,7 +141,7 @@ def _offered(names: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
 
 
 def _chosen(declared: _Declared, extras: tuple[str, ...], environment: Mapping[str, str]) -> Iterator[str]:
-    """Requirements whose markers hold here with one of the extras; a project may name its own extras again."""
+    """Requirements whose markers apply here with one of the extras; a project may name its own extras again."""
     pending = [*declared.lines, *(line for extra in extras for line in declared.extras.get(extra, ()))]
     every, seen = list(pending), {normalized_name(extra) for extra in extras}
     while pending:
@@ -146,7 +149,7 @@ def _chosen(declared: _Declared, extras: tuple[str, ...], environment: Mapping[s
         try:
             requirement = Requirement(text)
         except InvalidRequirement as error:
-            raise UserMistake(f"the project asks for {text!r}, which is not a requirement") from error
+            raise UserMistake(f"the project requires {text!r}, which is not a requirement") from error
         marker = requirement.marker
         if marker is not None and not any(marker.evaluate({**environment, "extra": e}) for e in ("", *sorted(seen))):
             continue
@@ -161,7 +164,7 @@ def _chosen(declared: _Declared, extras: tuple[str, ...], environment: Mapping[s
 
 
 def _requirements_file(tree: Path, *, is_last: bool) -> Path | None:
-    """The file of its own requirements; where nothing else says what it needs, any that is called so."""
+    """The file of its own requirements; if nothing else declares them, any requirements file."""
     named = (tree / name for name in ("requirements.in", "requirements.txt", "requirements/base.txt"))
     others = sorted(tree.glob("requirements*.txt")) if is_last else []
     return next((path for path in (*named, *others) if path.is_file()), None)

@@ -1,4 +1,4 @@
-"""What the files of a project declare without being run: pyproject.toml, setup.cfg, and literals in setup.py."""
+"""What the files of a project declare, without running them: pyproject.toml, setup.cfg, and literals in setup.py."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @frozen
 class Declared:
-    """What `setup()` is given: requirements, extras, and `tests_require`."""
+    """The arguments of `setup()`: requirements, extras, and `tests_require`."""
 
     requires: tuple[str, ...] = ()
     extras: Mapping[str, tuple[str, ...]] = field(factory=dict)
@@ -28,7 +28,7 @@ class Declared:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """A TOML file, {} where there is none. Raises `UserMistake` where it can't be read."""
+    """A TOML file; {} if there is none. Raises `UserMistake` if it can't be read."""
     if not path.is_file():
         return {}
     try:
@@ -38,7 +38,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def read_ini(path: Path) -> ConfigParser:
-    """An INI file; an empty one where there is none, or it can't be read."""
+    """An INI file; an empty one if there is none, or it can't be read."""
     settings = ConfigParser(interpolation=None, strict=False)
     try:
         settings.read(path, encoding="utf-8")
@@ -48,7 +48,7 @@ def read_ini(path: Path) -> ConfigParser:
 
 
 def declared_in_setup(tree: Path) -> Declared:
-    """What setup.cfg and the literals of setup.py declare; what they compute is not known."""
+    """What setup.cfg and the literals in setup.py declare; computed values are unknown."""
     settings = read_ini(tree / "setup.cfg")
     options = settings["options"] if settings.has_section("options") else {}
     section = "options.extras_require"
@@ -66,13 +66,13 @@ def declared_in_setup(tree: Path) -> Declared:
 
 
 def _lines(value: object) -> tuple[str, ...]:
-    """Requirement lines as setuptools takes them: a text of lines, or a list."""
+    """Requirement lines in the forms that setuptools accepts: a text of lines, or a list."""
     lines = value.splitlines() if isinstance(value, str) else value if isinstance(value, (list, tuple)) else ()
     return tuple(line.strip() for line in lines if isinstance(line, str) and line.strip() and line.strip()[0] != "#")
 
 
 def _literals(path: Path) -> dict[str, Any]:
-    """The keywords of the call of `setup` whose values are literals, or names that such a value was given."""
+    """The keyword arguments of the call of `setup` that are literals, or names assigned to literals."""
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, SyntaxError, RecursionError):
@@ -99,7 +99,7 @@ def _called(function: ast.expr) -> str:
 
 
 def _value(node: ast.expr, named: Mapping[str, ast.expr], depth: int = 3) -> Any:
-    """A literal; what of a list or a dict is none is left out."""
+    """A literal; elements of a list or dict that are not literals are left out."""
     if isinstance(node, ast.Name) and depth and node.id in named:
         return _value(named[node.id], named, depth - 1)
     if isinstance(node, (ast.List, ast.Tuple)):

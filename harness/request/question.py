@@ -1,4 +1,4 @@
-"""A question as the user put it; what was left open is None, and the plan fills it in."""
+"""A question as the user put it; None where it was left open, for the plan to fill in."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Question:
 
     @classmethod
     def under(cls, settings: Settings, subject: str, repro: Repro, **more: Any) -> Question:
-        """A question with what the settings say of it; `more` are further fields."""
+        """A question with its settings; `more` are further fields."""
         return cls(
             subject,
             repro,

@@ -1,4 +1,4 @@
-"""Where repros are found: a path, the `repros/` of the working directory, or those that come with the harness."""
+"""Finds repros: a path, the `repros/` of the working directory, or those shipped with the harness."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def find_repro(name: str, where: Path | None = None) -> Repro:
     close = difflib.get_close_matches(name, known, n=1)
     raise BadRepro(
         f"no repro named {name!r}" + (f"; did you mean {close[0]!r}?" if close else ""),
-        hint=f"there are: {', '.join(known) or 'none'}; a path to a file works too",
+        hint=f"known repros: {', '.join(known) or 'none'}; a path to a file works too",
     )
 
 
@@ -47,7 +47,7 @@ def repro_for_subject(subject: str, where: Path | None = None) -> Repro:
     if not naming:
         raise BadRepro(
             f"no repro names {subject} as its subject",
-            hint=f'say what to run: harness bisect {subject} --repro PATH, or --run "COMMAND"',
+            hint='name one with --repro PATH, or give a command with --run "COMMAND"',
         )
 
     def fit(repro: Repro) -> tuple[int, bool, bool]:

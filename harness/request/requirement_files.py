@@ -1,4 +1,4 @@
-"""Requirement files as pip reads them (nested ones, options, hashes), as requirements that an index can meet."""
+"""Requirement files as read by pip (nested files, options, hashes), reduced to what an index has."""
 
 from __future__ import annotations
 
@@ -23,23 +23,22 @@ _LONGEST_LINE = 50_000
 
 @frozen
 class FileRequirements:
-    """What a file asks of an index, and sentences on what of it can't be had from there."""
+    """The requirements of a file that an index has, and sentences about the others."""
 
     requirements: tuple[str, ...]
     told: tuple[str, ...] = ()
 
 
 def read_requirement_file(path: Path, environment: Mapping[str, str]) -> FileRequirements:
-    """Read a file of requirement lines; `environment` answers the markers. Raises `UserMistake`.
+    """Read a file of requirement lines; `environment` has the marker variables. Raises `UserMistake`.
 
-    A line that names a folder, an archive or a repository is replaced by the project's name where it tells one, and
-    left out where it does not.
+    A line with a folder, an archive or a repository is replaced by its project's name, or left out if it has none.
     """
     from pip_requirements_parser import InstallationError, RequirementsFile
 
     try:
         if any(len(line) > _LONGEST_LINE for line in _LINES.split(path.read_text(encoding="utf-8", errors="replace"))):
-            raise UserMistake(f"can't read {path}: a line of it is too long to be a requirement")
+            raise UserMistake(f"can't read {path}: one of its lines is too long to be a requirement")
         parsed = RequirementsFile.from_file(str(path), include_nested=True)
     except (OSError, UnicodeDecodeError, InstallationError) as error:
         raise UserMistake(f"can't read {path}: {error}") from error
@@ -54,10 +53,10 @@ def read_requirement_file(path: Path, environment: Mapping[str, str]) -> FileReq
         if asked.link is not None or asked.is_editable:
             where = asked.link.url if asked.link is not None else asked.line
             if asked.name:
-                told.append(f"{asked.name} of {where} can't be had again: replaced by releases of {asked.name}")
+                told.append(f"{asked.name} of {where} is not on an index: replaced by releases of {asked.name}")
                 found.append(asked.name)
             else:
-                told.append(f"{where} can't be had again: left out")
+                told.append(f"{where} is not on an index: left out")
             continue
         if (text := plain_requirement(str(asked.req), path)) is not None:
             found.append(text)
@@ -65,7 +64,7 @@ def read_requirement_file(path: Path, environment: Mapping[str, str]) -> FileReq
 
 
 def plain_requirement(text: str, path: Path) -> str | None:
-    """A requirement without its marker. Raises `UserMistake` where it is none."""
+    """A requirement without its marker. Raises `UserMistake` if it is invalid."""
     try:
         requirement = Requirement(text)
     except InvalidRequirement as error:

@@ -1,9 +1,9 @@
-"""What a project's tests need besides its own requirements, from the place where the project says so.
+"""Finds what a project's tests need beyond its own requirements.
 
-There is no one place, so they are asked in this order and the first that answers counts: extras and dependency groups
-for tests, tox, requirement files for tests, `tests_require`; then, mixed with other tools, extras, groups and
-requirement files for development. Tools of the latter that no file of the project imports are left out: they would only
-keep others from being installed. An exact pin counts by its name: it would hide what upgrades change.
+There is no single place, so these are asked in order and the first answer counts: extras and dependency groups for
+tests, tox, requirement files for tests, `tests_require`; then, mixed with other tools, extras, groups and requirement
+files for development. From the latter, tools that no file of the project imports are left out: they would only keep
+others from being installed. The versions of exact pins are ignored, because they would hide what upgrades change.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.errors import UserMistake
 from harness.model import normalized_name
+from harness.request.plugins_in_use import nodes_of, test_files
 from harness.request.pyproject import Declared, declared_in_setup, read_ini, read_toml
 from harness.request.requirement_files import read_requirement_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 _FOR_TESTS = ("test", "tests", "testing", "unittest", "unittests")
@@ -29,8 +30,15 @@ _FOR_DEVELOPMENT = ("dev", "devel", "develop", "development")
 _CONDITION = re.compile(r"^(?P<factors>[\w.,{}!-]+)\s*:\s+(?P<rest>\S.*)$")
 _REFERENCE = re.compile(r"^\{\[(?P<section>[^]]+)\](?P<key>\w+)\}$")
 _OWN_EXTRAS = re.compile(r"^(?:-e\s*)?(?:\.|\{toxinidir\})/?\[(?P<extras>[^]]+)\]$")
+_WORD = re.compile(r"[\w-]+")
 _PINNED = ("==", "===")
-# What builds, publishes, formats or checks: no test needs it unless it imports it.
+# What formats, checks, publishes or starts tests: no test needs it unless it uses it.
+_CHECKS = re.compile(
+    r"^(autoflake|autopep8|bandit|black|check-manifest|codacy-coverage|codecov|coveralls|docformatter|flake8.*|isort|mypy"
+    r"|mypy-extensions|nox|pep8-naming|pip-tools|pre-commit|pycodestyle|pydocstyle|pylint.*|pyright|pyroma|pyupgrade|ruff"
+    r"|safety|tox.*|twine|virtualenv|zest-releaser.*)$"
+)
+# The same, and what builds, documents and is worked with.
 _NO_TEST_TOOLS = re.compile(
     r"^(attribution|autoflake|autopep8|bandit|black|build|bump2?version|bumpversion|check-manifest|codecov|commitizen"
     r"|coveralls|docformatter|flake8.*|flit|furo|hatch|ipdb|ipython|isort|jupyter.*|mkdocs.*|mkautodoc|mypy|mypy-extensions"
@@ -42,9 +50,9 @@ _NO_TEST_TOOLS = re.compile(
 
 @frozen
 class TestsNeed:
-    """Requirements, extras of the project that go with them, and where they were found, in words.
+    """Requirements, extras of the project that go with them, and where they were found.
 
-    `is_mixed` says that tools for other work than tests are among them.
+    `is_mixed` says that they include tools for other work than tests.
     """
 
     requirements: tuple[str, ...] = ()
@@ -56,7 +64,7 @@ class TestsNeed:
 def requirements_of_tests(
     tree: Path, extras: Iterable[str], groups: Mapping[str, Any], environment: Mapping[str, str]
 ) -> TestsNeed:
-    """What the tests of a project need; `extras` are the ones that it offers, `groups` its dependency groups."""
+    """The requirements of a project's tests; `extras` are those it offers, `groups` its dependency groups."""
     offered = tuple(extras)
     for found in _places(tree, offered, groups, environment):
         if found.requirements or found.extras:
@@ -65,12 +73,12 @@ def requirements_of_tests(
 
 
 def named_for_tests(extras: Iterable[str], groups: Mapping[str, Any]) -> TestsNeed:
-    """The extra and the dependency group that are called after tests."""
+    """The extra and the dependency group named after tests."""
     return _named(_FOR_TESTS, tuple(extras), groups)
 
 
 def group_requirements(groups: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """A dependency group with those that it includes (PEP 735). Raises `UserMistake`."""
+    """A dependency group with the groups that it includes (PEP 735). Raises `UserMistake`."""
     from packaging.dependency_groups import resolve_dependency_groups
 
     try:
@@ -106,7 +114,7 @@ def _first_of(kinds: tuple[str, ...], names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _tool_groups(pyproject: Mapping[str, Any]) -> dict[str, list[str]]:
-    """What tools of before PEP 735 call groups: Poetry, PDM, uv and Hatch."""
+    """Groups of tools older than PEP 735: Poetry, PDM, uv and Hatch."""
     tool = pyproject.get("tool", {})
     poetry, hatch = tool.get("poetry", {}), tool.get("hatch", {}).get("envs", {})
     found = {name: list(group.get("dependencies", ())) for name, group in hatch.items() if isinstance(group, dict)}
@@ -122,7 +130,7 @@ def _tool_groups(pyproject: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def _of_poetry(name: str, wanted: object) -> str:
-    """A requirement of Poetry as one of pip's; what it may not be newer than is no matter here."""
+    """A requirement of Poetry in pip's format, without its upper bound."""
     extras = ""
     if isinstance(wanted, dict):
         extras = f"[{','.join(wanted['extras'])}]" if wanted.get("extras") else ""
@@ -134,7 +142,7 @@ def _of_poetry(name: str, wanted: object) -> str:
 
 
 def _of_tox(tree: Path, pyproject: Mapping[str, Any], environment: Mapping[str, str]) -> TestsNeed:
-    """`deps` and `extras` of tox's base environment, from wherever tox reads them."""
+    """`deps` and `extras` of tox's base environment, from any file that tox reads."""
     native = pyproject.get("tool", {}).get("tox", {})
     base = {**read_toml(tree / "tox.toml").get("env_run_base", {}), **native.get("env_run_base", {})}
     settings = read_ini(tree / "tox.ini")
@@ -161,7 +169,7 @@ def _of_tox(tree: Path, pyproject: Mapping[str, Any], environment: Mapping[str, 
 
 
 def _of_line(line: str, tree: Path, environment: Mapping[str, str]) -> list[str]:
-    """One line of tox's `deps`; a line for one kind of environment counts for none."""
+    """One line of tox's `deps`; a line for particular environments is ignored."""
     if line.startswith("-r"):
         path = tree / line.removeprefix("-r").strip().removeprefix("{toxinidir}").lstrip("/")
         source = path.with_suffix(".in")  # what pip-compile made the file of
@@ -196,7 +204,7 @@ def _of_setup(setup: Declared) -> TestsNeed:
 
 
 def lifted(requirements: Iterable[str]) -> tuple[str, ...]:
-    """The requirements without exact versions, each project once; what is none is left out."""
+    """The requirements without exact versions, each project once; invalid ones are left out."""
     found: dict[str, str] = {}
     for text in requirements:
         try:
@@ -211,25 +219,34 @@ def lifted(requirements: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def without_tools(requirements: Iterable[str], tree: Path) -> tuple[str, ...]:
-    """The requirements less tools that build, publish, format or check, unless a file of the project imports them."""
-    imported = _imported(tree)
+def without_tools(
+    requirements: Sequence[str], tree: Path, *, is_mixed: bool
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The requirements less tools for other work than tests that nothing in the project uses, and the names of these.
+
+    Used is what a file imports or a test names. Where not `is_mixed` the requirements were named for tests, and only
+    tools that format, check or publish are left out.
+    """
+    tools = _NO_TEST_TOOLS if is_mixed else _CHECKS
+    used = _used(tree)
 
     def is_needed(text: str) -> bool:
         name = normalized_name(Requirement(text).name)
-        return _NO_TEST_TOOLS.match(name) is None or name.replace("-", "_") in imported
+        return tools.match(name) is None or not used.isdisjoint((name, name.replace("-", "_")))
 
-    return tuple(text for text in requirements if is_needed(text))
+    kept = tuple(text for text in requirements if is_needed(text))
+    return kept, tuple(normalized_name(Requirement(text).name) for text in requirements if text not in kept)
 
 
-def _imported(tree: Path) -> frozenset[str]:
-    """The top-level modules that any file of the project imports."""
+def _used(tree: Path) -> frozenset[str]:
+    """The top-level modules that any file of the project imports, and the words in texts of its tests."""
     found: set[str] = set()
+    tests = set(test_files(tree))
     for path in tree.rglob("*.py"):
-        try:
-            nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-        except (OSError, ValueError, SyntaxError, RecursionError):
-            continue
+        nodes = nodes_of(path)
         found |= {alias.name.split(".")[0] for node in nodes if isinstance(node, ast.Import) for alias in node.names}
         found |= {node.module.split(".")[0] for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+        if path in tests:
+            texts = (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
+            found |= {word for text in texts for word in _WORD.findall(text)}
     return frozenset(found)

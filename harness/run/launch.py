@@ -10,7 +10,7 @@ import json
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,28 +60,34 @@ def repro_variables(params: Mapping[str, Any], device: str) -> dict[str, str]:
     return {**told, "CUDA_VISIBLE_DEVICES": ""} if device == "cpu" else told
 
 
-def guard_request(  # noqa: PLR0913 - each is a key of the request
+class GuardLimits(NamedTuple):
+    """The limits that the guard keeps: seconds, and bytes of memory and output."""
+
+    wall_s: float
+    memory: int
+    output: int = OUTPUT_LIMIT
+
+
+def guard_request(
     argv: Sequence[str],
+    limits: GuardLimits,
     *,
     env: Mapping[str, str],
     cwd: Path,
-    wall_s: float,
-    memory: int,
     output: Path,
     remove_if_orphaned: Path | None = None,
-    output_limit: int = OUTPUT_LIMIT,
     sandbox: Sequence[str] = (),
 ) -> bytes:
-    """The request for the guard (guard.py): what to start, and its limits of time, memory and output."""
+    """The request for the guard (guard.py): what to start, and within which limits."""
     request = {
         "argv": list(argv),
         "env": dict(env),
         "cwd": str(cwd),
-        "wall_s": wall_s,
-        "memory": memory,
+        "wall_s": limits.wall_s,
+        "memory": limits.memory,
         "output": str(output),
         "log_keep": LOG_KEPT,
-        "output_limit": output_limit,
+        "output_limit": limits.output,
         "sandbox": list(sandbox),
         "remove_if_orphaned": str(remove_if_orphaned) if remove_if_orphaned else "",
     }

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 from attrs import frozen
 
 from harness.errors import HarnessFault
-from harness.run.launch import OUTPUT_LIMIT, guard_request, memory_limit
+from harness.run.launch import OUTPUT_LIMIT, GuardLimits, guard_request, memory_limit
 from harness.run.strays import end_strays
 
 if TYPE_CHECKING:
@@ -152,13 +152,11 @@ def run_guarded(
     command = [str(argument) for argument in argv]
     request = guard_request(
         command,
+        GuardLimits(limits.wall_s, limits.bytes, limits.output),
         env=env,
         cwd=cwd,
-        wall_s=limits.wall_s,
-        memory=limits.bytes,
         output=output,
         remove_if_orphaned=remove_if_orphaned,
-        output_limit=limits.output,
         sandbox=start.sandbox,
     )
     begun = time.monotonic()

@@ -21,6 +21,7 @@ H = TypeVar("H", bound=Hashable)
 
 _FEW = 3  # so many changes are left out one by one at once; more are bisected before
 _LOOKED_AT = 400  # suspects for one set
+_DOUBT = 0.02
 _SIDESTEPS = 4  # so many neighbours of a skipped middle are tried
 _EXPECTED_SKIPS = 1.0  # before anything has run: this many skips in sets of altogether
 _EXPECTED_SIZE = 30.0  # so many changes
@@ -53,7 +54,7 @@ class Narrowing(Generic[H]):
             raise ValueError("narrowing needs at least one change, and each only once")
         told = weights or {}
         self._weight = {change: max(told.get(change, 1.0), 1e-9) for change in changes}
-        self._order = tuple(sorted(changes, key=lambda change: -self._weight[change]))
+        self._order = self._by_weight()
         self._closed = closed
         self._roughly = roughly
         self._serving = frozenset(serving)
@@ -89,6 +90,15 @@ class Narrowing(Generic[H]):
         """Plan anew: `closed` has learned something."""
         self._is_planned = False
         self._foreseen = None
+
+    def doubt(self, change: H) -> None:
+        """Take a change for less likely than before: a set that had it could not be judged, and it is to blame."""
+        self._weight[change] *= _DOUBT
+        self._order = self._by_weight()
+        self.refresh()
+
+    def _by_weight(self) -> tuple[H, ...]:
+        return tuple(sorted(self._weight, key=lambda change: -self._weight[change]))
 
     @property
     def done(self) -> bool:

@@ -46,13 +46,13 @@ class NextRuns:
         for index in running:
             branches = _split(branches, index, posterior)
         chosen: list[int] = []
-        for _ in range(n):
+        for left in reversed(range(n)):
             worth = [0.0] * length
             for weight, cuts, none in branches:
                 for i, value in enumerate(self._worths(cuts, none)):
                     worth[i] += weight * value
             chosen.append(max(range(length), key=lambda i: (round(worth[i], _DIGITS), i)))
-            branches = _split(branches, chosen[-1], posterior)
+            branches = _split(branches, chosen[-1], posterior) if left else []
         return chosen
 
     def _worths(self, cuts: Sequence[float], none: float) -> list[float]:

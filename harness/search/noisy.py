@@ -66,13 +66,14 @@ class NoisySearch:
         self._asked: tuple[Trial, ...] = ()
         self._length = abs(self._bad - self._good) + 1
         self._known: Knowledge | None = None
+        self._result: BisectionResult | None = None
 
     def tell(self, candidate: Trial, verdict: Verdict) -> None:
         """Record a verdict. Raises ValueError for an unknown position or a second, different verdict of one run."""
         if candidate.position >= self._count:
             raise ValueError(f"position {candidate.position} is not between 0 and {self._count - 1}")
         record(self._told, candidate, verdict)
-        self._known = None
+        self._known = self._result = None
 
     def ask(self, n: int = 1) -> tuple[Trial, ...]:
         """Up to n trials worth running now; what was asked before comes first, since every run tells something."""
@@ -110,6 +111,11 @@ class NoisySearch:
     @property
     def result(self) -> BisectionResult:
         """What is known so far."""
+        if self._result is None:
+            self._result = self._concluded()
+        return self._result
+
+    def _concluded(self) -> BisectionResult:
         known = self._knowledge
         best = max(known.groups(), key=known.mass, default=None)
         skipped = tuple(sorted(self._at(i) for i in known.untestable))

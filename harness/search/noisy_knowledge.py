@@ -30,18 +30,19 @@ class Knowledge:
     @classmethod
     def of(cls, length: int, told: Iterable[tuple[int, Verdict]], prior: Prior) -> Knowledge:
         """What follows from verdicts by index; those outside the line tell nothing."""
-        counts: dict[int, Counts] = {}
-        balance: dict[int, int] = {}
+        tally = {verdict: [0] * length for verdict in Verdict}
         for index, verdict in told:
-            if not 0 <= index < length:
-                continue
-            skipped = verdict is Verdict.SKIP
-            balance[index] = balance.get(index, 0) + (1 if skipped else -1)
-            if not skipped:
-                before = counts.get(index, Counts())
-                counts[index] = Counts(before.bad + (verdict is Verdict.BAD), before.runs + 1)
-        untestable = frozenset(index for index, value in balance.items() if value > 0)
-        return cls(length, counts, untestable, Posterior.of(length, counts, prior))
+            if 0 <= index < length:
+                tally[verdict][index] += 1
+        rows = enumerate(zip(tally[Verdict.GOOD], tally[Verdict.BAD], tally[Verdict.SKIP], strict=True))
+        counts: dict[int, Counts] = {}
+        untestable = set()
+        for index, (good, bad, skipped) in rows:
+            if good or bad:
+                counts[index] = Counts(bad, good + bad)
+            if skipped > good + bad:
+                untestable.add(index)
+        return cls(length, counts, frozenset(untestable), Posterior.of(length, counts, prior))
 
     @property
     def fails(self) -> int:

@@ -63,7 +63,10 @@ def probe_line(console: Console, event: Judged, by: str, left: str = "") -> Text
 
 def print_skipped(console: Console, releases: Iterable[tuple[str, str | None]]) -> None:
     """Print the skipped releases of a range; those with the same reason share a line. None means not skipped."""
-    rows = [(release, None if reason is None else short_reason(reason)) for release, reason in releases]
+    rows = [
+        (release, None if reason is None else short_reason(reason.replace(f"=={release}", "==VERSION")))
+        for release, reason in releases
+    ]
     for told in dict.fromkeys(reason for _, reason in rows if reason is not None):
         # Other releases interrupt a sequence.
         line = listed_in_order((release, reason == told) for release, reason in rows)

@@ -38,7 +38,7 @@ def print_upgrade(answer: UpgradeAnswer, results: str) -> None:
         print_line(console, Text(f"  {short_reason(told)}", style="dim"))
     apart = {
         "fail at both ends": answer.failing_at_both,
-        "passed at the good end, did not run at the bad one": answer.not_run,
+        "passed at the good end, did not run at the bad end": answer.not_run,
         "flaky": answer.flaky,
     }
     for name, tests in apart.items():
@@ -61,7 +61,7 @@ def _head(answer: UpgradeAnswer) -> list[tuple[str, str]]:
             ("First bad", f"{boundary.package} {boundary.first_bad or '(absent)'}"),
         ]
     rows += [("Culprit" if culprit.is_proved else "Suspect", _place(culprit)) for culprit in culprits]
-    sure = "a run with them passed" if answer.constraints_verified else "not shown to be enough"
+    sure = "a run with them passed" if answer.constraints_verified else "not confirmed by a run"
     rows.append(("Until then", f"{' '.join(answer.constraints)} ({sure})" if answer.constraints else ""))
     return rows
 

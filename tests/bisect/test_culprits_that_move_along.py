@@ -1,4 +1,4 @@
-"""A package whose older release takes another one back with it: each that breaks the tests is a culprit of its own."""
+"""A package whose older release downgrades another one: each one that breaks the tests is a separate culprit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class T(unittest.TestCase):
 
 @pytest.fixture
 def moving(harness, tmp_path_factory):
-    """`framework` 2.0 is broken and needs `tools` 2.0 or later, `tools` is broken from 3.0 on."""
+    """`framework` 2.0 is broken and needs `tools` 2.0 or later; `tools` is broken from 3.0 on."""
     house = Wheelhouse(tmp_path_factory.mktemp("moving"))
     for number, version in enumerate(("1.0", "1.1", "2.0", "2.1", "3.0", "3.1")):
         broken = "tools is broken" if number >= 4 else ""
@@ -38,7 +38,7 @@ def moving(harness, tmp_path_factory):
 
 @pytest.fixture
 def pinned(harness, tmp_path_factory):
-    """Each `shell` is made for one `kernel`, which is broken from 2.0 on."""
+    """Each `shell` pins one `kernel`, which is broken from 2.0 on."""
     house = Wheelhouse(tmp_path_factory.mktemp("pinned"))
     for number, version in enumerate(("1.0", "1.1", "2.0", "2.1")):
         broken = "kernel is broken" if number >= 2 else ""
@@ -56,7 +56,7 @@ def culprits(answer):
     }
 
 
-def test_both_are_named_each_with_its_own_release(moving):
+def test_both_are_named_with_their_own_releases(moving):
     tests = TESTS.format(imports="import framework, tools")
     write_project(moving.folder, tests, requires=["framework", "tools"])
     answer = moving("bisect", "--good", "2024-02-15", "--bad", "2024-08-01", *RUN).json
@@ -65,7 +65,7 @@ def test_both_are_named_each_with_its_own_release(moving):
     assert answer["constraints_verified"]
 
 
-def test_a_package_that_another_pins_exactly_is_a_part_of_that_one(pinned):
+def test_a_package_pinned_exactly_by_another_is_part_of_it(pinned):
     tests = TESTS.format(imports="import shell as framework, kernel as tools")
     write_project(pinned.folder, tests, requires=["shell"])
     answer = pinned("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN).json

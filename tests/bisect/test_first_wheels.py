@@ -1,4 +1,4 @@
-"""A good day on which a compiled package had no wheel yet for this Python."""
+"""A good day on which a compiled package had no wheel for this Python yet."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ RUN = ("--run", "python -m unittest -q test_mine", "--json")
 
 @pytest.fixture
 def aged(harness, tmp_path_factory):
-    """`aged` has a wheel for an older Python, then one for any, and then breaks."""
+    """`aged` has a wheel for an older Python, then one for any Python, and then it breaks."""
     house = Wheelhouse(tmp_path_factory.mktemp("aged"))
     old = "cp38-cp38-manylinux1_x86_64"
     house.add("aged", "1.0", files={"aged.py": source("1.0")}, tag=old, uploaded="2022-01-01T12:00:00Z")
@@ -20,7 +20,7 @@ def aged(harness, tmp_path_factory):
     return harness.with_environ(**house.environ)
 
 
-def test_its_first_wheel_is_taken_and_told(aged):
+def test_its_first_wheel_is_installed_and_reported(aged):
     write_project(aged.folder, suite_of("aged"), requires=["aged"])
     answer = aged("bisect", "--good", "2022-03-01", "--bad", "2024-03-01", *RUN).json
     (culprit,) = answer["groups"][0]["culprits"]

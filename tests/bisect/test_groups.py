@@ -1,4 +1,4 @@
-"""Tests that an upgrade broke are grouped by how they fail, and one run answers for every group."""
+"""Tests broken by an upgrade are grouped by how they fail, and one run answers for every group."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def names_in(groups) -> list[tuple[str, ...]]:
 # -- which tests are in question
 
 
-def test_those_that_fail_are_told_from_those_that_do_not():
+def test_failing_tests_are_separated_from_passing_ones():
     observed = run(*ok("a.py::one"), bad("a.py::two"), bad("b.py", MISSING, TestOutcome.ERROR))
     assert failing_of(observed, ("a.py::one", "a.py::two", "b.py::three")) == ("a.py::two", "b.py::three")
 
@@ -71,7 +71,7 @@ def test_tests_that_miss_one_fixture_are_one_group():
     assert judge_group(after, groups.groups[0]).verdict is Verdict.BAD
 
 
-def test_what_passed_and_fails_is_grouped_by_how_it_fails():
+def test_newly_failing_tests_are_grouped_by_how_they_fail():
     good = run(*ok("a.py::one", "a.py::two", "b.py::three", "b.py::four"))
     after = run(bad("a.py::one"), bad("a.py::two", FLOAT), bad("b.py::three"), *ok("b.py::four"))
     groups = newly_failing(good, after)
@@ -81,7 +81,7 @@ def test_what_passed_and_fails_is_grouped_by_how_it_fails():
     assert groups.passing_at_good == 4
 
 
-def test_what_fails_at_both_ends_or_was_skipped_is_in_no_group():
+def test_tests_that_fail_at_both_ends_or_are_skipped_are_in_no_group():
     good = run(bad("t::always"), TestResult("t::skipped", TestOutcome.SKIPPED), *ok("t::new"))
     after = run(bad("t::always"), bad("t::skipped"), bad("t::new"))
     groups = newly_failing(good, after)
@@ -89,7 +89,7 @@ def test_what_fails_at_both_ends_or_was_skipped_is_in_no_group():
     assert groups.failing_at_both == ("t::always",)
 
 
-def test_a_test_that_disagrees_with_itself_is_flaky_and_in_no_group():
+def test_a_test_with_contradicting_results_is_flaky_and_in_no_group():
     good, after = run(*ok("t::flaky", "t::broken", "t::odd")), run(bad("t::flaky"), bad("t::broken"), *ok("t::odd"))
     again = [run(*ok("t::flaky", "t::odd"), bad("t::broken"))]
     assert newly_failing(good, after, bad_again=again).flaky == ("t::flaky",)
@@ -97,7 +97,7 @@ def test_a_test_that_disagrees_with_itself_is_flaky_and_in_no_group():
     assert newly_failing(good, after, good_again=[run(bad("t::broken"))]).flaky == ("t::broken",)
 
 
-def test_what_passed_and_is_neither_passed_nor_failed_now_did_not_run():
+def test_a_test_that_passed_and_now_has_no_result_did_not_run():
     good = run(*ok("t::gone", "t::skipped", "t::still"))
     after = run(TestResult("t::skipped", TestOutcome.SKIPPED), *ok("t::still"))
     groups = newly_failing(good, after)
@@ -105,7 +105,7 @@ def test_what_passed_and_is_neither_passed_nor_failed_now_did_not_run():
     assert groups.groups == ()
 
 
-def test_a_test_that_the_good_end_does_not_know_is_told_apart():
+def test_a_test_missing_at_the_good_end_is_listed_separately():
     groups = newly_failing(run(*ok("t::a")), run(*ok("t::a"), bad("t::b"), bad("u.py", MISSING)))
     assert groups.only_at_bad == ("t::b", "u.py")
     assert groups.groups == ()
@@ -125,21 +125,21 @@ def test_a_test_that_the_good_end_does_not_know_is_told_apart():
         (WHOLE_RUN, "tests/a.py::b", None),
     ],
 )
-def test_what_could_not_be_set_up_stands_for_the_tests_in_it(failed, inside, outside):
+def test_a_failed_setup_stands_for_the_tests_in_it(failed, inside, outside):
     good = run(*ok(inside, *([outside] if outside else [])))
     groups = newly_failing(good, run(bad(failed, MISSING, TestOutcome.ERROR)))
     assert names_in(groups) == [(inside,)]
     assert groups.not_run == ((outside,) if outside else ())
 
 
-def test_a_test_with_a_result_of_its_own_is_not_stood_for():
+def test_a_test_with_its_own_result_keeps_it():
     good = run(*ok("m.T.a", "m.T.b"))
     groups = newly_failing(good, run(*ok("m.T.a"), bad("m.T", MISSING, TestOutcome.ERROR)))
     assert names_in(groups) == [("m.T.b",)]
 
 
-def test_modules_that_fail_for_one_reason_are_one_group():
-    """Each says that its own import failed, from the same exception."""
+def test_modules_failing_for_the_same_reason_are_one_group():
+    """Each reports its own failed import, with the same exception as the cause."""
     good = run(*ok("a.py::x", "b.py::y"))
     wrapped = [RaisedException("builtins.RuntimeError", f"{name} needs a database", cause=MISSING) for name in "ab"]
     groups = newly_failing(good, run(bad("a.py", wrapped[0]), bad("b.py", wrapped[1])))
@@ -148,7 +148,7 @@ def test_modules_that_fail_for_one_reason_are_one_group():
     assert judge_group(run(bad("a.py", wrapped[0])), groups.groups[0]).verdict is Verdict.BAD
 
 
-def test_failed_assertions_are_grouped_by_test_and_recognised_whatever_they_compare():
+def test_failed_assertions_are_grouped_by_test_whatever_they_compare():
     differs = RaisedException("builtins.AssertionError", "assert 1.5 == 2\n +  where 1.5 = f()")
     good = run(*ok("a.py::one[1]", "a.py::one[2]", "a.py::two"))
     after = run(bad("a.py::one[1]", differs), bad("a.py::one[2]", differs), bad("a.py::two", differs))
@@ -158,7 +158,7 @@ def test_failed_assertions_are_grouped_by_test_and_recognised_whatever_they_comp
     assert judge_group(run(bad("a.py::two", other)), groups.groups[1]).verdict is Verdict.BAD
 
 
-def test_without_a_message_the_place_in_a_package_tells():
+def test_without_a_message_the_frame_in_a_package_decides():
     def raised(file):
         own, foreign = StackFrame("test_a.py", 3, "test"), StackFrame(file, 9, "load", "pkg")
         return RaisedException("builtins.NotImplementedError", "", frames=(own, foreign))
@@ -170,8 +170,8 @@ def test_without_a_message_the_place_in_a_package_tells():
     assert groups.groups[0].signature.frame == "pkg/x.py:load"
 
 
-def test_parameters_that_print_differently_are_the_same_test():
-    """The text of a value changes with its package: test[1.0] is test[np.float64(1.0)] later."""
+def test_parameters_printed_differently_are_the_same_test():
+    """The text of a value changes with its package: test[1.0] becomes test[np.float64(1.0)]."""
     good, after = run(*ok("a.py::t[1.0]", "a.py::t[2.0]")), run(bad("a.py::t[np.float64(1.0)]"))
     (group,) = newly_failing(good, after).groups
     assert group.tests == ("a.py::t[1.0]", "a.py::t[2.0]")
@@ -213,7 +213,7 @@ def test_a_run_is_judged_by_the_tests_of_the_group(observation, verdict, any_fai
     assert judge(seen_by(observation, GROUP), GROUP.signature).verdict is verdict
 
 
-def test_the_run_seen_by_a_group_has_the_exception_of_that_group():
+def test_each_group_sees_its_own_exception_in_a_run():
     observation = run(bad("a.py::one", FLOAT), bad("a.py::two", GONE), bad("other::three", MISSING))
     assert seen_by(observation, GROUP).exception == GONE
     assert seen_by(observation, GROUP).outcome is Outcome.RAISED
@@ -221,7 +221,7 @@ def test_the_run_seen_by_a_group_has_the_exception_of_that_group():
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
-def test_the_bad_end_is_bad_and_the_good_end_good_for_every_group(data):
+def test_every_group_is_bad_at_the_bad_end_and_good_at_the_good_end(data):
     names = [f"{module}.py::t{i}" for module in "abc" for i in range(3)]
     causes = [
         GONE,

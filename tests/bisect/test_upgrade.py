@@ -1,4 +1,4 @@
-"""From two worlds to every culprit: exact packages and releases, few runs, and constraints that a run has shown."""
+"""From two environments to every culprit: exact packages and releases, few runs, and constraints checked by a run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def culprits(answer):
 
 
 def ends_of(folder, **bad):
-    """Two freezes that differ in all thirty packages."""
+    """Two frozen lists that differ in all thirty packages."""
     old = freeze(folder / "old.txt", release="1.0")
     new = freeze(folder / "new.txt", release="2.1", **bad)
     return "--good", old, "--bad", new
@@ -37,7 +37,7 @@ def test_one_culprit_among_thirty(planted):
     assert answer["ends"]["good"] == {"kind": "lock", "text": str(planted.folder / "old.txt")}
 
 
-def test_two_culprits_in_tests_of_their_own(planted):
+def test_two_culprits_break_different_tests(planted):
     write_project(planted.folder, suite_of("part07", "part19"))
     answer = planted("bisect", *ends_of(planted.folder), *RUN, "--json").json
     assert culprits(answer) == {"part07": ("1.2", "2.0"), "part19": ("1.1", "1.2")}
@@ -83,14 +83,14 @@ def test_a_pair_that_breaks_only_together(planted):
     assert answer["constraints_verified"]
 
 
-def test_the_message_of_today_begins_later_than_the_failure(planted):
+def test_the_current_message_begins_later_than_the_failure(planted):
     write_project(planted.folder, suite_of("old_face"), requires=["old_face"])
     answer = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN, "--json").json
     assert culprits(answer) == {"old-face": ("1.0", "1.1")}
     assert answer["groups"][0]["culprits"][0]["message_since"] == "1.2"
 
 
-def test_what_needs_the_same_release_moves_along_and_is_not_the_culprit(planted):
+def test_a_package_that_must_match_moves_along_and_is_not_the_culprit(planted):
     write_project(planted.folder, suite_of("linked"), requires=["linked"])
     answer = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN, "--json").json
     assert culprits(answer) == {"linked": ("1.2", "2.0")}
@@ -98,7 +98,7 @@ def test_what_needs_the_same_release_moves_along_and_is_not_the_culprit(planted)
 
 
 def test_the_bare_command_in_a_project(planted):
-    """No package, no ends: today's world, then back in time until the tests pass."""
+    """Without a package or ends: today's packages, then back in time until the tests pass."""
     write_project(planted.folder, suite_of("part07"), requires=["part07", "part08"])
     answer = planted("bisect", *RUN, "--bad", "2024-04-15", "--json").json
     assert culprits(answer) == {"part07": ("1.2", "2.0")}
@@ -159,7 +159,7 @@ def test_two_environments(planted, parts_house, tmp_path):
     assert answer["ends"]["bad"]["kind"] == "python"
 
 
-def test_the_constraints_are_a_file_to_use(planted):
+def test_the_constraints_are_written_as_a_usable_file(planted):
     write_project(planted.folder, suite_of("part07"), requires=["part07"])
     path = planted.folder / "until-then.txt"
     ended = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN, "--constraints", path)

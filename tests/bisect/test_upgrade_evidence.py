@@ -1,4 +1,4 @@
-"""An answer tells what the releases of a culprit say of the name that failed; it stays true without."""
+"""An answer says what happened to the missing name in the releases of the culprit, and is still right without that."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GONE = RaisedException("builtins.AttributeError", "module 'tools' has no attribu
 
 @pytest.fixture(scope="session")
 def house(tmp_path_factory) -> Wheelhouse:
-    """Two releases of which the second lacks a function."""
+    """Two releases; the second lacks a function."""
     house = Wheelhouse(tmp_path_factory.mktemp("house"))
     house.add("tools", "1.0", files={"tools.py": "def saw(): ...\ndef axe(): ...\n"})
     house.add("tools", "2.0", files={"tools.py": "def axe(): ...\n"})
@@ -52,14 +52,14 @@ def evidence_of(answer):
     return [(one.kind, one.name, one.file) for one in culprit.evidence]
 
 
-def test_a_removed_name_is_told_in_the_sentence_and_with_its_place(answer, parts):
+def test_a_removed_name_is_reported_with_its_location(answer, parts):
     told = with_evidence(answer, parts.builder, lambda _: "")
     assert evidence_of(told) == [("removed-name", "tools.saw", "tools.py")]
     assert "tools.saw was removed" in told.sentence
     assert told.as_json()["groups"][0]["culprits"][0]["evidence"][0]["line"] == 1
 
 
-def test_of_a_plain_command_the_exception_that_it_printed_counts(answer, parts):
+def test_the_exception_printed_by_a_plain_command_counts(answer, parts):
     (group,) = answer.groups
     plain = evolve(answer, groups=(evolve(group, tests=()),))
     printed = f"Traceback ...\nAttributeError: {GONE.message}\n"
@@ -69,7 +69,7 @@ def test_of_a_plain_command_the_exception_that_it_printed_counts(answer, parts):
     assert evidence_of(with_evidence(plain, parts.builder, lambda _: "it went wrong\n")) == []
 
 
-def test_where_a_release_can_not_be_installed_any_more_the_answer_stays_as_it_is(answer, house, interpreter, tmp_path):
+def test_the_answer_is_unchanged_if_a_release_is_gone(answer, house, interpreter, tmp_path):
     parts = make_parts(tmp_path / "other", PipSettings(index_url=house.url), tmp_path / "uv", interpreter)
     pages = house.root / "files"
     hidden = pages.rename(house.root / "hidden")
@@ -79,7 +79,7 @@ def test_where_a_release_can_not_be_installed_any_more_the_answer_stays_as_it_is
         hidden.rename(pages)
 
 
-def test_where_only_one_side_was_run_there_is_no_evidence(answer, parts):
+def test_there_is_no_evidence_if_only_one_side_ran(answer, parts):
     (group,) = answer.groups
     (culprit,) = group.culprits
     one = evolve(culprit, boundary=evolve(culprit.boundary, sides=culprit.boundary.sides[:1]))

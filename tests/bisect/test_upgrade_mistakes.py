@@ -1,4 +1,4 @@
-"""What can't be answered between two worlds is one sentence, before hours are spent."""
+"""Questions without an answer give one sentence before hours are spent."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from planted_upgrades import suite_of, write_project
 RUN = ("--run", "python -m unittest -q test_mine")
 
 
-def test_ends_that_are_the_same_world(planted):
+def test_ends_with_the_same_packages_are_refused(planted):
     write_project(planted.folder, suite_of("part07"), requires=["part07==1.0"])
     ended = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN)
     assert ended.code == 2
     assert "--unpin" in ended.stderr
 
 
-def test_unpinned_it_is_a_question(planted):
+def test_unpinning_makes_the_ends_differ(planted):
     write_project(planted.folder, suite_of("part07"), requires=["part07==1.0"])
     ended = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN, "--unpin", "--json")
     assert ended.json["groups"][0]["culprits"][0]["first_bad"] == "2.0"
@@ -33,14 +33,32 @@ def test_a_bad_end_that_passes(planted):
     assert (ended.code, ended.json["status"]) == (1, "no-failure")
 
 
-def test_what_fails_at_both_ends_is_no_answer(planted):
+def test_a_limit_that_hides_the_failure_is_named(planted):
+    write_project(planted.folder, suite_of("part07"), requires=["part07<2", "part08"])
+    ended = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN)
+    assert ended.code == 1
+    assert "part07<2" in ended.stdout
+    assert "part08" not in ended.stdout
+    lifted = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN, "--with", "part07", "--json")
+    assert lifted.json["groups"][0]["culprits"][0]["first_bad"] == "2.0"
+
+
+def test_a_failure_at_both_ends_gives_no_answer(planted):
     write_project(planted.folder, suite_of("part07"), requires=["part07"])
     ended = planted("bisect", "--good", "2024-04-15", "--bad", "2024-06-01", *RUN, "--json")
     assert (ended.code, ended.json["status"]) == (1, "not-a-regression")
     assert ended.json["failing_at_both"] == ["test_mine.T.test_part07"]
+    assert "part07 is broken" in ended.json["advice"]
 
 
-def test_where_no_day_passes_as_a_package_is_missing_it_is_named(planted):
+def test_a_part_of_a_package_that_is_there_is_no_missing_package(planted):
+    write_project(planted.folder, "import part07.gone\n" + suite_of("part07"), requires=["part07"])
+    ended = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN, "--json")
+    assert "part07.gone" in ended.json["advice"]
+    assert "--with" not in ended.json["advice"]
+
+
+def test_a_package_missing_on_every_day_is_named(planted):
     write_project(planted.folder, "import pkg_resources\n" + suite_of("part07"), requires=["part07"])
     ended = planted("bisect", "--bad", "2024-06-01", *RUN)
     assert ended.code == 1
@@ -57,7 +75,7 @@ def test_a_command_that_finds_no_tests(planted):
     assert "since part07" not in ended.stdout
 
 
-def test_nothing_that_a_run_writes_comes_back(planted):
+def test_files_written_by_a_run_stay_in_its_copy(planted):
     tests = (
         suite_of("part07")
         + "\nimport pathlib\nassert not pathlib.Path('left').exists()\npathlib.Path('left').touch()\n"
@@ -68,8 +86,8 @@ def test_nothing_that_a_run_writes_comes_back(planted):
     assert not (folder / "left").exists()
 
 
-def test_a_python_that_has_wheels_at_both_ends_is_named(planted, parts_house):
-    """Neither a wheel for this Python nor a source release: it is told which Python has wheels."""
+def test_a_python_with_wheels_at_both_ends_is_suggested(planted, parts_house):
+    """There is neither a wheel for this Python nor a source release; the message names a Python that has wheels."""
     parts_house.add("compiled", "1.0", files={}, tag="cp39-cp39-any", uploaded="2024-01-01T12:00:00Z")
     write_project(planted.folder, suite_of("part07"), requires=["part07", "compiled"])
     ended = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN)
@@ -77,8 +95,8 @@ def test_a_python_that_has_wheels_at_both_ends_is_named(planted, parts_house):
     assert "compiled" in ended.stderr
 
 
-def test_a_test_that_is_only_flaky_names_no_package(planted):
-    """It passes at the good end and fails once at the bad one, but not when it is run again."""
+def test_a_flaky_test_blames_no_package(planted):
+    """It passes at the good end and fails once at the bad one, but not when it is repeated."""
     tests = """
     import os, pathlib, unittest, part01
 

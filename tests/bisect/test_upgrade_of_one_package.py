@@ -1,4 +1,4 @@
-"""One package between two of its releases, with a test suite: tests and groups as without a package."""
+"""One package between two releases, with a test suite: the same tests and groups as without a package."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def only_culprit(answer):
     return culprit
 
 
-def test_only_the_tests_that_it_breaks_are_asked_about(planted):
+def test_only_newly_broken_tests_are_bisected(planted):
     write_project(planted.folder, suite_of(*REQUIRES), requires=REQUIRES)
     answer = planted("bisect", "part07", "--good", "1.0", "--bad", "2.1", *RUN).json
     assert (answer["status"], answer["schema"]) == ("found", 2)
@@ -27,7 +27,7 @@ def test_only_the_tests_that_it_breaks_are_asked_about(planted):
     assert answer["ends"]["good"] == {"kind": "release", "text": "1.0"}
 
 
-def test_without_a_good_release_it_steps_back(planted):
+def test_without_a_good_end_it_steps_back(planted):
     write_project(planted.folder, suite_of("part07", "part03"), requires=REQUIRES)
     answer = planted("bisect", "part07", "--bad", "2.1", *RUN).json
     assert only_culprit(answer) == ("part07", "1.2", "2.0")
@@ -41,7 +41,7 @@ def test_a_release_that_does_not_exist(planted):
     assert "Traceback" not in ended.stderr
 
 
-def test_releases_that_break_nothing(planted):
+def test_releases_that_break_nothing_give_no_culprit(planted):
     write_project(planted.folder, suite_of("part07", "part19"), requires=REQUIRES)
     answer = planted("bisect", "part03", "--good", "1.0", "--bad", "2.1", *RUN).json
     assert answer["status"] == "not-a-regression"

@@ -1,4 +1,4 @@
-"""The sentence on a culprit: how sure it is, whose it is, and short however much there is to name."""
+"""The sentence about a culprit: how sure it is, which package it is in, and short however much there is to name."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ def said(**parts):
     return culprit_sentence(ANSWER, Culprit((finding,)))
 
 
-def test_what_is_proved_both_ways_is_the_culprit():
+def test_proof_both_ways_makes_a_culprit():
     told = said(files=("shop.py",), regions=(region(3, function="run"),))
     assert all(fact in told for fact in ("culprit is shop 1.1", "in shop.py", "line 3 of run", "reverted", "adding it"))
     assert "not proved" not in told
 
 
-def test_of_a_fix_the_bug_goes_with_it():
+def test_a_fix_is_said_to_remove_the_bug():
     answer = evolve(ANSWER, status=Status.FIXED, last_bad="1.0", first_good="1.1", last_good=None, first_bad=None)
     told = culprit_sentence(answer, Culprit((Finding(Level.FILE, (CHANGE,), ("shop.py",), proofs=(BACK, FORTH)),)))
     assert "The fix is shop 1.1" in told
     assert "bug is gone" not in told
 
 
-def test_what_is_shown_one_way_or_not_at_all_is_a_suspect():
+def test_proof_one_way_or_none_makes_a_suspect():
     one_way = said(files=("shop.py",), proofs=(BACK, SKIPPED))
     assert one_way.startswith("The suspect is shop 1.1, in shop.py: shown one way only")
     assert said(proofs=(SKIPPED,)) == "The suspect is shop 1.1: not proved."
@@ -52,32 +52,32 @@ def test_what_is_shown_one_way_or_not_at_all_is_a_suspect():
     ("count", "places"),
     [(2, "line 1 and line 2"), (3, "line 1, line 2 and line 3"), (9, "line 1, line 2 and 7 more")],
 )
-def test_of_many_places_the_first_two_are_named(count, places):
+def test_only_the_first_two_of_many_places_are_named(count, places):
     lines = tuple(region(line) for line in range(1, count + 1))
     assert f"in shop.py, at {places}: " in said(files=("shop.py",), regions=lines)
     needed = said(files=("shop.py",), regions=(region(50),), needs=lines)
     assert f"({places})" in needed.partition("adding it")[2]
 
 
-def test_in_several_files_each_place_has_its_own():
+def test_each_place_names_its_file():
     told = said(files=("a.py", "b.py"), regions=(region(1, "a.py"), region(2, "b.py", "run")))
     assert ", at line 1 in a.py and line 2 of run in b.py: " in told
 
 
-def test_files_that_had_to_come_along_are_told():
+def test_files_needed_along_with_the_culprit_are_named():
     told = said(files=("a.py",), needed_files=("b.py",))
     assert "(b.py)" in told.partition("adding it")[2]
     assert "import" not in told
 
 
-def test_imports_that_had_to_come_along_are_called_so():
+def test_imports_needed_along_with_the_culprit_are_called_imports():
     imports = evolve(region(1), diff="@@ -1 +1,2 @@\n import a\n+from b import c\n")
     assert "imports" in said(files=("a.py",), regions=(region(9),), needs=(imports,))
     code = evolve(imports, diff="@@ -1 +1,2 @@\n import a\n+c = 1\n")
     assert "imports" not in said(files=("a.py",), regions=(region(9),), needs=(imports, code))
 
 
-def test_where_another_package_is_the_culprit_users_and_culprit_are_told_apart():
+def test_a_culprit_in_another_package_is_kept_apart_from_where_users_hit_it():
     finding = Finding(Level.FILE, (Change("tool", "1.0", "2.0"),), ("tool.py",), proofs=(BACK, FORTH))
     answer = evolve(ANSWER, sentence=sentence_for(ANSWER, BisectionResult(BisectionStatus.FOUND), NAMES))
     told = sentence_with_culprit(answer, Culprit((finding,)))
@@ -89,20 +89,21 @@ def test_where_another_package_is_the_culprit_users_and_culprit_are_told_apart()
     assert "in tool.py" in culprit
 
 
-def test_where_the_culprit_is_the_package_itself_it_broke_it():
+def test_a_culprit_in_the_bisected_package_broke_it():
     answer = evolve(ANSWER, sentence=sentence_for(ANSWER, BisectionResult(BisectionStatus.FOUND), NAMES))
     told = sentence_with_culprit(answer, Culprit((Finding(Level.FILE, (CHANGE,), proofs=(BACK, FORTH)),)))
     assert told.startswith(answer.sentence)
 
 
-def test_a_package_that_is_gone_is_told():
+def test_a_removed_package_is_reported():
     told = said(packages=(Change("tool", "1.0", None),))
     assert "tool (removed)" in told
     assert "lets in" not in told
 
 
-def test_a_release_between_the_sides_that_was_left_out_is_told():
-    """It may have brought the change first; pre-releases are not told, nobody installs them unasked."""
+def test_an_excluded_release_between_the_sides_is_reported():
+    """The excluded release can be the first with the change; pre-releases are not mentioned, because nobody installs
+    them by default."""
     left_out = {"1.0.5": "yanked: it deletes files", "1.1rc1": "pre-release (--pre includes it)", "0.9": "yanked"}
     told = sentence_for(evolve(ANSWER, left_out=left_out), BisectionResult(BisectionStatus.FOUND), NAMES)
     plain = sentence_for(ANSWER, BisectionResult(BisectionStatus.FOUND), NAMES)
@@ -114,8 +115,8 @@ def test_a_release_between_the_sides_that_was_left_out_is_told():
 
 
 @pytest.mark.parametrize("bad", [[2.0] * 3, [1.1, 0.9, 1.4]])
-def test_only_a_metric_that_varies_too_much_is_told_to_hide_the_change(bad):
-    """Releases between the sides may be skipped as well: then the metric is not to blame."""
+def test_only_a_metric_that_varies_too_much_is_said_to_hide_the_change(bad):
+    """Releases between the sides can be skipped as well; then the metric is not to blame."""
     effect = effect_of([1.0, 1.0, 1.0], bad, 0.99)
     result = BisectionResult(BisectionStatus.INCONCLUSIVE, last_good=0, first_bad=2, suspects=(1, 2), effect=effect)
     answer = Answer("shop", "r", Status.INCONCLUSIVE, "", Signature(metric="loss", above=1.0), (), effect=effect)

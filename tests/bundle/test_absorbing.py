@@ -1,4 +1,4 @@
-"""What comes back is taken as a run here would be, once; what does not fit its probe is refused."""
+"""Returned results are stored like local runs, once; those that do not fit their probe are refused."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def rewrite(path, **changes):
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
 
-def test_what_came_back_is_equal_to_a_run_here(back, parts):
+def test_an_absorbed_run_equals_a_local_run(back, parts):
     absorbed = absorb(back, Store(back.parent / "elsewhere"))
     assert [taken.judgement.verdict for taken in absorbed.taken] == [Verdict.GOOD, Verdict.BAD]
     for taken, release in zip(absorbed.taken, ("1.2", "1.6"), strict=True):
@@ -44,14 +44,14 @@ def test_what_came_back_is_equal_to_a_run_here(back, parts):
         assert first[0] == "stepping"
 
 
-def test_the_same_question_is_answered_where_nothing_was_resolved_before(back, tmp_path, uv_cache, interpreter):
+def test_an_absorbed_run_answers_on_a_machine_that_resolved_nothing(back, tmp_path, uv_cache, interpreter):
     cut_off = make_parts(tmp_path / "other", PipSettings(no_index=True), uv_cache, interpreter)
     taken = absorb(back, cut_off.store).taken
     prepared = cut_off.prober.prepare(asked(cut_off, "1.6").probe)
     assert (prepared.cached, prepared.observation) == (True, taken[1].observation)
 
 
-def test_taking_it_twice_changes_nothing(back, parts):
+def test_absorbing_twice_changes_nothing(back, parts):
     absorb(back, parts.store)
     files = {path: path.read_bytes() for path in parts.store.root.rglob("*") if path.is_file()}
     again = absorb(back, parts.store)
@@ -59,7 +59,7 @@ def test_taking_it_twice_changes_nothing(back, parts):
     assert {path: path.read_bytes() for path in parts.store.root.rglob("*") if path.is_file()} == files
 
 
-def test_what_was_not_run_is_missing_and_the_rest_is_taken(back, parts):
+def test_probes_not_run_are_missing_and_the_rest_is_absorbed(back, parts):
     shutil.rmtree(back / "observed" / keys(back)[0])
     absorbed = absorb(back, parts.store)
     assert absorbed.missing == (("brittle 1.2", "not run yet"),)
@@ -124,7 +124,7 @@ def nest_the_record(bundle, key):
 
 
 def link_the_log(bundle, key):
-    """To a file outside, with its true digest in the record: whoever makes a bundle can write both."""
+    """The link leads out of the bundle, with the right digest in the record: whoever makes a bundle can write both."""
     outside = bundle.parent / "outside.gz"
     outside.write_bytes(gzip.compress(b"not of this bundle"))
     log = bundle / "observed" / key / "log.gz"
@@ -187,7 +187,7 @@ def point_elsewhere(bundle, key):
         (point_elsewhere, "not a regular file"),
     ],
 )
-def test_what_does_not_fit_its_order_is_refused_and_the_rest_taken(back, parts, spoil, why):
+def test_a_result_that_does_not_fit_its_probe_is_refused_alone(back, parts, spoil, why):
     spoil(back, keys(back)[0])
     absorbed = absorb(back, parts.store)
     assert [taken.label for taken in absorbed.taken] == ["brittle 1.6"]
@@ -204,31 +204,31 @@ def test_another_patch_level_of_python_is_another_lock(back, parts):
     assert (taken.observation.key == keys(back)[0], other.observation.key == keys(back)[1]) == (False, True)
 
 
-def test_a_folder_that_is_no_bundle_is_a_mistake(tmp_path, parts):
+def test_a_folder_that_is_not_a_bundle_is_refused(tmp_path, parts):
     with pytest.raises(UserMistake, match="is not a bundle"):
         absorb(tmp_path, parts.store)
 
 
-def test_a_bundle_of_a_later_schema_is_a_mistake(back, parts):
+def test_a_bundle_with_a_later_schema_is_refused(back, parts):
     rewrite(back / "bundle.json", schema=2)
     with pytest.raises(UserMistake, match="schema 2"):
         absorb(back, parts.store)
 
 
-def test_results_that_can_not_be_written_are_told(back, tmp_path):
+def test_an_unwritable_results_folder_is_reported(back, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(NoSpace, match="can't write"):
         absorb(back, Store(tmp_path / "file" / "results"))
 
 
 @pytest.mark.parametrize("probes", [["../elsewhere"], ["/etc"], [""], 5, [["a"]]])
-def test_a_bundle_that_names_what_is_outside_is_a_mistake(back, parts, probes):
+def test_a_bundle_with_paths_that_leave_it_is_refused(back, parts, probes):
     rewrite(back / "bundle.json", probes=probes)
     with pytest.raises(UserMistake, match="is not a bundle"):
         absorb(back, parts.store)
 
 
-def test_a_deep_bundle_is_a_mistake(back, parts):
+def test_a_deeply_nested_bundle_is_refused(back, parts):
     (back / "bundle.json").write_text("[" * 100_000)
     with pytest.raises(UserMistake, match="is not a bundle"):
         absorb(back, parts.store)

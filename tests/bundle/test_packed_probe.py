@@ -11,7 +11,7 @@ from harness.bundle.packed_probe import PackedWheel, as_requirements, read_packe
 from harness.errors import UserMistake
 
 
-def test_an_order_comes_back_as_the_probe_that_was_packed(back, parts):
+def test_a_packed_probe_is_read_back_unchanged(back, parts):
     folder = next(
         path for path in (back / "probes").iterdir() if "brittle==1.6" in (path / "requirements.txt").read_text()
     )
@@ -26,7 +26,7 @@ def test_an_order_comes_back_as_the_probe_that_was_packed(back, parts):
     )
 
 
-def test_an_order_of_another_schema_or_none_is_refused(back):
+def test_another_schema_or_none_is_refused(back):
     folder = next((back / "probes").iterdir())
     packed = json.loads((folder / "probe.json").read_text())
     (folder / "probe.json").write_text(json.dumps({**packed, "schema": 2}))
@@ -38,6 +38,6 @@ def test_an_order_of_another_schema_or_none_is_refused(back):
             read_packed(folder)
 
 
-def test_requirements_name_the_one_file_that_is_packed():
+def test_requirements_name_the_packed_file():
     wheel = PackedWheel("brittle", "1.2", "brittle-1.2-py3-none-any.whl", "ab" * 32)
     assert as_requirements([wheel]) == f"brittle==1.2 --hash=sha256:{'ab' * 32}\n"

@@ -1,4 +1,4 @@
-"""A bundle has what its probes need and nothing else, and a folder in use is left alone."""
+"""A bundle contains exactly what its probes need, and a folder in use is left alone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_a_bundle_names_no_index(back, house):
     assert json.loads((back / "bundle.json").read_text())["schema"] == 1
 
 
-def test_a_folder_in_use_is_left_as_it_is(parts, tmp_path, back):
+def test_a_folder_in_use_is_left_alone(parts, tmp_path, back):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
     with pytest.raises(UserMistake, match="is not empty"):
@@ -32,13 +32,13 @@ def test_a_folder_in_use_is_left_as_it_is(parts, tmp_path, back):
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
 
 
-def test_a_folder_that_can_not_be_made_is_told(parts, tmp_path):
+def test_a_folder_that_cannot_be_created_is_reported(parts, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(NoSpace, match="can't write to"):
         pack(parts, tmp_path / "file" / "carry", asked(parts, "1.2"))
 
 
-def test_what_can_not_be_packed_is_told_and_the_rest_is_packed(parts, tmp_path, run_once):
+def test_an_unpackable_probe_is_reported_and_the_rest_is_packed(parts, tmp_path, run_once):
     one = asked(parts, "1.2")
     spoilt = evolve(one, label="spoilt", probe=of(one, "spoilt==1.3"))
     unmet = evolve(one, label="unmet", probe=of(one, "unmet==1.3"))
@@ -58,7 +58,7 @@ def of(one, requirement):
     return evolve(one.probe, repro=repro, combination=evolve(one.probe.combination, requirements=(requirement,)))
 
 
-def test_where_everything_is_known_no_folder_is_left(parts, tmp_path):
+def test_no_folder_is_left_if_everything_is_known(parts, tmp_path):
     parts.prober.execute(parts.prober.prepare(asked(parts, "1.2").probe))
     packed = pack(parts, tmp_path / "carry", asked(parts, "1.2"))
     assert (packed.probes, [one.label for one, _ in packed.known]) == ((), ["brittle 1.2"])

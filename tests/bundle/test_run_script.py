@@ -1,4 +1,4 @@
-"""The run script: standard library only, without network, under limits, and going on where it was stopped."""
+"""The run script: standard library only, no network, limits, and resuming where it stopped."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ brittle.step()
 
 
 @pytest.mark.parametrize("path", CARRIED, ids=lambda path: path.name)
-def test_what_runs_there_is_python_3_9_and_needs_the_standard_library_only(path):
+def test_the_run_script_needs_only_python_3_9_and_its_standard_library(path):
     tree = ast.parse(path.read_text(), feature_version=(3, 9))
     ours = {file.stem for file in CARRIED} | {"_harness_inside", "harness", "torch", "triton", "pytest"}
     for node in ast.walk(tree):
@@ -56,7 +56,7 @@ def test_what_runs_there_is_python_3_9_and_needs_the_standard_library_only(path)
         assert {name.split(".")[0] for name in names} <= sys.stdlib_module_names | ours
 
 
-def test_progress_is_told_and_what_was_run_is_not_run_again(back):
+def test_progress_is_shown_and_finished_probes_are_not_repeated(back):
     again = run_there(back)
     assert again.code == 0
     assert again.stdout.splitlines()[:2] == [
@@ -66,7 +66,7 @@ def test_progress_is_told_and_what_was_run_is_not_run_again(back):
     assert not list((back / "environments").iterdir())
 
 
-def test_a_repro_that_hangs_is_ended_and_observed(parts, tmp_path):
+def test_a_hanging_repro_is_stopped_and_recorded(parts, tmp_path):
     pack(
         parts,
         tmp_path / "carry",
@@ -79,7 +79,7 @@ def test_a_repro_that_hangs_is_ended_and_observed(parts, tmp_path):
     assert "timed out after 0.7 s" in taken.observation.detail
 
 
-def test_an_interrupted_run_leaves_nothing_running_and_goes_on(parts, tmp_path, run_once):
+def test_an_interrupted_run_leaves_nothing_running_and_can_resume(parts, tmp_path, run_once):
     bundle, gate = tmp_path / "carry", tmp_path / "gate"
     gate.mkdir()
     parts = evolve(parts, prober=evolve(parts.prober, pass_env=("GATE",)))
@@ -99,7 +99,7 @@ def test_an_interrupted_run_leaves_nothing_running_and_goes_on(parts, tmp_path, 
     assert [taken.judgement.verdict for taken in absorb(bundle, parts.store).taken] == [Verdict.GOOD, Verdict.BAD]
 
 
-def test_wheels_that_are_missing_or_others_are_told_and_can_be_brought_later(back, parts):
+def test_missing_or_wrong_wheels_are_reported_and_can_be_added_later(back, parts):
     shutil.rmtree(back / "observed")
     lost, spoilt = (next((back / "wheels").glob(f"brittle-{release}-*")) for release in ("1.2", "1.6"))
     was = spoilt.read_bytes()
@@ -118,7 +118,7 @@ def test_wheels_that_are_missing_or_others_are_told_and_can_be_brought_later(bac
     assert [label for label, _ in absorbed.missing] == ["brittle 1.2"]
 
 
-def test_another_interpreter_is_refused_in_one_sentence(back):
+def test_the_wrong_interpreter_is_refused_in_one_sentence(back):
     manifest = json.loads((back / "bundle.json").read_text())
     (back / "bundle.json").write_text(json.dumps({**manifest, "python": "3.99.1"}))
     ended = run_there(back)
@@ -128,20 +128,20 @@ def test_another_interpreter_is_refused_in_one_sentence(back):
 
 
 @pytest.mark.parametrize("part", ["bundle.json", "harness-run", "installer", "probes"])
-def test_a_bundle_that_did_not_arrive_whole_is_told(back, part):
+def test_an_incomplete_bundle_is_reported(back, part):
     (back / part).rename(back.parent / "elsewhere")
     ended = run_there(back)
     assert (ended.code, "is incomplete" in ended.stderr) == (2, True)
 
 
-def test_a_folder_that_can_not_be_written_is_told(back):
+def test_an_unwritable_folder_is_reported(back):
     shutil.rmtree(back / "observed")
     (back / "observed").write_text("")
     ended = run_there(back)
     assert (ended.code, "error: can't write to" in ended.stderr, "Traceback" in ended.stderr) == (6, True, False)
 
 
-def test_what_the_machine_has_is_not_packed_and_is_recorded_as_its_own(parts, tmp_path, run_once):
+def test_packages_on_the_machine_are_not_packed_but_are_recorded(parts, tmp_path, run_once):
     python = node_with(tmp_path / "node", "brittle", "1.6", step_source(6, broken=True))
     (tmp_path / "there.json").write_text(run_there(run_once, "--what-is-there", python=python).stdout)
     node = read_installed(tmp_path / "there.json")
@@ -160,14 +160,14 @@ def test_what_the_machine_has_is_not_packed_and_is_recorded_as_its_own(parts, tm
     assert not parts.prober.prepare(asked(parts, "1.6").probe).cached
 
 
-def test_a_machine_that_lacks_what_was_left_out_is_told(parts, tmp_path, run_once):
+def test_packages_left_out_and_missing_on_the_machine_are_reported(parts, tmp_path, run_once):
     bundle = tmp_path / "carry"
     pack(parts, bundle, asked(parts, "1.6"), node=Installed({"brittle": "1.6"}), like=run_once)
     ended = run_there(bundle, python=node_with(tmp_path / "node", "brittle", "1.5", ""))
     assert (ended.code, "neither packed nor installed here: brittle 1.6 (here: 1.5)" in ended.stdout) == (3, True)
 
 
-def test_without_a_gpu_a_probe_for_one_is_not_run(parts, tmp_path, run_once):
+def test_a_gpu_probe_does_not_run_without_a_gpu(parts, tmp_path, run_once):
     pack(parts, tmp_path / "carry", asked(parts, "1.2", device=Device.CUDA), like=run_once)
     ended = run_there(tmp_path / "carry", PATH="/usr/bin:/bin")
     if "could not run" not in ended.stdout and shutil.which("nvidia-smi", path="/usr/bin:/bin"):
@@ -175,7 +175,7 @@ def test_without_a_gpu_a_probe_for_one_is_not_run(parts, tmp_path, run_once):
     assert (ended.code, "no NVIDIA GPU found" in ended.stdout) == (3, True)
 
 
-def test_an_observation_of_a_gpu_is_kept_under_that_gpus_name(parts, tmp_path, run_once):
+def test_a_gpu_observation_is_stored_under_the_name_of_its_gpu(parts, tmp_path, run_once):
     smi = tmp_path / "bin" / "nvidia-smi"
     smi.parent.mkdir()
     smi.write_text("#!/bin/sh\necho '0, NVIDIA Test 1, 81559, 81000, 550.1, GPU-1, 9.0'\n")
@@ -206,14 +206,14 @@ if os.environ["LANG"] == "cut-off":
 """
 
 
-def test_the_repro_sees_its_parameters_and_neither_secrets_nor_the_network(parts, tmp_path, run_once):
+def test_the_repro_sees_its_parameters_but_no_secrets_and_no_network(parts, tmp_path, run_once):
     pack(parts, tmp_path / "carry", asked(parts, "1.2", body=ALONE), like=run_once)
     run_there(tmp_path / "carry", A_TOKEN="secret", LANG="cut-off" if cut_off() else "C")
     (taken,) = absorb(tmp_path / "carry", parts.store).taken
     assert taken.judgement.verdict is Verdict.GOOD, taken.judgement.reason
 
 
-def test_the_value_of_a_variable_that_it_lets_a_run_see_stays_there(run_once, parts, tmp_path):
+def test_the_value_of_a_passed_variable_stays_on_that_machine(run_once, parts, tmp_path):
     leak = 'import os\nprint(os.environ["MY_LICENSE"])\nraise RuntimeError(os.environ["MY_LICENSE"])\n'
     let_through = evolve(parts, prober=evolve(parts.prober, pass_env=("MY_LICENSE",)))
     carry = tmp_path / "carry"

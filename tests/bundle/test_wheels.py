@@ -1,4 +1,4 @@
-"""Wheels are fetched from the configured indexes, once, and only with the content that the lock names."""
+"""Wheels are fetched once from the configured indexes, and only with the content named in the lock."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def small(tmp_path):
     return house
 
 
-def test_a_wheel_is_fetched_once_with_hashes_or_without_and_checked(tmp_path, small, interpreter):
+def test_a_wheel_is_fetched_once_and_checked_with_or_without_hashes(tmp_path, small, interpreter):
     of_both = wheels(tmp_path, interpreter, index_url=small.url, find_links=(str(small.links),))
     (first,) = of_both.fetch([Pin("linked", "2.0")])
     of_all = of_both.fetch(
@@ -46,7 +46,7 @@ def sha_of(house, name):
     return hashlib.sha256(next((house.root / "files").glob(f"{name}-*.whl")).read_bytes()).hexdigest()
 
 
-def test_a_wheel_with_other_content_is_never_taken(tmp_path, small, interpreter):
+def test_a_wheel_with_the_wrong_content_is_never_used(tmp_path, small, interpreter):
     of_index = wheels(tmp_path, interpreter, index_url=small.url)
     answer = of_index.fetch([Pin("tiny", "1.0", sha256="0" * 64)])
     assert isinstance(answer, Unfetchable)
@@ -54,7 +54,7 @@ def test_a_wheel_with_other_content_is_never_taken(tmp_path, small, interpreter)
     assert not list(of_index.folder.iterdir())
 
 
-def test_a_spoilt_wheel_in_the_folder_is_fetched_anew(tmp_path, small, interpreter):
+def test_a_damaged_wheel_is_fetched_again(tmp_path, small, interpreter):
     of_index = wheels(tmp_path, interpreter, index_url=small.url)
     digest = sha_of(small, "tiny-1.0")
     (of_index.folder / "tiny-1.0-py3-none-any.whl").write_bytes(b"half of it")
@@ -62,7 +62,7 @@ def test_a_spoilt_wheel_in_the_folder_is_fetched_anew(tmp_path, small, interpret
     assert wheel.sha256 == digest
 
 
-def test_an_index_out_of_reach_is_no_fault_of_the_release(tmp_path, interpreter, monkeypatch):
+def test_an_unreachable_index_is_not_blamed_on_the_release(tmp_path, interpreter, monkeypatch):
     monkeypatch.setenv("PIP_RETRIES", "1")
     with pytest.raises(NoNetwork):
         wheels(tmp_path, interpreter, index_url=free_port_url()).fetch([Pin("tiny", "1.0")])

@@ -1,4 +1,4 @@
-"""`harness bisect` on tiny releases: the exact release, few probes, and skips that never blame anyone."""
+"""`harness bisect` on tiny releases: the exact release, few probes, and skips that never blame a release."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STEP_KEYS = {"release", "verdict", "reason", "observation", "cached", "seconds"}
 
 
 def bisect(harness, *arguments, **environ):
-    """What made the difference within a release is searched by other tests."""
+    """Levels below the release have tests of their own."""
     return harness("bisect", *arguments, "--depth", "release", **environ)
 
 
@@ -51,7 +51,7 @@ def test_the_exact_release_is_found_in_few_probes(harness, write_repro):
     assert all(not step["cached"] and step["seconds"] > 0 for step in answer["steps"])
 
 
-def test_the_bounds_of_the_repro_count_and_are_told(harness, write_repro):
+def test_the_bounds_of_the_repro_are_used_and_shown(harness, write_repro):
     tool = '[tool.harness.subjects.brittle]\ngood = "1.4"\nbad = "1.7"\n'
     write_repro("brittle", tool=tool)
     ended = bisect(harness, "brittle")
@@ -80,14 +80,14 @@ def test_a_fix_is_found(harness, write_repro):
     assert "first_bad" not in answer
 
 
-def test_what_is_not_fixed_is_said_so(harness, write_repro):
+def test_a_bug_without_a_fix_is_reported_as_unfixed(harness, write_repro):
     write_repro("stale")
     ended = bisect(harness, "stale", "--find-fix", "--json")
     assert (ended.code, ended.json["status"]) == (1, "not-fixed")
     assert {"last_bad", "first_good"} <= ended.json.keys()
 
 
-def test_what_was_always_broken_is_not_a_regression(harness, write_repro):
+def test_a_bug_in_every_release_is_not_a_regression(harness, write_repro):
     write_repro("stale")
     ended = bisect(harness, "stale", "--json")
     answer = ended.json
@@ -96,7 +96,7 @@ def test_what_was_always_broken_is_not_a_regression(harness, write_repro):
     assert "1.0" in answer["sentence"]
 
 
-def test_where_nothing_fails_it_says_how_to_go_on(harness, write_repro):
+def test_it_says_what_to_try_if_nothing_fails(harness, write_repro):
     write_repro("brittle")
     ended = bisect(harness, "brittle", "--good", "1.0", "--bad", "1.3", "--json")
     answer = ended.json
@@ -111,7 +111,7 @@ def test_where_nothing_fails_it_says_how_to_go_on(harness, write_repro):
 # -- how the bug is recognised
 
 
-def test_a_signature_is_taken_from_the_bad_end_if_there_is_none(harness, write_repro):
+def test_without_a_signature_the_bad_end_gives_one(harness, write_repro):
     write_repro("brittle", tool="")
     answer = bisect(harness, "brittle", "--good", "1.3", "--bad", "1.8", "--json").json
     assert (answer["status"], answer["first_bad"]) == ("found", "1.6")
@@ -149,7 +149,7 @@ def test_a_command_is_judged_by_its_exit_code(harness):
 # -- how it is searched
 
 
-def test_three_lanes_find_the_same(harness, write_repro):
+def test_three_lanes_find_the_same_release(harness, write_repro):
     write_repro("brittle")
     answer = bisect(harness, "brittle", "--good", "1.0", "--bad", "1.9", "--lanes", "3", "--json").json
     assert (answer["status"], answer["last_good"], answer["first_bad"]) == ("found", "1.5", "1.6")
@@ -166,7 +166,7 @@ def test_both_sides_are_run_again_to_confirm(harness, write_repro):
     assert len({step["observation"] for step in answer["steps"]}) == len(releases)
 
 
-def test_who_asks_for_less_confidence_gets_fewer_runs_and_is_told(harness, write_repro):
+def test_a_lower_confidence_takes_fewer_runs_and_says_so(harness, write_repro):
     write_repro("brittle")
     ends = ["brittle", "--good", "1.0", "--bad", "1.9", "--depth", "release", "--json"]
     sure = bisect(harness, *ends).json
@@ -180,7 +180,7 @@ def test_who_asks_for_less_confidence_gets_fewer_runs_and_is_told(harness, write
 
 
 def test_a_bad_end_that_passes_once_is_run_again(harness, write_repro):
-    """The first run of each release passes: that is no reason to say that there is no failure."""
+    """The first run of each release passes; that is no reason to report "no failure"."""
     body = """
     import os, brittle
     from pathlib import Path
@@ -199,7 +199,7 @@ def test_a_bad_end_that_passes_once_is_run_again(harness, write_repro):
     assert ended.json["rates"]["good"]["failed"] == 0
 
 
-def test_a_proof_that_two_levels_share_is_shown_once(harness, write_repro):
+def test_a_proof_shared_by_two_levels_is_shown_once(harness, write_repro):
     write_repro("brittle")
     ended = harness("bisect", "brittle", "--good", "1.5", "--bad", "1.6")
     proofs = [line for line in ended.stdout.splitlines() if line.startswith("  proved")]
@@ -207,7 +207,7 @@ def test_a_proof_that_two_levels_share_is_shown_once(harness, write_repro):
     assert len(set(proofs)) == len(proofs)
 
 
-def test_pre_releases_are_tried_when_asked_for(harness, write_repro):
+def test_pre_releases_are_tried_on_request(harness, write_repro):
     write_repro("early")
     without = bisect(harness, "early", "--good", "1.0", "--json").json
     assert (without["first_bad"], without["last_good"]) == ("1.2", "1.1")
@@ -223,13 +223,13 @@ def test_a_pre_release_that_is_named_as_an_end_is_tried(harness, write_repro):
     assert (answer["first_bad"], answer["last_good"]) == ("1.2rc1", "1.1")
 
 
-def test_an_end_may_be_written_in_another_way(harness, write_repro):
+def test_an_end_can_be_spelled_differently(harness, write_repro):
     write_repro("brittle")
     answer = bisect(harness, "brittle", "--good", "1.5.0", "--bad", "v1.6+cpu", "--json").json
     assert (answer["first_bad"], answer["last_good"]) == ("1.6", "1.5")
 
 
-def test_every_release_left_out_has_its_reason(harness, write_repro, interpreter):
+def test_every_excluded_release_has_a_reason(harness, write_repro, interpreter):
     write_repro("mixed")
     answer = bisect(harness, "mixed", "--good", "1.0", "--json").json
     assert (answer["first_bad"], answer["last_good"]) == ("1.6", "1.0")
@@ -263,7 +263,7 @@ def small():
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_release_with_another_fault_is_skipped_with_its_reason(harness, write_repro, fault):
+def test_a_release_that_fails_differently_is_skipped_with_a_reason(harness, write_repro, fault):
     write_repro(fault, tool=small())
     ended = bisect(harness, fault, "--good", "1.0", "--bad", "1.6", "--json")
     answer = ended.json
@@ -274,7 +274,7 @@ def test_a_release_with_another_fault_is_skipped_with_its_reason(harness, write_
 
 
 @pytest.mark.parametrize("fault", ["odderror", "spoilt", "unmet"])
-def test_where_a_skip_hides_the_change_all_suspects_are_named(harness, write_repro, fault):
+def test_all_suspects_are_named_if_a_skip_hides_the_change(harness, write_repro, fault):
     name = f"{fault}_hiding"
     write_repro(name, tool=small())
     ended = bisect(harness, name, "--good", "1.0", "--bad", "1.4", "--json")
@@ -288,7 +288,7 @@ def test_where_a_skip_hides_the_change_all_suspects_are_named(harness, write_rep
 # -- asking again
 
 
-def test_the_same_question_again_runs_nothing(harness, write_repro):
+def test_asking_again_runs_nothing(harness, write_repro):
     write_repro("brittle")
     command = ["brittle", "--good", "1.3", "--bad", "1.8", "--json"]
     first, second = bisect(harness, *command).json, bisect(harness, *command).json
@@ -297,7 +297,7 @@ def test_the_same_question_again_runs_nothing(harness, write_repro):
     assert [step["observation"] for step in second["steps"]] == [step["observation"] for step in first["steps"]]
 
 
-def test_a_narrower_question_uses_what_is_known(harness, write_repro):
+def test_a_narrower_question_uses_stored_runs(harness, write_repro):
     write_repro("brittle")
     wide = bisect(harness, "brittle", "--good", "1.0", "--bad", "1.9", "--json").json
     narrow = bisect(harness, "brittle", "--good", "1.5", "--bad", "1.6", "--json").json
@@ -305,7 +305,7 @@ def test_a_narrower_question_uses_what_is_known(harness, write_repro):
     assert narrow["probes"] == 0
 
 
-def test_the_same_question_without_network_runs_nothing(harness, write_repro, house, tmp_path):
+def test_asking_again_works_without_network(harness, write_repro, house, tmp_path):
     write_repro("brittle")
     command = ["brittle", "--good", "1.4", "--bad", "1.7", "--json"]
     with house.served() as url:

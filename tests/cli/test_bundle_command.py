@@ -1,4 +1,4 @@
-"""`harness bundle` and `harness absorb`: there and back again, and what each says on the way."""
+"""`harness bundle` and `harness absorb`: the round trip, and what each prints."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import zipfile
 from carried import run_there
 
 
-def test_what_is_run_elsewhere_answers_a_later_probe_here(harness, write_repro):
+def test_a_run_on_another_machine_answers_a_later_probe_here(harness, write_repro):
     write_repro("brittle")
     packed = harness(
         "bundle", "brittle_step", "--over", "brittle==1.2", "--over", "brittle==1.6", "--output", "carry", "--zip"
@@ -51,7 +51,7 @@ def records(folder):
     return {path.stem: path.read_bytes() for path in folder.glob("observations/*/*.json")}
 
 
-def test_what_is_there_already_is_left_out_and_said(harness, write_repro):
+def test_probes_already_stored_are_left_out_and_reported(harness, write_repro):
     write_repro("brittle")
     (harness.folder / "there.txt").write_text("brittle==1.6\n")
     arguments = ("bundle", "brittle_step", "--over", "brittle==1.6", "--over", "brittle==1.2", "--output", "carry")
@@ -62,7 +62,7 @@ def test_what_is_there_already_is_left_out_and_said(harness, write_repro):
     assert [path.name for path in (harness.folder / "carry" / "wheels").iterdir()] == ["brittle-1.2-py3-none-any.whl"]
 
 
-def test_mistakes_are_one_sentence_and_leave_nothing(harness, write_repro):
+def test_a_mistake_gives_one_sentence_and_leaves_no_files(harness, write_repro):
     write_repro("brittle")
     ask = ("bundle", "brittle_step", "--output", "carry")
     for code, words, arguments in (
@@ -79,7 +79,7 @@ def test_mistakes_are_one_sentence_and_leave_nothing(harness, write_repro):
     assert not (harness.folder / "carry").exists()
 
 
-def test_a_probe_that_can_not_be_packed_makes_it_unsure(harness, write_repro):
+def test_an_unpackable_probe_makes_the_exit_code_unsure(harness, write_repro):
     write_repro("spoilt")
     ended = harness("bundle", "spoilt_step", "--over", "spoilt==1.3", "--output", "carry")
     assert (ended.code, "not packed spoilt==1.3:" in ended.stdout) == (3, True)

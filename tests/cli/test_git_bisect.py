@@ -1,4 +1,4 @@
-"""Probes of the commits of a repository: `--with "shop @ ./clone@1a2b3c4"`, and as the command of `git bisect run`."""
+"""Probes of commits in a repository: `--with "shop @ ./clone@1a2b3c4"`, and as the command of `git bisect run`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BROKEN = "import helper\n\n\ndef step():\n    raise RuntimeError('the step is br
 
 @pytest.fixture
 def clone(tmp_path: Path) -> GitProject:
-    """A project that no index has, with a commit for each file that it gets."""
+    """A project missing from the index, with one commit for each file."""
     project = new_project(tmp_path / "clone")
     project.commit("Begin", {"pyproject.toml": PYPROJECT, "shop.py": STEP.format(0)})
     return project
@@ -40,10 +40,10 @@ def test_a_probe_runs_a_commit_with_what_it_needs(harness: Harness, clone: GitPr
     assert clone.git("rev-parse", "HEAD") == clone.git("rev-parse", "main")
 
 
-def test_what_a_folder_needs_does_not_replace_what_the_repro_pins(
+def test_the_needs_of_a_folder_do_not_replace_pins_of_the_repro(
     harness: Harness, clone: GitProject, write_repro
 ) -> None:
-    """The commit takes any `helper`, the repro pins one; what is given by name still counts more."""
+    """The commit accepts any `helper` and the repro pins one; a pin given by name still counts more."""
     repro = write_repro(
         "shop", dependencies='["shop", "helper==1.0"]', body="import helper\nassert helper.NUMBER == 1\n"
     )
@@ -53,7 +53,7 @@ def test_what_a_folder_needs_does_not_replace_what_the_repro_pins(
     assert [(pin["name"], pin["version"]) for pin in installed] == [("helper", "2.0")]
 
 
-def test_a_commit_that_is_not_there_is_a_mistake(harness: Harness, clone: GitProject, write_repro) -> None:
+def test_a_missing_commit_is_refused(harness: Harness, clone: GitProject, write_repro) -> None:
     ended = harness("probe", write_repro("shop"), "--with", f"shop @ {clone.folder}@nowhere")
     assert ended.code == 2
     assert "nowhere" in ended.stderr
@@ -64,16 +64,14 @@ def test_a_commit_that_is_not_there_is_a_mistake(harness: Harness, clone: GitPro
     [(STEP.format(0), 0), (BROKEN, 1), ("import a_module_that_is_missing\n", 125)],
     ids=["good", "bad", "skip"],
 )
-def test_exit_codes_are_those_of_git_bisect(
-    harness: Harness, clone: GitProject, write_repro, source: str, code: int
-) -> None:
+def test_exit_codes_follow_git_bisect(harness: Harness, clone: GitProject, write_repro, source: str, code: int) -> None:
     clone.commit("Change", {"shop.py": source})
     options = ("--with", f"shop @ {clone.folder}", "--git-bisect")
     assert harness("probe", write_repro("shop"), *options).code == code
 
 
 @pytest.mark.parametrize("mistake", [("nothing_of_this_name",), ("--no-such-option",), ("{repro}", "--with", "=x")])
-def test_a_mistake_stops_the_bisection_and_is_no_bad_commit(
+def test_a_mistake_stops_the_bisection_without_a_bad_commit(
     harness: Harness, write_repro, mistake: tuple[str, ...]
 ) -> None:
     repro = str(write_repro("shop"))

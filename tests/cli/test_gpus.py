@@ -1,4 +1,4 @@
-"""`--device cuda`: each probe gets a GPU of its own, and a GPU that is full is waited for and never blamed."""
+"""`--device cuda`: each probe gets its own GPU, and a full GPU is waited for and never blamed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ brittle.step()
 
 @pytest.fixture
 def smi(tmp_path):
-    """Makes a program that lists GPUs as nvidia-smi does; the PATH that has it."""
+    """Write a program that lists GPUs like nvidia-smi; return the PATH to find it."""
 
     def make(*rows):
         folder = tmp_path / "bin"
@@ -67,7 +67,7 @@ def records(harness):
     return [json.loads(p.read_text()) for p in (harness.folder / "results" / "observations").glob("*/*.json")]
 
 
-def test_two_lanes_have_a_gpu_each_and_one_of_another_kind_is_left_out(harness, write_repro, smi, tmp_path):
+def test_two_lanes_use_one_gpu_each_and_leave_out_another_model(harness, write_repro, smi, tmp_path):
     write_repro("brittle", tool=f'device = "cuda"\n{SIGNED}', body=PEEK)
     (tmp_path / "meeting").mkdir()
     command = ["bisect", "brittle", "--good", "1.2", "--bad", "1.7", "--depth", "release", "--lanes", "2"]
@@ -88,7 +88,7 @@ def test_two_lanes_have_a_gpu_each_and_one_of_another_kind_is_left_out(harness, 
     assert max(record["metrics"]["met"] for record in seen) == 2
 
 
-def test_a_full_gpu_is_a_skip_with_its_reason_that_is_not_kept(harness, write_repro, smi):
+def test_a_full_gpu_is_an_unstored_skip_with_a_reason(harness, write_repro, smi):
     write_repro("brittle", tool=f'device = "cuda"\ngpu-memory = "4 GiB"\n{SIGNED}')
     command = ["probe", "brittle_step", "--with", "brittle==1.6", "--gpu-wait", "0"]
     full = harness(*command, PATH=smi(("NVIDIA T4", 1229)), CUDA_VISIBLE_DEVICES=None)
@@ -100,7 +100,7 @@ def test_a_full_gpu_is_a_skip_with_its_reason_that_is_not_kept(harness, write_re
     assert "cuda (NVIDIA T4)" in free.stdout
 
 
-def test_one_gpu_serves_two_lanes_one_after_the_other(harness, write_repro, smi, tmp_path):
+def test_two_lanes_take_turns_on_one_gpu(harness, write_repro, smi, tmp_path):
     write_repro("brittle", tool=f'device = "cuda"\n{SIGNED}', body=PEEK.replace("in (2, 7)", "== -1"))
     (tmp_path / "meeting").mkdir()
     command = ["bisect", "brittle", "--good", "1.4", "--bad", "1.7", "--depth", "release", "--lanes", "2"]

@@ -1,4 +1,4 @@
-"""A repro without a sandbox does not find the user's variables in the processes that started it."""
+"""A repro without a sandbox does not see the user's variables in its parent processes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ print(json.dumps(seen))
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="there is no /proc")
-def test_a_repro_finds_no_secret_in_guard_or_harness(harness, write_repro):
+def test_a_repro_finds_no_secrets_in_parent_processes(harness, write_repro):
     repro = write_repro("brittle", body=BODY)
     process = harness.start("probe", repro, "--with", "brittle==1.0", "--json", HF_TOKEN="hush", HARNESS_SANDBOX="off")
     stdout, stderr = process.communicate()

@@ -1,4 +1,4 @@
-"""`harness history` on tiny releases: every window, exit codes, what it keeps, and how it stops and goes on."""
+"""`harness history` on tiny releases: every window, exit codes, stored results, interruption and resuming."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def wavering(harness, write_repro):
     return ["wavering", "--from", "1.0", "--to", "1.6", "--max-gap", "3"]
 
 
-def test_json_has_all_of_it_and_nothing_else_is_printed(harness, wavering):
+def test_json_is_complete_and_alone_on_stdout(harness, wavering):
     ended = harness("history", *wavering, "--json")
     found = ended.json
     assert (ended.code, ended.stderr, found["schema"], found["status"]) == (0, "", 1, "broken")
@@ -35,7 +35,7 @@ def test_json_has_all_of_it_and_nothing_else_is_printed(harness, wavering):
     assert (again["probes"], again["known"], again["windows"]) == (0, found["probes"], found["windows"])
 
 
-def test_a_person_reads_the_windows_and_what_was_chosen(harness, wavering):
+def test_the_screen_shows_the_windows_and_the_choices(harness, wavering):
     ended = harness("history", *wavering[:-2], "--lanes", "3")
     assert ended.code == 0
     assert "looking for every window in which wavering_step was broken: wavering 1.0 to 1.6, 7 releases" in ended.stderr
@@ -47,7 +47,7 @@ def test_a_person_reads_the_windows_and_what_was_chosen(harness, wavering):
     assert re.search(r"\[G\wBbBG\w\]  1\.0 to 1\.6|\[G\wBBBG\w\]  1\.0 to 1\.6", ended.stdout)
 
 
-def test_pages_and_a_record_are_kept(harness, wavering):
+def test_pages_and_a_record_are_written(harness, wavering):
     ended = harness("history", *wavering)
     paths = [harness.folder / path for path in re.findall(r"report: (\S+)", ended.stdout)]
     assert [path.suffix for path in paths] == [".md", ".html"]
@@ -70,13 +70,13 @@ def test_pages_and_a_record_are_kept(harness, wavering):
         (["edgy", "--from", "1.2", "--to", "1.2"], 3, "unsure"),
     ],
 )
-def test_the_exit_code_says_how_it_ended(harness, write_repro, arguments, code, status):
+def test_the_exit_code_tells_the_outcome(harness, write_repro, arguments, code, status):
     write_repro(arguments[0])
     ended = harness("history", *arguments, "--max-gap", "1", "--json")
     assert (ended.code, ended.json["status"]) == (code, status)
 
 
-def test_a_variable_that_was_let_through_is_in_nothing_that_is_kept(harness, write_repro):
+def test_the_value_of_a_passed_variable_is_stored_nowhere(harness, write_repro):
     write_repro(
         "brittle", body="import os, brittle\nprint(os.environ['PLACE'])\nraise ValueError(os.environ['PLACE'])\n"
     )
@@ -97,7 +97,7 @@ def test_a_variable_that_was_let_through_is_in_nothing_that_is_kept(harness, wri
         (["--repro", "nothing"], "no repro named 'nothing'"),
     ],
 )
-def test_a_mistake_is_one_sentence_and_exit_code_2(harness, write_repro, arguments, words):
+def test_a_mistake_gives_one_sentence_and_exit_code_2(harness, write_repro, arguments, words):
     write_repro("brittle")
     ended = harness("history", "brittle", *arguments)
     assert (ended.code, ended.stdout) == (2, "")
@@ -105,7 +105,7 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(harness, write_repro, argumen
     assert "Traceback" not in ended.stderr
 
 
-def test_ctrl_c_ends_at_once_and_the_same_command_goes_on(harness, write_repro, tmp_path):
+def test_ctrl_c_stops_at_once_and_the_same_command_resumes(harness, write_repro, tmp_path):
     body = """
     import os, time, brittle
     from pathlib import Path

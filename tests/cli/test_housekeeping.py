@@ -1,4 +1,4 @@
-"""`harness doctor` tells what is missing; `harness clean` frees what can be made again."""
+"""`harness doctor` reports what is missing; `harness clean` frees what can be rebuilt."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wheelhouse import free_port_url
 
 @pytest.fixture
 def own(harness, write_repro, tmp_path, house):
-    """A harness with a cache of its own that holds two environments, one of them unused for ten days."""
+    """A harness with its own cache that holds two environments, one of them unused for ten days."""
     write_repro("brittle")
     own = harness.with_environ(HARNESS_CACHE_DIR=str(tmp_path / "cache"))
     for release in ("1.1", "1.2"):
@@ -26,7 +26,7 @@ def environments(tmp_path):
     return sorted((tmp_path / "cache" / "environments").iterdir())
 
 
-def test_doctor_finds_all_in_order(harness, tmp_path, house):
+def test_doctor_finds_no_problem(harness, tmp_path, house):
     house.add("pip", "1.0")
     ended = harness("doctor", HARNESS_CACHE_DIR=str(tmp_path / "cache"))
     lines = {line.split()[1]: line.split()[0] for line in ended.stdout.splitlines()}
@@ -34,7 +34,7 @@ def test_doctor_finds_all_in_order(harness, tmp_path, house):
     assert lines.keys() == {"python", "uv", "index", "cache", "results", "gpu", "device"}
 
 
-def test_doctor_tells_each_gpu_and_what_auto_takes(harness, tmp_path, house):
+def test_doctor_lists_gpus_and_what_auto_selects(harness, tmp_path, house):
     program = tmp_path / "nvidia-smi"
     program.write_text(
         "#!/bin/sh\necho 0, NVIDIA T4, 15109, 12000, 550.54, GPU-a, 7.5\necho 1, Old, 0, 0, 390, GPU-b\n"
@@ -48,7 +48,7 @@ def test_doctor_tells_each_gpu_and_what_auto_takes(harness, tmp_path, house):
     assert "auto takes cuda for a repro that needs CUDA, cuda for any device, cpu for the CPU" in told
 
 
-def test_doctor_tells_what_the_cache_takes_and_what_is_free(own):
+def test_doctor_reports_cache_size_and_free_space(own):
     (line,) = [line for line in own("doctor").stdout.splitlines() if line.split()[1] == "cache"]
     assert "GiB free at" in line
     assert "for 2 environments" in line
@@ -59,7 +59,7 @@ def large(folder):
     (folder / "large").write_bytes(b"x" * (20 * 2**20))
 
 
-def test_the_longest_unused_environment_makes_room_and_that_is_told(own, tmp_path):
+def test_the_least_recently_used_environment_is_removed_and_reported(own, tmp_path):
     first, second = environments(tmp_path)
     old = min(first, second, key=lambda path: path.stat().st_mtime)
     young = second if old == first else first
@@ -74,7 +74,7 @@ def test_the_longest_unused_environment_makes_room_and_that_is_told(own, tmp_pat
     assert not old.exists()
 
 
-def test_what_was_used_lately_is_not_removed_and_no_room_is_told(own, tmp_path):
+def test_recently_used_environments_stay_and_a_full_disk_is_reported(own, tmp_path):
     for folder in environments(tmp_path):
         large(folder)
         os.utime(folder)
@@ -88,7 +88,7 @@ def test_what_was_used_lately_is_not_removed_and_no_room_is_told(own, tmp_path):
     assert (wrong.code, "HARNESS_MAX_DISK is 'much', not a size" in wrong.stderr) == (2, True)
 
 
-def test_doctor_tells_what_fails_and_goes_on(harness, tmp_path):
+def test_doctor_reports_a_failed_check_and_continues(harness, tmp_path):
     ended = harness("doctor", UV_DEFAULT_INDEX=free_port_url(), HARNESS_CACHE_DIR=str(tmp_path / "cache"))
     failed = [line for line in ended.stdout.splitlines() if line.startswith("FAIL")]
     assert ended.code == 1
@@ -97,7 +97,7 @@ def test_doctor_tells_what_fails_and_goes_on(harness, tmp_path):
     assert "ok    gpu" in ended.stdout
 
 
-def test_clean_needs_to_be_told_what(own, tmp_path):
+def test_clean_needs_an_option(own, tmp_path):
     ended = own("clean")
     assert (ended.code, "say what to remove" in ended.stderr, len(environments(tmp_path))) == (2, True, 2)
 
@@ -108,7 +108,7 @@ def test_a_dry_run_removes_nothing(own, tmp_path):
     assert len(environments(tmp_path)) == 2
 
 
-def test_what_was_unused_for_long_is_removed(own, tmp_path):
+def test_long_unused_environments_are_removed(own, tmp_path):
     before = environments(tmp_path)
     assert own("clean", "--older-than", "9").stdout.startswith("removed 1 environments")
     left = environments(tmp_path)
@@ -117,13 +117,13 @@ def test_what_was_unused_for_long_is_removed(own, tmp_path):
     assert own("clean", "--older-than", "9").stdout.startswith("removed 0 environments")
 
 
-def test_keep_leaves_what_fits_and_takes_the_rest(own, tmp_path):
+def test_keep_removes_what_exceeds_the_limit(own, tmp_path):
     assert own("clean", "--keep", "100").stdout.startswith("removed 0 environments")
     assert own("clean", "--keep", "0").stdout.startswith("removed 2 environments")
     assert environments(tmp_path) == []
 
 
-def test_results_outlive_a_clean_and_still_answer(own, tmp_path):
+def test_results_survive_a_clean_and_still_answer(own, tmp_path):
     assert own("clean", "--all").code == 0
     assert environments(tmp_path) == []
     assert list((tmp_path / "cache" / "building").iterdir()) == []
@@ -133,7 +133,7 @@ def test_results_outlive_a_clean_and_still_answer(own, tmp_path):
     assert len(environments(tmp_path)) == 1
 
 
-def test_the_first_lines_of_a_bisection_show_what_there_is_to_download(own, tmp_path):
+def test_a_bisection_first_shows_the_download_size(own, tmp_path):
     own = own.with_environ(UV_CACHE_DIR=str(tmp_path / "uv"))
     command = ["bisect", "brittle", "--good", "1.5", "--bad", "1.6", "--depth", "release"]
     told = "for the first environment: to download: 1 wheel"

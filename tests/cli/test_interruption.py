@@ -1,4 +1,4 @@
-"""A harness that is stopped, by any means, loses nothing but the run it was at, and leaves nothing behind."""
+"""A harness stopped by any means loses only the current run, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def wait_for(condition):
 
 
 def records(folder):
-    """Each record with what tells that it was written once."""
+    """Each record, with its identity and times to show that it was written once."""
     found = (folder / "results" / "observations").glob("*/*.json")
     return {path.name: (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_ino) for path in found}
 
 
 def stopped_in_mid_run(harness, write_repro, tmp_path, number):
-    """A harness of its own that got a signal while the release before the break was running."""
+    """A separate harness process that gets a signal while the release before the break is running."""
     write_repro("brittle", body=GATED, tool=f"timeout = 300\n{SIGNED}")
     gate = tmp_path / "gate"
     gate.mkdir()
@@ -49,7 +49,7 @@ def stopped_in_mid_run(harness, write_repro, tmp_path, number):
 
 
 def goes_on(own, gate, tmp_path):
-    """The same command finds the answer, and runs nothing that had finished."""
+    """The same command finds the answer and repeats no finished run."""
     before = records(own.folder)
     assert len(before) >= 2
     (gate / "open").touch()
@@ -63,13 +63,13 @@ def goes_on(own, gate, tmp_path):
     assert list((tmp_path / "cache" / "scratch").iterdir()) == []
 
 
-def test_kill_9_in_mid_run_leaves_no_process_and_the_same_command_goes_on(harness, write_repro, tmp_path):
+def test_kill_9_during_a_run_leaves_no_process_and_can_resume(harness, write_repro, tmp_path):
     own, gate, code, _ = stopped_in_mid_run(harness, write_repro, tmp_path, signal.SIGKILL)
     assert code == -signal.SIGKILL
     goes_on(own, gate, tmp_path)
 
 
-def test_ctrl_c_ends_at_once_and_says_how_to_go_on(harness, write_repro, tmp_path):
+def test_ctrl_c_stops_at_once_and_says_how_to_resume(harness, write_repro, tmp_path):
     own, gate, code, stderr = stopped_in_mid_run(harness, write_repro, tmp_path, signal.SIGINT)
     assert code == 130
     assert "run the same command again" in stderr
@@ -77,7 +77,7 @@ def test_ctrl_c_ends_at_once_and_says_how_to_go_on(harness, write_repro, tmp_pat
     goes_on(own, gate, tmp_path)
 
 
-def test_kill_9_in_mid_build_leaves_no_half_environment_in_use(harness, write_repro, tmp_path):
+def test_kill_9_during_a_build_leaves_no_partial_environment_in_use(harness, write_repro, tmp_path):
     write_repro("brittle")
     cache = tmp_path / "cache"
     own = harness.with_environ(HARNESS_CACHE_DIR=str(cache))
@@ -95,7 +95,7 @@ def test_kill_9_in_mid_build_leaves_no_half_environment_in_use(harness, write_re
         assert (environment / "harness.json").is_file()
 
 
-def test_two_harnesses_at_once_on_one_cache_are_both_right(harness, write_repro, tmp_path):
+def test_two_processes_can_share_one_cache(harness, write_repro, tmp_path):
     write_repro("brittle")
     own = harness.with_environ(HARNESS_CACHE_DIR=str(tmp_path / "cache"))
     command = ["bisect", "brittle", "--good", "1.3", "--bad", "1.8", "--depth", "release", "--json", "--results"]

@@ -1,4 +1,4 @@
-"""`harness issues` keeps one issue for each break by `gh`; `harness upstream` prints one and sends nothing."""
+"""`harness issues` keeps one issue per break with `gh`; `harness upstream` prints one and sends nothing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BREAK = Break(
 
 @define
 class Tracker:
-    """The fake gh, and what it has kept."""
+    """The fake gh and its stored state."""
 
     folder: Path
     run: object
@@ -43,25 +43,25 @@ class Tracker:
 
     @property
     def calls(self) -> list[str]:
-        """The words of every call."""
+        """The arguments of every call."""
         path = self.folder / "calls.txt"
         return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
 
     def night(self, *breaks: Break, start: str = FIRST) -> None:
-        """Keep a night that tells of these breaks."""
+        """Write a night with these breaks."""
         NightArchive(Store(Path.cwd() / "results")).put(Night("nightly", start, ended=True, breaks=breaks))
 
 
 @pytest.fixture
 def tracker(harness, tmp_path) -> Tracker:
-    """A gh of our own on the PATH, in a workflow of some-one/project."""
+    """A fake gh on the PATH, in a workflow of some-one/project."""
     folder = write_fake_gh(tmp_path / "gh")
     path = f"{folder}{os.pathsep}{os.environ['PATH']}"
     return Tracker(folder, harness.with_environ(PATH=path, GITHUB_REPOSITORY="some-one/project"))
 
 
-def test_an_issue_is_opened_updated_closed_and_opened_again(tracker):
-    """One issue all along, and the same command again does nothing."""
+def test_an_issue_is_opened_updated_closed_and_reopened(tracker):
+    """There is one issue throughout, and repeating the command changes nothing."""
     tracker.night(BREAK)
     assert tracker.run("issues").stdout == "open: helper 1.2 breaks step\n"
     assert tracker.run("issues").stdout == "nothing to change in the issues of some-one/project\n"
@@ -98,7 +98,7 @@ def test_another_repository_is_refused_before_anything_is_called(tracker):
     assert tracker.calls == []
 
 
-def test_what_gh_says_is_told(tracker):
+def test_errors_of_gh_are_shown(tracker):
     (tracker.folder / "offline").touch()
     ended = tracker.run("issues")
     assert ended.code == 5
@@ -111,8 +111,8 @@ def test_without_gh_it_says_so(tracker):
     assert "gh is not installed" in ended.stderr
 
 
-def test_upstream_prints_an_issue_and_calls_nothing(tracker, write_repro):
-    """The target is the repository that the culprit's metadata names; here it names none."""
+def test_upstream_prints_an_issue_and_does_not_call_gh(tracker, write_repro):
+    """The target is the repository in the culprit's metadata; here there is none."""
     write_repro("brittle")
     tracker.run("bisect", "brittle", "--good", "1.5", "--bad", "1.6")
     ended = tracker.run("upstream")

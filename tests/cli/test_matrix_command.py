@@ -1,4 +1,4 @@
-"""`harness matrix`: cells run, shown as a table, written as a page."""
+"""`harness matrix`: runs cells, shows them as a table, and writes a page."""
 
 from __future__ import annotations
 
@@ -63,22 +63,22 @@ def test_cells_run_and_bad_is_an_answer(matrix):
     assert "harness matrix matrices/tiny.toml --lanes 2" in page_of(matrix)
 
 
-def test_what_was_run_is_known(matrix):
+def test_finished_cells_are_not_run_again(matrix):
     matrix(TINY, "-k", "1_6")
     again = matrix(TINY, "--json").json
     assert [cell["cached"] for cell in again["cells"]] == [False, True, False]
     assert again == record_of(matrix)
 
 
-def test_a_cell_that_can_not_be_judged_ends_with_3_and_says_why(matrix):
+def test_an_unjudged_cell_gives_exit_code_3_and_a_reason(matrix):
     ended = matrix(TINY.replace('"1.10"', '"9.9"'))
     assert ended.code == 3
     assert "9.9" in record_of(matrix)["cells"][2]["reason"]
     assert verdicts(record_of(matrix))["9.9"] == "skip"
 
 
-def test_words_choose_cells_and_the_page_keeps_the_others(matrix):
-    """What was run before is on the page; what never was says so."""
+def test_keywords_select_cells_and_the_page_keeps_the_others(matrix):
+    """Earlier results are on the page, and cells that never ran are marked."""
     matrix(TINY, "-k", "1_5")
     ended = matrix(TINY, "-k", "brittle_1_6 or nothing")
     assert [line.split() for line in ended.stdout.splitlines()[1:-1]] == [["1.6", "bad"]]
@@ -98,7 +98,7 @@ def test_show_runs_nothing(matrix):
     assert ended.stderr == ""
 
 
-def test_a_list_is_what_nox_and_others_run(matrix):
+def test_the_list_has_what_nox_needs(matrix):
     listed = matrix(TINY, "--list", "--json").json
     assert listed["matrix"] == "tiny"
     assert listed["left_out"] == []
@@ -113,14 +113,14 @@ def test_a_list_is_what_nox_and_others_run(matrix):
     assert not (matrix.folder / "results").exists()
 
 
-def test_words_become_releases_of_the_index(matrix):
+def test_words_are_resolved_to_releases(matrix):
     text = TINY.replace('brittle = ["1.5", "1.6", "1.10"]', 'brittle = ["1.5", ">=1.9,<1.11"]')
     assert matrix(text, "--list").stdout.split() == [
         f"brittle_step-brittle-{version}" for version in ("1.5", "1.9", "1.10")
     ]
 
 
-def test_what_is_left_out_is_told(matrix, write_repro):
+def test_excluded_releases_are_reported(matrix, write_repro):
     write_repro("mixed")
     text = 'axes.repro = "mixed_step"\naxes.packages.mixed = [">=1.0,<1.2"]'
     listed = matrix(text, "--list", "--json").json
@@ -131,7 +131,7 @@ def test_what_is_left_out_is_told(matrix, write_repro):
     assert "yanked: it deletes files" in page_of(matrix)
 
 
-def test_a_covering_subset_says_what_it_leaves_out(matrix):
+def test_a_pairwise_subset_says_what_it_leaves_out(matrix):
     text = TINY + 'helper = ["1.0", "2.0"]\n[axes.parameters]\nsize = [1, 2]\n'
     whole = matrix(text, "--list").stdout.split()
     ended = matrix(text, "--list", "--cover", "pairs")
@@ -142,7 +142,7 @@ def test_a_covering_subset_says_what_it_leaves_out(matrix):
     assert sorted([*kept, *left]) == sorted(whole)
 
 
-def test_a_python_that_is_not_there_is_a_skip_and_the_others_run(matrix):
+def test_a_missing_python_skips_its_cells_and_the_others_run(matrix):
     ended = matrix(TINY.replace('"1.6", "1.10"]', '"1.6"]') + '[[include]]\npackages.brittle = "1.5"\npython = "3.3"\n')
     assert ended.code == 3
     assert "skipped cells: no Python 3.3 on this machine" in ended.stderr
@@ -151,12 +151,12 @@ def test_a_python_that_is_not_there_is_a_skip_and_the_others_run(matrix):
     assert cells[2]["reason"] == "no Python 3.3 on this machine"
 
 
-def test_no_python_at_all_is_a_mistake(matrix):
+def test_having_no_matching_python_is_a_mistake(matrix):
     ended = matrix(TINY.replace("[axes.packages]", 'python = "3.3"\n[axes.packages]'))
     assert (ended.code, "no Python 3.3 on this machine" in ended.stderr) == (2, True)
 
 
-def test_days_are_taken_by_cells_that_name_none(matrix):
+def test_cells_without_a_day_take_the_day_of_the_matrix(matrix):
     text = 'axes.repro = "brittle_step"\naxes.packages.brittle = "1.5"\n'
     matrix(text, "--as-of", "2023-09-15")
     (cell,) = record_of(matrix)["cells"]
@@ -176,7 +176,7 @@ def test_days_are_taken_by_cells_that_name_none(matrix):
         (("-k", "1_5 and"), "-k takes an expression"),
     ],
 )
-def test_mistakes_are_told_in_one_sentence(matrix, words, told):
+def test_mistakes_give_one_sentence(matrix, words, told):
     ended = matrix(TINY, *words)
     assert (ended.code, told in ended.stderr) == (2, True)
     assert not (matrix.folder / "results").exists()
@@ -187,8 +187,8 @@ def test_a_file_that_is_not_there_is_told(harness):
     assert (ended.code, "can't read the matrix matrices/none.toml" in ended.stderr) == (2, True)
 
 
-def test_a_secret_that_a_run_saw_is_not_on_the_page(matrix, write_repro):
-    """Nor does anything that it printed stay there once nobody can tell the secret any more."""
+def test_a_secret_passed_to_a_run_is_not_on_the_page(matrix, write_repro):
+    """Its output is not on the page either once the secret is no longer known."""
     body = 'import os\n\nprint("the place is", os.environ["MY_PLACE"])\nraise RuntimeError(os.environ["MY_PLACE"])\n'
     write_repro("brittle", body=body, tool=SIGNED.replace("the step is broken", ""))
     place = "somewhere-nobody-knows"
@@ -203,7 +203,7 @@ def test_a_secret_that_a_run_saw_is_not_on_the_page(matrix, write_repro):
     assert place not in page + json.dumps(record_of(matrix))
 
 
-def test_ctrl_c_keeps_what_has_run_and_shows_it(harness, write_repro, tmp_path):
+def test_ctrl_c_keeps_and_shows_finished_cells(harness, write_repro, tmp_path):
     gate = tmp_path / "gate"
     gate.mkdir()
     write_repro("brittle", body=GATED, tool=f"timeout = 300\n{SIGNED}")

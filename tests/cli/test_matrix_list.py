@@ -1,4 +1,4 @@
-"""`harness matrix FILE --list`: the cells as they are today, what is left out of them, and mistakes in one sentence."""
+"""`harness matrix FILE --list`: today's cells, the excluded releases, and mistakes in one sentence."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ brittle = {versions}
 
 @pytest.fixture
 def listed(harness, tmp_path):
-    """List a matrix on an index of its own; more words go to the command."""
+    """List a matrix on its own index; further words go to the command."""
     house = Wheelhouse(tmp_path / "own")
     for month, version in enumerate(["1.0", "1.1", "1.2", "2.0", "2.1rc1"], start=1):
         yanked = "wrong" if version == "1.2" else None
@@ -41,7 +41,7 @@ def test_words_are_looked_up_in_the_index(listed):
     assert ended.stderr.splitlines() == ["left out: brittle 1.2 (yanked: wrong)"]
 
 
-def test_the_list_as_json_has_all_that_runs_a_cell(listed):
+def test_the_json_list_has_everything_needed_to_run_a_cell(listed):
     """The arguments are those of `harness probe`."""
     document = listed('[">=1.1,<2"]', "--json", more="\n[axes.parameters]\nlayers = 2\n").json
     assert document["matrix"] == "small"
@@ -52,12 +52,12 @@ def test_the_list_as_json_has_all_that_runs_a_cell(listed):
     assert document["left_out"] == [{"project": "brittle", "version": "1.2", "reason": "yanked: wrong"}]
 
 
-def test_a_python_need_not_be_here_to_list_its_cells(listed):
+def test_cells_of_a_missing_python_are_listed(listed):
     ended = listed('"latest"', more='\n[[include]]\nrepro = "step"\npython = "3.99"\n')
     assert ended.stdout.splitlines() == ["step-brittle-2.0", "step-brittle-2.0-py3.99"]
 
 
-def test_a_covering_says_what_it_leaves_out(listed):
+def test_a_pairwise_list_says_what_it_leaves_out(listed):
     axes = "\n[axes.parameters]\na = [1, 2]\nb = [1, 2]\n"
     ended = listed('["1.0", "2.0"]', "--cover", "pairs", more=axes)
     assert len(ended.stdout.splitlines()) == 4
@@ -74,15 +74,15 @@ def test_a_covering_says_what_it_leaves_out(listed):
         ('"latest >9"', "'latest >9' matches no release of brittle"),
     ],
 )
-def test_a_mistake_is_one_sentence_on_stderr(listed, versions, sentence):
+def test_a_mistake_gives_one_sentence_on_stderr(listed, versions, sentence):
     ended = listed(versions, "--json")
     assert (ended.code, ended.stdout) == (2, "")
     assert sentence in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
 
 
-def test_without_the_index_words_can_not_be_looked_up(listed):
-    """Versions alone need no index."""
+def test_words_cannot_be_resolved_without_the_index(listed):
+    """Plain versions need no index."""
     assert listed('"1.0"', UV_NO_INDEX="1").code == 0
     ended = listed('"latest"', UV_NO_INDEX="1")
     assert (ended.code, "no project named 'brittle'" in ended.stderr) == (2, True)

@@ -1,4 +1,4 @@
-"""Every mistake of a user ends in one sentence and the exit code of its kind."""
+"""Every mistake of a user gives one sentence and the matching exit code."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ def test_an_unknown_project(harness, write_repro):
 
 
 @pytest.mark.parametrize("end", ["--good", "--bad"])
-def test_an_unknown_release_with_one_near_it(harness, write_repro, end):
+def test_an_unknown_release_suggests_a_similar_one(harness, write_repro, end):
     write_repro("brittle")
     told, hint = refused(harness, "bisect", "brittle", end, "1.77")
     assert told == "brittle 1.77: no such release"
     assert "1.7" in hint.removeprefix("close to it: ").split(", ")
 
 
-def test_what_is_not_a_version(harness, write_repro):
+def test_an_end_that_is_not_a_version(harness, write_repro):
     write_repro("brittle")
     assert refused(harness, "bisect", "brittle", "--good", "newest")[0] == "'newest' is not a version, a day or a file"
 
 
-def test_a_release_that_can_not_be_tried_as_an_end(harness, write_repro):
+def test_an_end_that_cannot_be_installed(harness, write_repro):
     write_repro("mixed")
     told, _ = refused(harness, "bisect", "mixed", "--good", "1.2", "--bad", "1.6")
     assert told.startswith("mixed 1.2: requires Python >=3.99")
 
 
-def test_bounds_the_wrong_way_round(harness, write_repro):
+def test_reversed_bounds(harness, write_repro):
     write_repro("brittle")
     told, hint = refused(harness, "bisect", "brittle", "--good", "1.8", "--bad", "1.2")
     assert told == "--good 1.8 is newer than --bad 1.2"
@@ -61,7 +61,7 @@ def test_bounds_the_wrong_way_round(harness, write_repro):
     assert "--find-fix" in hint
 
 
-def test_both_bounds_the_same(harness, write_repro):
+def test_equal_bounds(harness, write_repro):
     write_repro("brittle")
     told, _ = refused(harness, "bisect", "brittle", "--good", "1.2", "--bad", "1.2")
     assert told == "--good and --bad are both 1.2; there is nothing between them"
@@ -85,31 +85,31 @@ def test_a_repro_with_unknown_keys(harness, write_repro):
     assert "unknown keys: timeuot" in told
 
 
-def test_an_unknown_repro_with_one_near_it(harness, write_repro):
+def test_an_unknown_repro_suggests_a_similar_one(harness, write_repro):
     write_repro("brittle")
     told, hint = refused(harness, "bisect", "brittle", "--repro", "britle_step")
     assert told == "no repro named 'britle_step'; did you mean 'brittle_step'?"
     assert "brittle_step" in hint
 
 
-def test_a_subject_that_no_repro_names(harness):
+def test_a_package_without_a_repro(harness):
     told, hint = refused(harness, "bisect", "helper")
     assert told == "no repro names helper as its subject"
     assert "--run" in hint
 
 
-def test_a_repro_that_is_not_there(harness):
+def test_a_missing_repro(harness):
     told, _ = refused(harness, "bisect", "brittle", "--repro", "nowhere/x.py")
     assert told == "can't read the repro nowhere/x.py: No such file or directory"
 
 
-def test_repro_and_run_at_once(harness, write_repro):
+def test_repro_and_run_together(harness, write_repro):
     path = write_repro("brittle")
     told, _ = refused(harness, "bisect", "brittle", "--repro", path, "--run", "true")
-    assert told == "--repro and --run exclude each other; give one"
+    assert told == "give either --repro or --run"
 
 
-def test_a_command_that_is_no_command(harness):
+def test_an_unparsable_command(harness):
     assert "can't be parsed" in refused(harness, "bisect", "brittle", "--run", "echo 'x")[0]
 
 
@@ -119,7 +119,7 @@ def test_a_parameter_without_a_value(harness, write_repro):
     assert told == "--param takes NAME=VALUE, not 'layers'"
 
 
-def test_a_date_that_is_none(harness, write_repro):
+def test_an_invalid_date(harness, write_repro):
     write_repro("brittle")
     told, _ = refused(harness, "bisect", "brittle", "--as-of", "yesterday")
     assert told == "--as-of takes era, none or a date like 2025-06-27, not 'yesterday'"
@@ -129,14 +129,14 @@ def test_a_date_that_is_none(harness, write_repro):
 
 @pytest.mark.parametrize("option", ["--with", "--hold"])
 @pytest.mark.parametrize("command", [["bisect", "brittle"], ["probe", "brittle_step"]])
-def test_a_requirement_that_is_none(harness, write_repro, command, option):
+def test_an_invalid_requirement(harness, write_repro, command, option):
     write_repro("brittle")
     told, hint = refused(harness, *command, option, "helper=1")
     assert told.startswith("'helper=1' is not a requirement")
     assert "==" in hint
 
 
-def test_a_python_that_is_not_there(harness, write_repro):
+def test_a_missing_python(harness, write_repro):
     write_repro("brittle")
     assert refused(harness, "bisect", "brittle", "--python", "3.1")[0] == "no Python 3.1 on this machine"
     told, _ = refused(harness, "bisect", "brittle", "--python", "no/such/python")
@@ -166,7 +166,7 @@ def test_no_network_while_resolving(harness, write_repro, tmp_path):
     assert told.startswith("the package index can't be reached (127.0.0.1:")
 
 
-def test_a_results_folder_that_can_not_be_written(harness, write_repro):
+def test_an_unwritable_results_folder(harness, write_repro):
     write_repro("brittle")
     (harness.folder / "file").write_text("")
     told, hint = refused(
@@ -176,7 +176,7 @@ def test_a_results_folder_that_can_not_be_written(harness, write_repro):
     assert "--results" in hint
 
 
-def test_a_cache_folder_that_can_not_be_made(harness, write_repro):
+def test_a_cache_folder_that_cannot_be_created(harness, write_repro):
     write_repro("brittle")
     (harness.folder / "file").write_text("")
     told, hint = refused(harness, "bisect", "brittle", code=6, HARNESS_CACHE_DIR=str(harness.folder / "file" / "cache"))
@@ -184,7 +184,7 @@ def test_a_cache_folder_that_can_not_be_made(harness, write_repro):
     assert "HARNESS_CACHE_DIR" in hint
 
 
-def test_an_option_that_does_not_exist_is_refused_by_its_name(harness):
+def test_an_unknown_option_is_named(harness):
     ended = harness("bisect", "brittle", "--godo", "1.0")
     assert ended.code == 2
     assert "--godo" in ended.stderr
@@ -198,14 +198,14 @@ def test_every_command_has_help(harness, command):
     assert ended.stdout.startswith("Usage: harness")
 
 
-def test_a_misspelt_command_is_one_sentence(harness):
+def test_a_misspelled_command_gives_one_sentence(harness):
     ended = harness("bisekt")
     assert ended.code == 2
     assert "No such command 'bisekt'" in ended.stderr
 
 
 @pytest.mark.parametrize("words", [("probe", "brittle_step"), ("results",), ("bisect", "brittle")])
-def test_results_in_a_folder_without_a_name(harness, write_repro, words):
+def test_an_empty_results_folder_name(harness, write_repro, words):
     write_repro("brittle")
     ended = harness(*words, "--results", "")
     assert ended.code == 2
@@ -214,13 +214,13 @@ def test_results_in_a_folder_without_a_name(harness, write_repro, words):
 
 
 @pytest.mark.parametrize("subject", ["", "../x", "a b"])
-def test_a_subject_that_is_no_name(harness, write_repro, subject):
+def test_an_invalid_package_name(harness, write_repro, subject):
     path = write_repro("brittle")
     for words in ((), ("--repro", path)):
         assert "is not the name of a project" in refused(harness, "bisect", subject, *words)[0]
 
 
-def test_metadata_of_another_type(harness, write_repro):
+def test_metadata_of_the_wrong_type(harness, write_repro):
     path = write_repro("brittle")
     path.write_text("# /// script\n# tool = 5\n# ///\n")
     assert "must be a table" in refused(harness, "probe", path)[0]

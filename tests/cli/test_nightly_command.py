@@ -1,4 +1,4 @@
-"""`harness nightly`: mistakes are one sentence, and its JSON stands alone."""
+"""`harness nightly`: mistakes give one sentence, and JSON is alone on stdout."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def matrix(harness, write_repro):
         (["small.toml", "--budget", "-1"], "--budget"),
     ],
 )
-def test_a_mistake_is_one_sentence_and_leaves_no_night(harness, matrix, words, sentence):
+def test_a_mistake_gives_one_sentence_and_records_no_night(harness, matrix, words, sentence):
     ended = harness("nightly", *words)
     assert ended.code == 2
     assert sentence in ended.stderr
@@ -30,7 +30,7 @@ def test_a_mistake_is_one_sentence_and_leaves_no_night(harness, matrix, words, s
     assert not (harness.folder / "results" / "nights").exists()
 
 
-def test_json_is_alone_on_stdout_and_says_what_was_seen(harness, matrix):
+def test_json_is_alone_on_stdout_and_lists_the_results(harness, matrix):
     ended = harness("nightly", matrix, "--date", "2024-03-01", "--json")
     assert ended.stderr == ""
     assert ended.json["first_night"] is True
@@ -46,7 +46,7 @@ def test_without_a_date_the_night_begins_now_and_the_next_one_later(harness, mat
     assert again["ran"] == 0
 
 
-def test_a_python_that_is_not_there_is_not_judged(harness, matrix):
+def test_cells_of_a_missing_python_are_not_judged(harness, matrix):
     matrix.write_text(matrix.read_text(encoding="utf-8") + '[[include]]\npython = "3.99"\n', encoding="utf-8")
     told = harness("nightly", matrix, "--date", "2024-03-01", "--json").json
     assert [cell["standing"] for cell in told["cells"]] == ["good", "not judged"]

@@ -1,4 +1,4 @@
-"""`harness bisect` by a metric: one that is the same in each run, and one that varies."""
+"""`harness bisect` with a metric: one that is stable, and one that varies."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ SIGNATURE = '[tool.harness.signature]\nmetric = "cost"\nabove = 1.5\n'
 
 @pytest.fixture
 def gauge(house, write_repro):
-    """Six releases, of which those from 1.3 on cost 2 and the older ones 1; the argument is how far a run may vary."""
+    """Six releases; from 1.3 on they cost 2 instead of 1. The argument is the spread between runs."""
     for number in range(6):
         files = {"gauge.py": f"COST = {2.0 if number >= 3 else 1.0}\n"}
         house.add("gauge", f"1.{number}", files=files, uploaded=f"2024-0{number + 1}-01T12:00:00Z")
     return lambda noise: write_repro("gauge", body=BODY.replace("NOISE", str(noise)), tool=SIGNATURE)
 
 
-def test_a_metric_that_varies_is_named_with_the_interval_of_its_difference(harness, gauge):
+def test_a_noisy_metric_is_reported_with_a_confidence_interval(harness, gauge):
     gauge(0.9)
     ended = harness("bisect", "gauge", "--repro", "gauge_step", "--depth", "release", "--json")
     assert (ended.code, ended.json["first_bad"]) == (0, "1.3"), ended.stderr
@@ -43,7 +43,7 @@ def test_a_metric_that_varies_is_named_with_the_interval_of_its_difference(harne
     assert "99% interval" in ended.json["sentence"]
 
 
-def test_a_metric_that_does_not_vary_costs_no_more_runs_than_an_exception(harness, gauge, write_repro):
+def test_a_stable_metric_takes_as_few_runs_as_an_exception(harness, gauge, write_repro):
     gauge(0.0)
     measured = harness("bisect", "gauge", "--repro", "gauge_step", "--depth", "release", "--json").json
     body = "import gauge\n\nif gauge.COST > 1:\n    raise RuntimeError('dear')\n"
@@ -54,3 +54,69 @@ def test_a_metric_that_does_not_vary_costs_no_more_runs_than_an_exception(harnes
     assert len(measured["steps"]) == len(raised["steps"])
     assert (measured["effect"]["good"], measured["effect"]["bad"], measured["effect"]["spread"]) == (1.0, 2.0, 0.0)
     assert raised["effect"] is None
+
+
+MATRIX = '[axes]\nrepro = ["gauge_step"]\npackages.gauge = ["1.2", "1.3"]\n'
+
+
+def rows(history):
+    return {row["release"]: (row["state"], row["reason"]) for row in history["releases"]}
+
+
+def test_a_history_repeats_each_release_until_its_metric_is_clear(harness, gauge):
+    gauge(0.9)
+    ended = harness("history", "gauge", "--repro", "gauge_step", "--max-gap", "1", "--json")
+    assert [(w["last_good"], w["first_bad"]) for w in ended.json["windows"]] == [("1.2", "1.3")], ended.stderr
+    runs = Counter(step["release"] for step in ended.json["steps"])
+    assert set(runs.values()) <= {2, 8, 12}
+    assert max(runs.values()) >= 8
+    assert "99% interval" in "".join(reason for _, reason in rows(ended.json).values())
+    again = harness("history", "gauge", "--repro", "gauge_step", "--max-gap", "1", "--json")
+    assert again.json["probes"] == 0
+    assert rows(again.json) == rows(ended.json)
+
+
+def test_a_history_gives_no_verdict_where_noise_crosses_the_bound(harness, house, write_repro):
+    for number in range(2):
+        house.add(
+            "gauge", f"1.{number}", files={"gauge.py": "COST = 1.5\n"}, uploaded=f"2024-0{number + 1}-01T12:00:00Z"
+        )
+    # One run of two is above the bound, whatever the dice: each run leaves a file, and counts them.
+    body = BODY.replace("NOISE * noise", "(-1) ** len(os.listdir(COUNTER))").replace(
+        "import gauge\n", 'import gauge\n\nCOUNTER = "COUNTERS"\n'
+    )
+    counters = harness.folder / "counters"
+    counters.mkdir()
+    counting = 'open(os.path.join(COUNTER, str(os.getpid())), "w").close()\n'
+    write_repro("gauge", body=body.replace("COUNTERS", str(counters)) + counting, tool=SIGNATURE)
+    ended = harness("history", "gauge", "--repro", "gauge_step", "--max-gap", "1", "--json")
+    assert ended.json["status"] == "unsure", ended.stderr
+    assert not ended.json["windows"]
+    for state, reason in rows(ended.json).values():
+        assert state == "skip"
+        assert "6 of 12 runs" in reason
+
+
+def test_cells_of_a_matrix_are_repeated_and_kept(harness, gauge):
+    gauge(0.0)
+    (harness.folder / "gauge.toml").write_text(MATRIX, encoding="utf-8")
+    ended = harness("matrix", "gauge.toml", "--json")
+    verdicts = {cell["name"]: (cell["verdict"], cell["reason"]) for cell in ended.json["cells"]}
+    assert [verdict for verdict, _ in verdicts.values()] == ["good", "bad"], ended.stderr
+    assert all("2 runs" in reason for _, reason in verdicts.values())
+    assert len(harness("results", "--format", "csv").stdout.splitlines()) == 1 + 4
+    shown = harness("matrix", "gauge.toml", "--show", "--json")
+    assert {cell["name"]: (cell["verdict"], cell["reason"]) for cell in shown.json["cells"]} == verdicts
+
+
+def test_a_probe_runs_once_unless_it_is_told_to_repeat(harness, gauge):
+    gauge(0.0)
+    once = harness("probe", "gauge_step", "--with", "gauge==1.3")
+    assert (once.code, "2 runs" in once.stdout) == (1, False)
+    twice = harness("probe", "gauge_step", "--with", "gauge==1.3", "--repeat")
+    assert (twice.code, "2 runs" in twice.stdout) == (1, True), twice.stderr
+    (harness.folder / "gauge.toml").write_text(MATRIX, encoding="utf-8")
+    harness("probe", "gauge_step", "--with", "gauge==1.2")
+    shown = harness("matrix", "gauge.toml", "--show", "--json").json["cells"]
+    assert [cell["verdict"] for cell in shown] == ["skip", "bad"]
+    assert "1 run: 2 are needed" in shown[0]["reason"]

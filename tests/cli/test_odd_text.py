@@ -1,4 +1,4 @@
-"""A repro that says odd things is told whole, in the terminal, as JSON and in the store."""
+"""A repro with odd output is shown completely: in the terminal, as JSON and in the store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ raise RuntimeError("the step is broken \\ud800 \\x1b]8;;http://x\\x07 \\u202e")
 """
 
 
-def test_odd_text_of_a_repro_is_told_everywhere(harness, write_repro):
+def test_odd_text_of_a_repro_is_shown_everywhere(harness, write_repro):
     repro = write_repro("brittle", body=BODY)
     for more in ((), ("--json",)):
         ended = harness("probe", repro, "--with", "brittle==1.0", *more)
@@ -24,7 +24,7 @@ def test_odd_text_of_a_repro_is_told_everywhere(harness, write_repro):
     assert told["metrics"]["[red]"] == 1.0
 
 
-def test_many_metrics_are_told_at_once(harness, write_repro):
+def test_many_metrics_are_shown_at_once(harness, write_repro):
     body = "import json, os\nnumbers = {f'm{i}': i for i in range(200_000)}\n"
     body += "json.dump(numbers, open(os.environ['HARNESS_METRICS'], 'w'))\n"
     ended = harness("probe", write_repro("brittle", name="many", body=body), "--with", "brittle==1.0")

@@ -1,4 +1,4 @@
-"""`harness probe`: one run, its exit code, and the same run again."""
+"""`harness probe`: one run, its exit code, and repeating the same run."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import venv
 
 import pytest
 from support import MESSAGE, step_source
+from wheelhouse import Wheelhouse
 
 
 def observed(harness, *arguments):
@@ -33,12 +34,12 @@ def test_what_happened_is_shown_with_its_frames_and_versions(harness, write_repr
     assert "brittle 1.6 (1 in all)" in shown
 
 
-def test_a_requirement_given_takes_the_place_of_the_repros_own(harness, write_repro):
+def test_a_given_requirement_replaces_the_one_in_the_repro(harness, write_repro):
     write_repro("brittle", dependencies='["brittle==1.0"]')
     assert observed(harness, "brittle_step", "--with", "brittle==1.6")["requirements"] == ["brittle==1.6"]
 
 
-def test_without_a_signature_only_what_happened_counts(harness, write_repro):
+def test_without_a_signature_only_the_outcome_counts(harness, write_repro):
     write_repro("brittle", tool="")
     assert harness("probe", "brittle_step", "--with", "brittle==1.2").code == 0
     failed = harness("probe", "brittle_step", "--with", "brittle==1.6")
@@ -58,7 +59,7 @@ def test_a_parameter_reaches_the_repro(harness, write_repro):
     assert seen["params"] == {"layers": 3, "name": "tiny"}
 
 
-def test_known_answers_are_not_run_again_unless_fresh_is_asked_for(harness, write_repro):
+def test_stored_runs_are_reused_unless_fresh(harness, write_repro):
     write_repro("brittle")
     first, second = (observed(harness, "brittle_step", "--with", "brittle==1.2") for _ in range(2))
     assert first == second
@@ -67,7 +68,7 @@ def test_known_answers_are_not_run_again_unless_fresh_is_asked_for(harness, writ
     assert fresh["key"] != first["key"]
 
 
-def test_again_runs_the_same_lock_whatever_is_newest_now(harness, write_repro):
+def test_again_runs_the_same_lock_even_with_newer_releases(harness, write_repro):
     write_repro("brittle")
     first = observed(harness, "brittle_step", "--with", "brittle==1.6")
     ended = harness("probe", "--again", first["key"][:12], "--json")
@@ -77,7 +78,7 @@ def test_again_runs_the_same_lock_whatever_is_newest_now(harness, write_repro):
     assert harness("probe", "--again", first["key"], "--json").json["attempt"] == 2
 
 
-def test_again_takes_a_repro_or_command_that_has_no_name(harness, write_repro):
+def test_again_works_for_a_repro_path_or_a_command(harness, write_repro):
     write_repro("brittle").rename(harness.folder / "elsewhere.py")
     key = observed(harness, "./elsewhere.py", "--with", "brittle==1.2")["key"]
     assert harness("probe", "--again", key).code == 2
@@ -86,8 +87,8 @@ def test_again_takes_a_repro_or_command_that_has_no_name(harness, write_repro):
     assert harness("probe", "--run", "python -c 'import brittle'", "--again", key).code == 0
 
 
-def test_again_takes_the_copy_of_a_folder_as_it_was(harness, write_repro, tmp_path):
-    """What has changed in the folder since does not count; with a cleaned cache the folder must be given again."""
+def test_again_uses_the_copy_of_a_changed_folder(harness, write_repro, tmp_path):
+    """Later changes in the folder do not matter; after cleaning the cache the folder must be given again."""
     write_repro("brittle")
     folder = tmp_path / "clone"
     folder.mkdir()
@@ -110,17 +111,17 @@ def test_again_takes_the_copy_of_a_folder_as_it_was(harness, write_repro, tmp_pa
     assert own("probe", "--again", first["key"], "--with", "brittle==1.2").code == 2
 
 
-def test_again_refuses_an_unknown_key_and_a_changed_repro(harness, write_repro):
+def test_again_refuses_an_unknown_id_or_a_changed_repro(harness, write_repro):
     write_repro("brittle")
     unknown = harness("probe", "--again", "feedbeef")
-    assert (unknown.code, "no observation begins with 'feedbeef'" in unknown.stderr) == (2, True)
+    assert (unknown.code, "no observation id starts with 'feedbeef'" in unknown.stderr) == (2, True)
     key = observed(harness, "brittle_step", "--with", "brittle==1.2")["key"]
     write_repro("brittle", body="import brittle")
     changed = harness("probe", "--again", key)
     assert (changed.code, "brittle_step has changed since" in changed.stderr) == (2, True)
 
 
-def test_a_repro_runs_in_an_environment_as_it_is(harness, write_repro, tmp_path):
+def test_a_repro_runs_in_an_existing_environment(harness, write_repro, tmp_path):
     write_repro("brittle")
     venv.create(tmp_path / "own", with_pip=False)
     packages = next((tmp_path / "own").glob("lib/python*/site-packages"))
@@ -152,7 +153,7 @@ def test_a_command_runs_with_the_python_of_the_environment(harness):
     assert failed.code == 1
 
 
-def test_nothing_to_run_is_a_mistake(harness):
+def test_having_nothing_to_run_is_a_mistake(harness):
     ended = harness("probe")
     assert (ended.code, "say what to run" in ended.stderr) == (2, True)
 
@@ -165,14 +166,14 @@ def test_python_is_chosen_by_its_path_or_version(harness, write_repro, interpret
 
 
 def pins(python) -> str:
-    """What is installed beside an interpreter that is entered by hand."""
+    """The packages of an interpreter started by hand."""
     names = "[f'{d.name} {d.version}' for d in importlib.metadata.distributions()]"
     words = [python, "-c", f"import importlib.metadata; print(*sorted({names}))"]
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def test_an_environment_is_left_where_it_was_asked_for(harness, write_repro, tmp_path):
-    """The repro ran in it, it can be entered afterwards, and it is remade for another lock alone."""
+def test_the_environment_stays_in_the_requested_folder(harness, write_repro, tmp_path):
+    """The repro ran in it and it can be used afterwards; only another lock rebuilds it."""
     write_repro("brittle", body="import sys, brittle\nprint('ran in', sys.prefix)\nbrittle.step()\n")
     folder = tmp_path / "look here"
     asked = ("probe", "brittle_step", "--environment", folder, "--with")
@@ -188,15 +189,15 @@ def test_an_environment_is_left_where_it_was_asked_for(harness, write_repro, tmp
     assert sorted(path.name for path in tmp_path.iterdir() if "building" in path.name) == []
 
 
-def test_what_is_known_is_not_run_again_to_leave_an_environment(harness, write_repro, tmp_path):
-    """The store answers; the environment is there all the same."""
+def test_a_stored_run_still_leaves_its_environment(harness, write_repro, tmp_path):
+    """The store answers, and the environment is still built."""
     write_repro("brittle")
     first = observed(harness, "brittle_step", "--with", "brittle==1.2")
     assert observed(harness, "brittle_step", "--with", "brittle==1.2", "--environment", tmp_path / "new") == first
     assert pins(tmp_path / "new" / "bin" / "python") == "brittle 1.2"
 
 
-def test_a_folder_with_anything_else_in_it_is_not_replaced(harness, write_repro, tmp_path):
+def test_a_folder_with_other_files_is_not_replaced(harness, write_repro, tmp_path):
     write_repro("brittle")
     kept = tmp_path / "mine"
     kept.mkdir()
@@ -209,9 +210,40 @@ def test_a_folder_with_anything_else_in_it_is_not_replaced(harness, write_repro,
 
 
 def test_an_era_is_the_day_of_the_newest_release_that_is_pinned(harness, write_repro):
-    """`brittle` has a release a month from January 2023 on."""
+    """`brittle` has one release a month from January 2023 on."""
     write_repro("brittle")
     seen = observed(harness, "brittle_step", "--with", "brittle==1.2", "--as-of", "era")
     assert seen["as_of"] == "2023-03-01T13:00:00+00:00"
     unpinned = harness("probe", "brittle_step", "--as-of", "era")
     assert (unpinned.code, "needs a release to take the day from" in unpinned.stderr) == (2, True)
+
+
+HELD = """
+[tool.harness.subjects.brittle]
+hold = ["steady==1.0"]
+[tool.harness.subjects.steady]
+hold = ["brittle==1.2"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "versions"),
+    [
+        (("--with", "brittle==1.4"), {"brittle": "1.4", "steady": "1.0"}),
+        (("--with", "steady==2.0"), {"brittle": "1.2", "steady": "2.0"}),
+        ((), {"brittle": "1.7", "steady": "1.0"}),
+        (("--with", "brittle==1.4", "--hold", "none"), {"brittle": "1.4", "steady": "2.0"}),
+        (("--with", "brittle==1.4", "--hold", "steady==1.5"), {"brittle": "1.4", "steady": "1.5"}),
+        (("--with", "brittle==1.4", "--with", "steady>1"), {"brittle": "1.4", "steady": "2.0"}),
+    ],
+)
+def test_the_holds_of_a_repro_count_for_the_subject_that_is_named(tmp_path, harness, write_repro, words, versions):
+    """As in a bisection: for its default subject where none is named; --hold and --with change them."""
+    house = Wheelhouse(tmp_path / "index")
+    for version in ("1.2", "1.4", "1.7"):
+        house.add("brittle", version, files={"brittle.py": ""})
+    for version in ("1.0", "1.5", "2.0"):
+        house.add("steady", version, files={"steady.py": ""})
+    write_repro("brittle", dependencies='["brittle", "steady"]', tool=HELD, body="import brittle, steady\n")
+    seen = observed(harness.with_environ(**house.environ), "brittle_step", *words)
+    assert {pin["name"]: pin["version"] for pin in seen["lock"]["pins"]} == versions

@@ -1,4 +1,4 @@
-"""`harness report`: what a bisection found, written for others; and the commands in it do what they say."""
+"""`harness report` shows a finding to others, and the commands in it work."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_newest_answer_is_shown_as_markdown(harness, bisected):
     assert written.read_text(encoding="utf-8") == ended.stdout
 
 
-def test_the_answer_can_be_named_by_the_begin_of_its_id(harness, bisected, write_repro):
+def test_an_answer_is_found_by_a_prefix_of_its_id(harness, bisected, write_repro):
     first = harness("report", "--format", "json").json["id"]
     write_repro("stale")
     harness("bisect", "stale", "--depth", "release")
@@ -53,32 +53,32 @@ def test_the_answer_can_be_named_by_the_begin_of_its_id(harness, bisected, write
     assert harness("report", first[:6], "--format", "json").json["subject"] == "brittle"
 
 
-def test_it_writes_to_a_file(harness, bisected):
+def test_a_report_is_written_to_a_file(harness, bisected):
     ended = harness("report", "--format", "html", "--output", "out.html")
     assert (ended.code, ended.stdout) == (0, "")
     assert (harness.folder / "out.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
-def test_without_an_answer_it_says_what_makes_one(harness):
+def test_without_an_answer_it_says_how_to_get_one(harness):
     ended = harness("report")
     assert ended.code == 2
     assert "no answers in" in ended.stderr
     assert "harness bisect" in ended.stderr
 
 
-def test_an_unknown_id_lists_those_that_are_there(harness, bisected):
+def test_an_unknown_id_lists_the_known_ones(harness, bisected):
     ended = harness("report", "zzz")
     assert ended.code == 2
     assert "brittle with brittle_step" in ended.stderr
 
 
-def test_a_file_that_cannot_be_written_is_said_so(harness, bisected):
+def test_an_unwritable_file_is_reported(harness, bisected):
     ended = harness("report", "--output", "nowhere/out.md")
     assert ended.code == 6
     assert "nowhere/out.md" in ended.stderr
 
 
-def test_no_report_has_this_machine_in_it(harness, bisected, house):
+def test_no_report_identifies_this_machine(harness, bisected, house):
     for style in ("markdown", "html", "json"):
         text = harness("report", "--format", style, HOME=str(harness.folder)).stdout
         assert str(harness.folder) not in text
@@ -87,7 +87,7 @@ def test_no_report_has_this_machine_in_it(harness, bisected, house):
 
 
 @pytest.mark.parametrize("style", ["markdown", "html", "json"])
-def test_a_variable_that_was_let_through_stays_secret(harness, write_repro, style):
+def test_the_value_of_a_passed_variable_stays_secret(harness, write_repro, style):
     body = "import os, brittle\nprint('got', os.environ['PLACE'])\nassert brittle.LOSS < 2, os.environ['PLACE']\n"
     write_repro("brittle", body=body, tool="")
     harness("bisect", "brittle", "--good", "1.5", "--bad", "1.6", "--pass-env", "PLACE", PLACE="an unlucky place")
@@ -97,8 +97,8 @@ def test_a_variable_that_was_let_through_stays_secret(harness, write_repro, styl
     assert not [path for path in written if "an unlucky place" in path.read_text(encoding="utf-8")]
 
 
-def test_the_two_commands_show_the_two_sides(harness, bisected, tmp_path):
-    """Run as a reader would, in a folder with nothing but the repro out of the report."""
+def test_the_two_commands_reproduce_both_sides(harness, bisected, tmp_path):
+    """Run like a reader would, in a folder with only the repro from the report."""
     text = harness("report").stdout
     commands = re.findall(r"```sh\n(uv run .*--with .*)\n```", text)
     source = re.search(r"```python\n(.*?)\n```", text, re.DOTALL)[1]
@@ -115,6 +115,6 @@ def test_the_two_commands_show_the_two_sides(harness, bisected, tmp_path):
     assert json.loads(harness("report", "--format", "json").stdout)["first_bad"] == "1.6"
 
 
-def test_it_is_a_command_with_help(harness):
+def test_the_command_has_help(harness):
     assert "report" in cli.list_commands(click.Context(cli))
     assert "--format" in harness("report", "--help").stdout

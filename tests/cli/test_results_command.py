@@ -47,12 +47,12 @@ def test_parquet_needs_a_file(observed):
     assert (ended.code, "--output FILE says where" in ended.stderr) == (2, True)
 
 
-def test_an_empty_folder_is_told(harness):
+def test_an_empty_folder_is_reported(harness):
     ended = harness("results")
     assert (ended.code, "no observations in results" in ended.stderr) == (2, True)
 
 
-def test_a_file_that_can_not_be_written_is_told_in_one_sentence(observed):
+def test_an_unwritable_file_gives_one_sentence(observed):
     for style in ("csv", "parquet", "table"):
         ended = observed("results", "--format", style, "--output", "no/such/folder/runs")
         assert ended.code in (2, 6)

@@ -1,4 +1,4 @@
-"""`--run` with a tool or a project that the environment lacks is told in one sentence, and nothing is bisected."""
+"""`--run` with a tool or a project missing from the environment gives one sentence, and nothing is bisected."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 ENDS = ("--good", "1.0", "--bad", "1.8")
 
 
-def test_a_tool_of_the_user_alone_is_refused_before_anything_runs(harness):
+def test_a_tool_outside_the_environment_is_refused_before_any_run(harness):
     ended = harness("bisect", "brittle", "--run", "nox -s tests", *ENDS)
     assert ended.code == 2
     assert "--with nox" in ended.stderr
@@ -17,7 +17,7 @@ def test_a_tool_of_the_user_alone_is_refused_before_anything_runs(harness):
 @pytest.mark.parametrize(
     "command", ["sh -c 'no-such-tool'", "sh -c 'pytest -x'", "python absent.py", "python -c 'import mine'"]
 )
-def test_a_failure_of_how_the_command_was_written_is_not_bisected(harness, command):
+def test_a_mistake_in_the_command_is_not_bisected(harness, command):
     (harness.folder / "mine.py").write_text("")
     ended = harness("bisect", "brittle", "--run", command, *ENDS)
     assert ended.code == 2

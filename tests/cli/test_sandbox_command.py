@@ -1,4 +1,4 @@
-"""--sandbox, --network and HARNESS_SANDBOX: what a run was allowed is recorded; who allows more gets it run again."""
+"""--sandbox, --network and HARNESS_SANDBOX: permissions of a run are recorded, and allowing more runs it again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ except UserMistake as none:
     pytest.skip(f"{none}", allow_module_level=True)
 
 
-def test_a_repro_is_sandboxed_by_default_and_says_so(harness, write_repro):
+def test_a_repro_is_sandboxed_by_default_and_this_is_shown(harness, write_repro):
     inside = harness.with_environ(HARNESS_SANDBOX="")
     repro = write_repro("brittle", body="import os, brittle\nassert os.getppid() < 10\nbrittle.step()\n")
     seen = inside("probe", repro, "--with", "brittle==1.0", "--json").json
@@ -26,7 +26,7 @@ def test_a_repro_is_sandboxed_by_default_and_says_so(harness, write_repro):
     assert ended.json["first_bad"] == "1.6"
 
 
-def test_who_allows_more_gets_it_run_again(harness, write_repro):
+def test_allowing_more_runs_it_again(harness, write_repro):
     inside = harness.with_environ(HARNESS_SANDBOX="require")
     with socket.create_server(("127.0.0.1", 0)) as server:
         body = f"import socket; socket.create_connection(('127.0.0.1', {server.getsockname()[1]}), 5)\n"
@@ -41,7 +41,7 @@ def test_who_allows_more_gets_it_run_again(harness, write_repro):
     assert len({one["key"] for one in told}) == 3
 
 
-def test_a_sandbox_that_is_required_and_is_not_there_is_a_mistake(harness, write_repro, tmp_path):
+def test_a_required_but_missing_sandbox_is_a_mistake(harness, write_repro, tmp_path):
     repro = write_repro("brittle")
     ended = harness("probe", repro, "--sandbox", "require", PATH=str(tmp_path))
     assert ended.code == 2

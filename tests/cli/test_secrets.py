@@ -1,4 +1,4 @@
-"""A password in an address, and the value of a variable that a run was let see, are written nowhere."""
+"""A password in an address and the value of a passed variable are stored nowhere."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ raise RuntimeError(f"the step is broken for {value}")
 
 
 def texts_of(folder):
-    """All that is kept, readable: files, and logs unpacked."""
+    """Everything that is stored, as text: files and unpacked logs."""
     for path in folder.rglob("*"):
         if path.is_file():
             content = path.read_bytes()
@@ -41,7 +41,7 @@ def assert_nowhere(harness, secret, *ended):
         assert secret.encode() not in content, path
 
 
-def test_the_value_of_a_variable_that_a_run_sees_is_kept_nowhere(harness, write_repro):
+def test_the_value_of_a_passed_variable_is_kept_nowhere(harness, write_repro):
     write_repro("brittle", body=LEAK)
     words = ("--pass-env", "MY_LICENSE")
     probed = harness("probe", "brittle_step", "--with", "brittle==1.2", *words, MY_LICENSE=VALUE)
@@ -89,7 +89,7 @@ def test_a_password_in_a_requirement_is_kept_nowhere(harness, write_repro, tmp_p
 
 
 @pytest.mark.parametrize("fault", ["", "portal", "401", "503", "null"])
-def test_a_password_in_the_address_of_an_index_is_told_nowhere(harness, write_repro, tmp_path, fault):
+def test_a_password_in_an_index_address_appears_nowhere(harness, write_repro, tmp_path, fault):
     write_repro("brittle")
     house = Wheelhouse(tmp_path / "served")
     with FaultyIndex(house, pages=fault).served() as index:
@@ -106,7 +106,7 @@ def test_a_password_in_the_address_of_an_index_is_told_nowhere(harness, write_re
             assert_nowhere(harness, PASSWORD, ended)
 
 
-def test_a_fault_of_the_harness_hides_secrets_in_its_file_too(harness, write_repro, monkeypatch, tmp_path):
+def test_the_file_of_an_internal_error_hides_secrets(harness, write_repro, monkeypatch, tmp_path):
     write_repro("brittle")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -138,6 +138,6 @@ def test_a_fault_of_the_harness_hides_secrets_in_its_file_too(harness, write_rep
         ("a hf_" + "A1b2" * 8, "a <secret>"),
     ],
 )
-def test_what_is_hidden_by_its_form(text, hidden):
+def test_secrets_are_recognised_by_their_form(text, hidden):
     assert hide_secrets(text) == hidden
     assert hide_secrets(hidden) == hidden

@@ -1,4 +1,4 @@
-"""Harnesses on one cache, and repros that write where they should not: the answer stays the right one."""
+"""Several harnesses on one cache, and repros that write where they should not: the answer stays right."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def own(harness, tmp_path):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_release_that_writes_into_another_package_is_found(own, write_repro, jobs):
-    """Each run before it sees `helper` as it was, and none after it is good for having come first."""
+    """Earlier runs see the original `helper`, and later ones are not good merely for running first."""
     write_repro("brittle", body=APPENDS, dependencies='["brittle", "helper==1.0"]')
     answer = own(*BISECT, "--lanes", str(jobs)).json
     assert (answer["status"], answer["last_good"], answer["first_bad"]) == ("found", "1.5", "1.6")
@@ -40,7 +40,7 @@ def test_a_release_that_writes_into_another_package_is_found(own, write_repro, j
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.5])
-def test_two_harnesses_started_one_after_the_other_are_both_right(own, write_repro, tmp_path, delay):
+def test_two_staggered_processes_find_the_same_answer(own, write_repro, tmp_path, delay):
     write_repro("brittle")
     both = []
     for i in range(2):
@@ -53,8 +53,8 @@ def test_two_harnesses_started_one_after_the_other_are_both_right(own, write_rep
     assert list((tmp_path / "cache" / "scratch").iterdir()) == []
 
 
-def test_two_harnesses_may_look_for_one_culprit_file(own, write_repro):
-    """Mixtures of one pair of environments, made by both at the same time."""
+def test_two_processes_can_search_for_one_culprit_file(own, write_repro):
+    """Both build mixtures of the same two environments at the same time."""
     write_repro("brittle")
     command = ["bisect", "brittle", "--good", "1.5", "--bad", "1.6", "--json"]
     both = [own.start(*command, "--results", f"results-{i}") for i in range(2)]
@@ -63,7 +63,7 @@ def test_two_harnesses_may_look_for_one_culprit_file(own, write_repro):
     assert all('"brittle.py"' in stdout for stdout, _ in ends)
 
 
-def test_clean_all_does_not_break_a_bisection(own, write_repro):
+def test_clean_all_does_not_break_a_running_bisection(own, write_repro):
     write_repro("brittle")
     process = own.start(*[option for option in BISECT if option not in ("--depth", "release")])
     cleaned = 0
@@ -77,7 +77,7 @@ def test_clean_all_does_not_break_a_bisection(own, write_repro):
     assert '"first_bad": "1.6"' in stdout
 
 
-def test_kill_9_at_random_moments_loses_nothing_and_leaves_nothing(own, write_repro, tmp_path):
+def test_kill_9_at_random_moments_loses_and_leaves_nothing(own, write_repro, tmp_path):
     write_repro("brittle", body="import brittle, helper\nbrittle.step()\n", dependencies='["brittle", "helper"]')
     moments, seen = random.Random(7), {}
     command = [option for option in COMMAND if option not in ("--pass-env", "GATE")]
@@ -100,8 +100,8 @@ def test_kill_9_at_random_moments_loses_nothing_and_leaves_nothing(own, write_re
     assert not list((tmp_path / "cache" / "wheels").rglob(".partial-*"))
 
 
-def test_a_signature_that_was_never_seen_is_not_made_by_an_earlier_run(own, write_repro):
-    """The first probe breaks a package for good; the second is of another release, with the same package."""
+def test_an_earlier_run_cannot_produce_the_signature(own, write_repro):
+    """The first probe damages a package; the second is another release with the same package."""
     body = "import helper\nopen(helper.__file__, 'r+').write('raise RuntimeError(\"the step is broken\")\\n')\n"
     write_repro("helper", name="writes", body=body, tool=SIGNED)
     write_repro("helper", body="import helper\n", tool=SIGNED)

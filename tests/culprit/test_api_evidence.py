@@ -1,4 +1,4 @@
-"""What the API of two releases says on a failure: found in real files and wheels, without importing them."""
+"""What the API of two releases says about a failure, found in real files and wheels without importing them."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ OLD["shop/__init__.py"] += "def buy_all(): ...\n"
 
 @pytest.fixture(scope="module", params=["wheel", "environment"])
 def releases(request, tmp_path_factory):
-    """Two releases of a package, as wheels and as they are installed."""
+    """Two releases of a package, as wheels and as installed."""
     folder = tmp_path_factory.mktemp("releases")
     wheels = [Wheel("the-shop", version, files).write(folder) for version, files in (("1.0", OLD), ("2.0", NEW))]
     if request.param == "wheel":
@@ -130,7 +130,7 @@ def told(releases, name, message, package="the-shop", cause=None):
          "closed on Sundays"),
     ],
 )  # fmt: skip
-def test_what_became_of_a_name_is_told_with_the_place_where_it_was(releases, error, message, kind, name, where, words):
+def test_the_fate_of_a_name_is_reported_with_its_old_location(releases, error, message, kind, name, where, words):
     (found,) = told(releases, error, message)
     assert (found.kind, found.name, (found.file, found.line)) == (kind, name, where)
     assert words in found.text
@@ -153,11 +153,11 @@ def test_what_became_of_a_name_is_told_with_the_place_where_it_was(releases, err
         ("KeyError", "'old_price'"),
     ],
 )
-def test_where_the_api_says_nothing_there_is_no_evidence(releases, error, message):
+def test_an_unchanged_api_gives_no_evidence(releases, error, message):
     assert told(releases, error, message) == ()
 
 
-def test_a_function_that_is_only_in_tests_is_no_part_of_the_api(releases):
+def test_a_function_used_only_in_tests_is_not_part_of_the_api(releases):
     assert told(releases, "TypeError", "helper() got an unexpected keyword argument 'count'") == ()
 
 
@@ -167,14 +167,14 @@ def test_a_name_in_the_cause_of_an_exception_counts(releases):
     assert found.name == "shop.old_price"
 
 
-def test_a_package_that_is_not_there_or_has_no_python_files_gives_no_evidence(releases, tmp_path):
+def test_a_package_without_python_files_gives_no_evidence(releases, tmp_path):
     message = "module 'shop' has no attribute 'old_price'"
     assert told([tmp_path, releases[1]], "AttributeError", message) == ()
     compiled = Wheel("the-shop", "2.0", {"shop.cpython-311-x86_64-linux-gnu.so": "\x7fELF"}).write(tmp_path)
     assert told([releases[0], compiled], "AttributeError", message) == ()
 
 
-def test_a_source_that_can_not_be_parsed_is_passed_over(releases, tmp_path):
+def test_an_unparsable_source_is_ignored(releases, tmp_path):
     broken = Wheel("the-shop", "2.0", {**NEW, "shop/sub.py": "old_price = = 3\n"}).write(tmp_path)
     (found,) = told([releases[0], broken], "AttributeError", "module 'shop' has no attribute 'old_price'")
     assert found.name == "shop.old_price"
@@ -196,7 +196,7 @@ def test_a_source_that_can_not_be_parsed_is_passed_over(releases, tmp_path):
         ("", []),
     ],
 )
-def test_the_names_that_a_message_is_about(message, expected):
+def test_the_names_in_a_message_are_found(message, expected):
     assert list(mentions(RaisedException("E", message))) == expected
 
 
@@ -209,5 +209,5 @@ def test_the_names_that_a_message_is_about(message, expected):
         ("Something else. Use a hammer.", ""),
     ],
 )
-def test_the_advice_of_a_message_is_what_follows_the_removal(message, expected):
+def test_the_advice_in_a_message_follows_the_removal(message, expected):
     assert advice(RaisedException("E", message)) == (message if expected is None else expected)

@@ -1,4 +1,4 @@
-"""Commits of a package with compiled parts: built from the commit, each once, and only where that is allowed."""
+"""Commits of a package with compiled parts are built once each, and only with permission."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def run():
 
 @pytest.fixture
 def project(tmp_path: Path, plant: Planted) -> GitProject:
-    """Two releases with commits between; the third after 1.0 breaks the compiled part, the second does not compile."""
+    """Two releases with commits between them; the third commit after 1.0 breaks the compiled part, the second does not
+    compile."""
     made = new_project(tmp_path / "clone")
     files = {"pyproject.toml": PYPROJECT, "backend.py": BACKEND, "shop/__init__.py": START, "fast.c": "works"}
     made.commit("Begin", files)
@@ -65,7 +66,7 @@ def project(tmp_path: Path, plant: Planted) -> GitProject:
 
 
 def asked(plant: Planted, project: GitProject, *options: str) -> Ended:
-    """The command on a repro that takes the step."""
+    """Run the command with the repro that uses the compiled part."""
     folder = plant.harness.folder / "repros"
     folder.mkdir(exist_ok=True)
     text = repro_text("shop", tool=SIGNED + "\n[tool.harness.subjects.shop]\n", body="import shop\n\nshop.run()\n")
@@ -78,7 +79,7 @@ def steps_of(answer: Any) -> dict[str, str]:
     return {step["release"]: step["verdict"] for step in answer["steps"]}
 
 
-def test_without_leave_nothing_is_built(plant: Planted, project: GitProject) -> None:
+def test_nothing_is_built_without_permission(plant: Planted, project: GitProject) -> None:
     ended = asked(plant, project, "--good", "v1.0", "--bad", "main")
     assert ended.code == 2
     assert "--build shop" in ended.stderr
@@ -99,7 +100,7 @@ def test_a_commit_that_does_not_compile_is_skipped(plant: Planted, project: GitP
     assert "could not be built" in ended.json["steps"][0]["reason"]
 
 
-def test_the_commit_level_builds_too(plant: Planted, project: GitProject) -> None:
+def test_the_commit_level_also_builds(plant: Planted, project: GitProject) -> None:
     ends = ("--good", "1.0", "--bad", "1.1", "--depth", "commit")
     without = levels(asked(plant, project, *ends).json)
     assert "commit" not in without

@@ -1,4 +1,4 @@
-"""Ends that are commits: a tag and `main`, hashes, a fix; the environment is that of the newest release before."""
+"""Ends that are commits: a tag and `main`, hashes, a fix; the environment is that of the previous release."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PYPROJECT = '[project]\nname = "shop"\nversion = "{0}"\ndependencies = [{1}]\n'
 
 @pytest.fixture
 def project(tmp_path: Path, plant: Planted) -> GitProject:
-    """A project with the release 1.0, and five commits after it, of which the fourth breaks it."""
+    """A project with release 1.0 and five commits after it; the fourth breaks it."""
     made = new_project(tmp_path / "clone")
     start = {"pyproject.toml": PYPROJECT.format("1.0", ""), "shop/step.py": STEP.format(0)}
     made.commit("Begin", {**start, "shop/__init__.py": "from shop.step import run\n"})
@@ -41,7 +41,7 @@ def asked(plant: Planted, project: GitProject, *options: str, body: str = "impor
 
 
 def answered(*given: Any, **more: Any) -> Any:
-    """What the command says as JSON."""
+    """The JSON output of the command."""
     ended = asked(*given, **more)
     return ended.json
 
@@ -62,7 +62,7 @@ def test_from_a_tag_to_main(plant: Planted, project: GitProject) -> None:
 
 
 def test_hashes_and_no_good_end(plant: Planted, project: GitProject) -> None:
-    """Without --good it is the newest release before the bad commit."""
+    """Without --good the good end is the newest release before the bad commit."""
     guilty = project.git("rev-parse", "main~1")
     answer = answered(plant, project, "--bad", guilty[:9])
     assert (answer["status"], answer["first_bad"]) == ("found", guilty[:10])
@@ -84,13 +84,13 @@ def test_the_commit_of_a_fix(plant: Planted, project: GitProject) -> None:
         (("--good", "main~1", "--bad", "main"), "not-a-regression"),
     ],
 )
-def test_ends_that_do_not_differ(plant: Planted, project: GitProject, ends: tuple[str, ...], status: str) -> None:
+def test_ends_without_a_difference(plant: Planted, project: GitProject, ends: tuple[str, ...], status: str) -> None:
     ended = asked(plant, project, *ends)
     assert (ended.json["status"], ended.code) == (status, 1)
 
 
 def test_what_a_newer_commit_needs_is_installed(plant: Planted, project: GitProject) -> None:
-    """The bad commit asks for a package that no release of the project asked for."""
+    """The bad commit requires a package that no release of the project required."""
     plant.house.add("till", "1.0", files={"till.py": "COINS = 3\n"}, uploaded="2023-06-01T12:00:00Z")
     needs = {
         "pyproject.toml": PYPROJECT.format("1.1.dev0", '"till"'),
@@ -104,8 +104,8 @@ def test_what_a_newer_commit_needs_is_installed(plant: Planted, project: GitProj
     assert (answer["status"], answer["first_bad"]) == ("found", guilty[:10])
 
 
-def test_each_commit_with_what_there_was_on_its_own_day(plant: Planted, project: GitProject) -> None:
-    """Only a release of another package changes, between the second and the third of these commits."""
+def test_each_commit_runs_with_the_packages_of_its_day(plant: Planted, project: GitProject) -> None:
+    """Only another package changes, between the second and the third of these commits."""
     broken = "raise RuntimeError('the step is broken')\n"
     plant.house.add("till", "1.0", files={"till.py": "COINS = 3\n"}, uploaded="2023-06-01T12:00:00Z")
     needs = {"pyproject.toml": PYPROJECT.format("1.1.dev0", '"till"'), "shop/__init__.py": USES_TILL}
@@ -127,22 +127,22 @@ def test_each_commit_with_what_there_was_on_its_own_day(plant: Planted, project:
         (("--good", "2024-01-01", "--bad", "main"), "day"),
     ],
 )
-def test_mistakes_are_one_sentence(plant: Planted, project: GitProject, ends: tuple[str, ...], said: str) -> None:
+def test_mistakes_give_one_sentence(plant: Planted, project: GitProject, ends: tuple[str, ...], said: str) -> None:
     ended = asked(plant, project, *ends)
     assert ended.code == 2
     assert said in ended.stderr
     assert "Traceback" not in ended.stderr
 
 
-def test_without_a_repository_a_revision_is_no_end(plant: Planted, project: GitProject) -> None:
+def test_a_revision_needs_a_repository(plant: Planted, project: GitProject) -> None:
     asked(plant, project)
     ended = plant.harness("bisect", "shop", "--repro", "shop_step", "--good", "1.0", "--bad", "main")
     assert ended.code == 2
     assert "--git" in ended.stderr
 
 
-def test_the_repository_that_the_package_names(plant: Planted, project: GitProject) -> None:
-    """With `--git auto`; git is told to find that address in a folder."""
+def test_the_repository_in_the_metadata_is_used(plant: Planted, project: GitProject) -> None:
+    """With `--git auto`; git is configured to find that address in a folder."""
     files = {"shop/__init__.py": "from shop.step import run\n", "shop/step.py": STEP.format(0)}
     plant.house.add("shop", "1.1", files=files, source_url="https://github.com/example/shop")
     plant.harness = plant.harness.with_environ(
@@ -157,10 +157,8 @@ def test_the_repository_that_the_package_names(plant: Planted, project: GitProje
     assert (answer["status"], answer["first_bad"]) == ("found", guilty[:10])
 
 
-def test_a_question_between_two_days_goes_down_to_the_commit(
-    plant: Planted, project: GitProject, tmp_path: Path
-) -> None:
-    """The culprit's commit is in the JSON, and `--git` alone asks for that depth."""
+def test_a_bisection_between_two_days_finds_the_commit(plant: Planted, project: GitProject, tmp_path: Path) -> None:
+    """The commit is in the JSON, and `--git` alone requests that depth."""
     guilty = project.git("rev-parse", "main~1")
     project.git("tag", "v1.1")
     plant.add("shop", "1.1", {"shop/__init__.py": "from shop.step import run\n", "shop/step.py": BROKEN})

@@ -1,4 +1,4 @@
-"""The commit level on repositories that the tests make: linear, with merges, renames, a src layout, a version file."""
+"""The commit level on small repositories: linear, with merges, renames, a src layout, a version file."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def project(tmp_path: Path) -> GitProject:
 
 
 def release(plant: Planted, project: GitProject, version: str, prefix: str = "", **generated: str) -> None:
-    """Make the wheel of what is checked out."""
+    """Build the wheel of the current checkout."""
     root = project.folder / f"{prefix}shop"
     files = {f"shop/{path.relative_to(root)}": path.read_text(encoding="utf-8") for path in sorted(root.rglob("*.py"))}
     plant.add("shop", version, {**files, **generated})
 
 
 def noise(project: GitProject, number: int, prefix: str = "") -> str:
-    """A commit that changes nothing that runs."""
+    """A commit without any effect on a run."""
     return project.commit(f"Add helper {number} (#{number})", {f"{prefix}shop/h{number}.py": NOISE.format(number)})
 
 
@@ -40,7 +40,7 @@ def found(plant: Planted, project: GitProject, *options: str):
     return levels(plant.answer(*ends, *options))["commit"]
 
 
-def test_the_suspect_of_blame_takes_two_runs(plant: Planted, project: GitProject) -> None:
+def test_a_suspect_from_blame_takes_two_runs(plant: Planted, project: GitProject) -> None:
     release(plant, project, "1.0")
     for number in range(1, 6):
         noise(project, number)
@@ -60,7 +60,7 @@ def test_the_suspect_of_blame_takes_two_runs(plant: Planted, project: GitProject
     assert f"{guilty} is the first bad commit" in project.git("bisect", "replay", "log")
 
 
-def test_lines_that_moved_with_a_rename_are_still_blamed_on_who_wrote_them(plant: Planted, project: GitProject) -> None:
+def test_lines_moved_by_a_rename_are_blamed_on_their_author(plant: Planted, project: GitProject) -> None:
     release(plant, project, "1.0")
     noise(project, 1)
     guilty = project.commit("Rework the step", {"shop/step.py": BROKEN_STEP})
@@ -75,7 +75,7 @@ def test_lines_that_moved_with_a_rename_are_still_blamed_on_who_wrote_them(plant
 
 
 def test_without_lines_the_commits_are_bisected(plant: Planted, project: GitProject) -> None:
-    """The break is in data that no line of the culprit's file shows: many commits touch the guilty line."""
+    """The break is in data, and many commits touch the line that fails."""
     release(plant, project, "1.0")
     limit = "def run():\n    limit = {0}\n    if limit > 7:\n        raise RuntimeError('the step is broken')\n"
     shas = [project.commit(f"Set the limit to {n}", {"shop/step.py": limit.format(n)}) for n in range(1, 14)]
@@ -86,7 +86,7 @@ def test_without_lines_the_commits_are_bisected(plant: Planted, project: GitProj
     assert finding["runs"] <= 2 + 4 + 2  # the suspect and its parent, the ends, log2 of thirteen
 
 
-def test_a_merge_is_opened(plant: Planted, project: GitProject) -> None:
+def test_a_merge_is_bisected_inside(plant: Planted, project: GitProject) -> None:
     release(plant, project, "1.0")
     noise(project, 1)
     project.git("checkout", "--quiet", "-b", "side")
@@ -102,7 +102,7 @@ def test_a_merge_is_opened(plant: Planted, project: GitProject) -> None:
     assert [commit["sha"] for commit in found(plant, project)["commits"]] == [guilty]
 
 
-def test_a_src_layout_and_a_generated_version_file(plant: Planted, tmp_path: Path) -> None:
+def test_a_src_layout_with_a_generated_version_file_works(plant: Planted, tmp_path: Path) -> None:
     project = new_project(tmp_path / "src-clone")
     start = "from shop.step import run\nfrom shop._version import version\n"
     project.commit("Begin", {"src/shop/__init__.py": start, "src/shop/step.py": STEP, "pyproject.toml": ""})
@@ -117,7 +117,7 @@ def test_a_src_layout_and_a_generated_version_file(plant: Planted, tmp_path: Pat
     assert any("_version.py" in note for note in finding["notes"])
 
 
-def test_an_untestable_stretch_names_the_commits_that_are_left(plant: Planted, project: GitProject) -> None:
+def test_untestable_commits_in_a_row_leave_several_suspects(plant: Planted, project: GitProject) -> None:
     release(plant, project, "1.0")
     odd = "def run():\n    raise ValueError('something else')\n"
     noise(project, 1)
@@ -132,7 +132,7 @@ def test_an_untestable_stretch_names_the_commits_that_are_left(plant: Planted, p
     assert all(sha[:10] in notes for sha in (first, second, third))
 
 
-def test_a_fix_is_brought_to_its_commit(plant: Planted, tmp_path: Path) -> None:
+def test_a_fix_is_traced_to_its_commit(plant: Planted, tmp_path: Path) -> None:
     project = new_project(tmp_path / "fixed-clone")
     project.commit("Begin", {"shop/__init__.py": "from shop.step import run\n", "shop/step.py": BROKEN_STEP})
     project.git("tag", "v1.0")
@@ -146,7 +146,7 @@ def test_a_fix_is_brought_to_its_commit(plant: Planted, tmp_path: Path) -> None:
     assert levels(plant.answer(*ends))["commit"]["commits"][0]["sha"] == fix
 
 
-def test_a_patch_release_on_a_branch_is_searched_from_where_it_left(plant: Planted, project: GitProject) -> None:
+def test_a_patch_release_is_searched_from_its_branch_point(plant: Planted, project: GitProject) -> None:
     noise(project, 1)
     project.git("checkout", "--quiet", "-b", "patches")
     project.commit("Backport", {"shop/patch.py": "x = 1\n"})
@@ -161,7 +161,7 @@ def test_a_patch_release_on_a_branch_is_searched_from_where_it_left(plant: Plant
 
 
 @pytest.mark.parametrize("git", ["", "auto"])
-def test_without_a_repository_it_says_so(plant: Planted, project: GitProject, git: str) -> None:
+def test_a_missing_repository_is_reported(plant: Planted, project: GitProject, git: str) -> None:
     release(plant, project, "1.0")
     project.commit("Rework the step", {"shop/step.py": BROKEN_STEP})
     release(plant, project, "1.1")

@@ -1,11 +1,13 @@
-"""Evidence: what weighs more, and that nothing weighs nothing."""
+"""How evidence is weighed, and that no evidence has no weight."""
 
 from __future__ import annotations
 
+import pytest
 from edited import edits_of, unit
 from test_likelihood import sides_of
 
 from harness.culprit.evidence import Evidence, first_parted
+from harness.culprit.pointers import Pointers
 from harness.model import Returned, Trace
 
 STEP = "def {0}(x):\n    return x + 1\n\n\n"
@@ -13,7 +15,7 @@ BEFORE = {"shop/a.py": STEP.format("ran") + STEP.format("idle") + "def told(x):\
 AFTER = {"shop/a.py": BEFORE["shop/a.py"].replace("+ 1", "+ 2").replace("# one", "# two")}
 
 
-def test_what_ran_weighs_more_than_what_did_not_and_a_comment_least(tmp_path):
+def test_executed_code_weighs_more_and_a_comment_weighs_least(tmp_path):
     edits = edits_of(tmp_path, BEFORE, AFTER)
     trace = Trace(called={"shop/a.py": {"ran": 3, "told": 4}}, lines={"shop/a.py": (1, 2, 9, 11)})
     weights = Evidence(sides_of(), "", trace, trace).weights(edits)
@@ -21,13 +23,13 @@ def test_what_ran_weighs_more_than_what_did_not_and_a_comment_least(tmp_path):
     assert weights[ran] > weights[idle] > weights[unit(edits, "# two")] > 0
 
 
-def test_without_a_trace_the_traceback_leads(tmp_path):
+def test_without_a_trace_the_traceback_decides(tmp_path):
     edits = edits_of(tmp_path, BEFORE, AFTER)
     weights = Evidence(sides_of(("shop/a.py", "idle", "shop")), "").weights(edits)
     assert edits.function(max(weights, key=weights.get)) == "idle"
 
 
-def test_the_function_that_gave_something_else_for_the_same_weighs_most(tmp_path):
+def test_a_function_with_equal_inputs_and_a_different_result_weighs_most(tmp_path):
     edits = edits_of(tmp_path, BEFORE, AFTER)
     lines = {"shop/a.py": tuple(range(1, 12))}
     traces = [Trace(lines=lines, returned=(Returned("shop/a.py", "idle", "x=1", result),)) for result in ("2", "3")]
@@ -35,7 +37,34 @@ def test_the_function_that_gave_something_else_for_the_same_weighs_most(tmp_path
     assert edits.function(max(weights, key=weights.get)) == "idle"
 
 
-def test_the_first_to_come_back_with_something_else_is_the_innermost():
+def test_a_word_of_the_message_weighs_more_the_fewer_regions_have_it(tmp_path):
+    step = "def {0}():\n    return 'shop'\n\n\n"
+    names = ("one", "two", "three", "four")
+    before = {"shop/a.py": "".join(map(step.format, names)) + "def price():\n    return 'shop'\n"}
+    after = {"shop/a.py": before["shop/a.py"].replace("'shop'", "'shop', 1")}
+    quiet = Evidence(sides_of(), "").weights(edits_of(tmp_path / "q", before, after))
+    told = Evidence(sides_of(message="module 'shop' has no attribute 'price'"), "")
+    edits = edits_of(tmp_path / "t", before, {"shop/a.py": after["shop/a.py"].replace("1", "price", 1)})
+    weights = told.weights(edits)
+    named = unit(edits, "price")
+    others = [weights[one] for one in edits.all if one != named]
+    assert weights[named] > 3 * max(others)
+    assert max(others) == pytest.approx(max(quiet.values()))
+
+
+def test_a_place_that_the_api_points_to_weighs_more(tmp_path):
+    edits = edits_of(tmp_path, BEFORE, AFTER)
+    idle = next(one for one in edits.all if edits.function(one) == "idle")
+    a, _, _, _ = edits.block(idle)
+    pointers = Pointers(older=frozenset({("shop/a.py", a + 1)}))
+    plain, pointed = (Evidence(sides_of(), "", pointers=one).weights(edits) for one in (Pointers(), pointers))
+    assert pointed[idle] > 10 * plain[idle]
+    assert {one: weight for one, weight in pointed.items() if one != idle} == {
+        one: weight for one, weight in plain.items() if one != idle
+    }
+
+
+def test_the_first_function_to_return_a_different_value_is_the_innermost():
     def trace(inner, outer, given):
         return Trace(
             returned=(
@@ -57,7 +86,7 @@ def test_a_new_parameter_does_not_make_arguments_different():
     assert first_parted(None, after, {}) == ()
 
 
-def test_objects_that_differ_do_not_hide_a_function_that_got_equal_data():
+def test_different_objects_do_not_hide_equal_data():
     def trace(folder, loss, made):
         given = f"self=Trainerdict1{{'folder'6:'{folder}'9}}\u241finputs=dict1{{'x'1:(2,)float32,1}}"
         return Trace(
@@ -71,7 +100,7 @@ def test_objects_that_differ_do_not_hide_a_function_that_got_equal_data():
     assert first_parted(trace("/tmp/aaaa", 1, 1), trace("/tmp/bbbb", 4, 2), {}) == (("a.py", "Trainer.step"),)
 
 
-def test_what_surely_parted_comes_before_what_perhaps_did():
+def test_certain_divergence_comes_before_possible_divergence():
     def trace(size, result):
         return Trace(
             returned=(

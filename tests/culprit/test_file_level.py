@@ -1,4 +1,5 @@
-"""The file level: two files together, added, removed, renamed, binary ones, data, metadata, what can't be run."""
+"""The file level: two files together; added, removed, renamed and binary files; data, metadata, and mixtures that
+cannot run."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ def run():
 """
 
 
-def test_an_added_file_that_a_scan_picks_up(plant):
+def test_an_added_file_found_by_a_directory_scan(plant):
     files = {
         "shop/__init__.py": SCAN,
         "shop/plugins/__init__.py": "",
@@ -54,7 +55,7 @@ def test_an_added_file_that_a_scan_picks_up(plant):
     assert proved(answer["culprit"][-1])
 
 
-def test_an_added_file_that_a_changed_one_imports(plant):
+def test_an_added_file_imported_by_a_changed_one(plant):
     before = "def run():\n    return 1\n"
     after = "from shop.fresh import start\n\ndef run():\n    return start()\n"
     fresh = f"def start():\n    {BROKEN}\n"
@@ -80,7 +81,7 @@ def test_a_removed_file(plant):
 
 
 def test_a_renamed_file(plant):
-    """The module of the highest name wins, so the new name alone makes the difference."""
+    """The module with the last name wins, so the new name alone makes the difference."""
     scan = (
         "import importlib, pkgutil\n\ndef run():\n"
         "    last = max(module.name for module in pkgutil.iter_modules(__path__))\n"
@@ -131,8 +132,8 @@ def test_a_binary_file(plant):
     assert proved(found)
 
 
-def test_a_binary_file_and_another_that_the_run_never_opened(plant):
-    """What the run only lists is not known to be used: such files are one candidate, then looked into."""
+def test_a_binary_file_beside_one_that_was_never_opened(plant):
+    """A file that is only listed is not known to be used: such files are one candidate at first."""
     code = (
         f"from pathlib import Path\n\ndef run():\n    if any(Path(__file__).parent.glob('*.bin')):\n        {BROKEN}\n"
     )
@@ -144,7 +145,7 @@ def test_a_binary_file_and_another_that_the_run_never_opened(plant):
 
 
 @pytest.mark.parametrize("read", ["version", "entry_points"])
-def test_a_change_of_metadata_only(plant, read):
+def test_a_change_in_metadata_only(plant, read):
     asked = {
         "version": "metadata.version('shop') == '1.1'",
         "entry_points": "any(point.value == 'shop:new' for point in metadata.entry_points(group='shop.work'))",
@@ -161,8 +162,8 @@ def test_a_change_of_metadata_only(plant, read):
     assert "in metadata of shop" in answer["sentence"]
 
 
-def test_what_a_skip_names_is_taken_along(plant):
-    """The culprit asks for a name of its neighbour that only the newer release has, in a way that no text tells."""
+def test_names_in_a_skip_join_the_next_mixture(plant):
+    """The culprit uses a name that only the newer neighbour has, in a way that no text shows."""
     core = "import importlib\n\ndef work():\n    getattr(importlib.import_module('sh' + 'op.util'), '%s')(); %s\n"
     plant.shops(
         {"shop/__init__.py": RUN, "shop/core.py": core % ("one", "pass"), "shop/util.py": "def one():\n    pass\n"},
@@ -179,7 +180,7 @@ def test_what_a_skip_names_is_taken_along(plant):
     assert found["runs"] <= 6
 
 
-def test_a_changed_file_that_the_culprit_imports_is_told_and_not_blamed(plant):
+def test_a_changed_import_of_the_culprit_is_mentioned_but_not_blamed(plant):
     util = "def one():\n    return 1\n"
     plant.shops(
         {"shop/__init__.py": RUN, "shop/core.py": "def work():\n    return 1\n", "shop/util.py": util},
@@ -196,7 +197,7 @@ def test_a_changed_file_that_the_culprit_imports_is_told_and_not_blamed(plant):
 
 
 def test_a_mixture_that_fails_differently_is_never_named(plant):
-    """Reverting a part of what belongs together raises something else, or nothing that the signature knows."""
+    """Reverting only a part raises something else, which does not match the signature."""
     protocol = "def check(word):\n    if word != {!r}:\n        raise ValueError('another thing is wrong')\n"
     core = f"from shop.other import check\n{NOISY}\ndef work():\n    check({{!r}})\n    {{}}\n"
     plant.shops(
@@ -220,7 +221,7 @@ def test_a_mixture_that_fails_differently_is_never_named(plant):
     assert "could not be run without" in " ".join(found["notes"])
 
 
-def test_a_fix_has_its_culprit_too(plant):
+def test_a_fix_also_has_a_culprit_file(plant):
     core = f"{NOISY}\ndef work():\n    {{}}\n"
     plant.shops(
         {"shop/__init__.py": RUN, "shop/core.py": core.format(BROKEN), **NOISE_BEFORE},
@@ -235,8 +236,8 @@ def test_a_fix_has_its_culprit_too(plant):
     assert "The fix is shop 1.1, in shop/core.py" in answer["sentence"]
 
 
-def test_finished_environments_are_not_touched_by_mixtures(plant):
-    """Mixtures share files with them, and with the cache of the installer."""
+def test_mixtures_do_not_change_finished_environments(plant):
+    """Mixtures share files with environments and with the cache of uv."""
     plant.shops(
         {"shop/__init__.py": RUN, "shop/core.py": "def work():\n    return 1\n", **NOISE_BEFORE},
         {"shop/__init__.py": RUN, "shop/core.py": f"def work():\n    {BROKEN}\n", **NOISE_AFTER},
@@ -259,8 +260,8 @@ def test_finished_environments_are_not_touched_by_mixtures(plant):
     assert digests() == untouched
 
 
-def test_a_file_that_can_not_be_put_back_whole_is_searched_inside(plant):
-    """What it imports is gone from the newer release: the lines that matter are found all the same."""
+def test_a_file_that_cannot_be_reverted_whole_is_searched_inside(plant):
+    """Its imports are gone from the newer release; the lines that matter are still found."""
     start = "from shop.gone import helper\n\n"
     before = f"{start}def other():\n    return helper() + 1\n\n\ndef work():\n    value = 1\n    return value\n"
     after = f"def other():\n    return 2\n\n\ndef work():\n    value = 1\n    {BROKEN}\n    return value\n"
@@ -282,8 +283,8 @@ def test_a_file_that_can_not_be_put_back_whole_is_searched_inside(plant):
     assert proved(found["region"])
 
 
-def test_of_packages_that_only_moved_along_the_one_with_the_file_is_named(plant):
-    """The new shop can't do without the new helper, nor the new helper without it: the line is in shop alone."""
+def test_the_package_with_the_culprit_file_is_named(plant):
+    """The new shop needs the new helper and the reverse; the culprit line is in shop."""
     run = "import helping\n\nassert helping.LEVEL == {}\n\n\ndef run():\n    {}\n"
     helping = "import importlib.metadata\n\nassert importlib.metadata.version('shop') == '{}'\nLEVEL = {}\n"
     for number, body in ((0, "return 1"), (1, BROKEN)):

@@ -1,4 +1,4 @@
-"""What is tried first: traceback, calls, names, size of the step; never what is found."""
+"""What is tried first: traceback, calls, names, size of the step. The order never decides what is found."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_packages_with_the_largest_step_come_first():
     assert ranked_packages(changes, sides_of(), plan_of("", "a", "c")) == ("b", "c", "a")
 
 
-def test_among_equal_steps_the_innermost_of_the_traceback_then_what_is_asked_for_then_the_subject_then_what_was_used():
+def test_equal_steps_are_ordered_by_traceback_request_subject_and_use():
     names = ("unused", "used", "shop", "asked", "outer", "inner")
     changes = changes_of(**dict.fromkeys(names, ("1.0", "1.1")))
     sides = sides_of(("o.py", "f", "outer"), ("i.py", "f", "inner"), loaded={"used": ("used.py",)})
@@ -66,19 +66,19 @@ def test_among_equal_steps_the_innermost_of_the_traceback_then_what_is_asked_for
     )
 
 
-def test_a_message_names_what_was_called_and_what_it_quotes():
+def test_names_come_from_calls_and_quotes_in_a_message():
     sides = sides_of(message="Trainer.__init__() got an unexpected keyword argument 'tokenizer'")
     assert called_in_message(sides) == {"Trainer.__init__"}
     assert quoted_in_message(sides) == {"tokenizer"}
 
 
-def test_advice_in_a_message_names_nothing():
+def test_advice_in_a_message_is_ignored():
     sides = sides_of(
         message="Trying again. Call .backward() or autograd.grad() with retain_graph=True, or step() missing"
     )
     assert called_in_message(sides) == frozenset()
 
 
-def test_a_message_without_names_tells_nothing():
+def test_a_message_without_names_gives_no_order():
     sides = sides_of(message="it's (not) a name: f(x), '1', \"a b\"")
     assert called_in_message(sides) == quoted_in_message(sides) == frozenset()

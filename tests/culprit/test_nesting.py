@@ -1,4 +1,4 @@
-"""Code that moved to another depth is one change; a function that was cut in halves is made whole after a skip."""
+"""Reindented code is one change, and a half-reverted function is reverted as a whole after a skip."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def log(value):
 """
 
 
-def test_regions_of_a_block_at_another_depth_move_together(tmp_path):
+def test_regions_of_a_reindented_block_move_together(tmp_path):
     edits = edits_of(tmp_path, {"a.py": BEFORE}, {"a.py": AFTER})
     block = {one for one in edits.all if edits.function(one) == "train"}
     assert len(block) > 1
@@ -56,7 +56,7 @@ def test_regions_of_a_block_at_another_depth_move_together(tmp_path):
     assert edits.ties().closed({unit(edits, "flush=True")}) == {unit(edits, "flush=True")}
 
 
-def test_a_statement_on_more_lines_is_at_no_other_depth(tmp_path):
+def test_a_wrapped_statement_is_not_reindented(tmp_path):
     calls = "def f(x):\n    first(x, 1)\n    y = x\n    second(x, 2)\n    return y\n"
     wrapped = (
         "def f(x):\n    first(\n        x,\n        3,\n    )\n    y = x\n    second(\n        x,\n        4,\n    )\n"
@@ -86,7 +86,7 @@ OTHER = {
 }
 
 
-def test_a_skip_that_points_to_nothing_makes_a_function_whole(tmp_path):
+def test_a_skip_without_names_reverts_the_whole_function(tmp_path):
     edits = edits_of(tmp_path, HALF, OTHER)
     skip = sides_of(("the_repro.py", "main", "")).after.observation
     for is_reverting in (True, False):
@@ -98,7 +98,7 @@ def test_a_skip_that_points_to_nothing_makes_a_function_whole(tmp_path):
         assert complete(one) == {one for one in edits.all if edits.function(one) == "f"}
 
 
-def test_a_whole_function_teaches_nothing_more(tmp_path):
+def test_a_whole_function_adds_no_requirement(tmp_path):
     edits = edits_of(tmp_path, HALF, OTHER)
     consistency = Consistency(edits, edits.ties())
     whole = frozenset(one for one in edits.all if edits.function(one) == "f")

@@ -1,4 +1,4 @@
-"""The package level and the releases of the culprit: one of many, two together, tied ones, and what is gone."""
+"""The package level and the releases of the culprit: one of many, two together, tied and removed packages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FAILS = f"def work():\n    {BROKEN}\n"
 
 
 @pytest.mark.parametrize(("below", "as_of"), [("", "era"), (",<{}", "none")], ids=["loose", "tied"])
-def test_one_of_twelve_packages_that_moved_with_the_release(plant, below, as_of):
+def test_one_of_twelve_packages_that_changed_with_the_release(plant, below, as_of):
     shop = {"shop.py": f"{IMPORTS}\ndef run():\n{CALLS}"}
     for version in (1, 2):
         for name in LIBRARIES:
@@ -55,7 +55,7 @@ def test_two_packages_that_break_it_only_together(plant):
     assert levels(answer)["file"]["proved"]
 
 
-def test_two_packages_of_which_each_breaks_it_alone(plant):
+def test_two_packages_that_each_break_it_alone(plant):
     _pair(plant, f"    if left.NEW or right.NEW:\n        {BROKEN}\n")
     package = levels(plant.answer("--good", "1.0", "--bad", "1.1", "--depth", "package"))["package"]
     assert package["packages"] == ["left 1.0 -> 2.0", "right 1.0 -> 2.0"]
@@ -63,8 +63,8 @@ def test_two_packages_of_which_each_breaks_it_alone(plant):
     assert any("left" in note and "right" in note and "both" in note for note in package["notes"])
 
 
-def test_a_package_that_can_not_run_without_another(plant):
-    """The subject's own change is the culprit; its new release needs a function that only the newer library has."""
+def test_a_package_that_needs_a_newer_dependency(plant):
+    """The change in the subject is the culprit; its new release needs a function of the newer library."""
     plant.add("tool", "1.0", {"tool.py": "def old():\n    return 1\n"})
     plant.add("shop", "1.0", {"shop.py": "import tool\n\ndef run():\n    return 1\n"}, ("tool<2",))
     plant.add("tool", "2.0", {"tool.py": "def old():\n    return 1\n\ndef new():\n    return 2\n"})
@@ -74,13 +74,13 @@ def test_a_package_that_can_not_run_without_another(plant):
     package = levels(plant.answer())["package"]
     assert package["packages"] == ["shop 1.0 -> 1.1"]
     assert proved(package)
-    assert "tool moved, without which it can't run" in package["proofs"][1]["sentence"]
+    assert "tool moved, which it can't run without" in package["proofs"][1]["sentence"]
 
 
 CODE = {"shop.py": "import tool\n\ndef run():\n    return tool.work()\n"}
 
 
-def test_a_flip_by_the_resolver_alone_is_bisected_over_the_releases_of_the_dependency(plant):
+def test_a_change_made_by_the_resolver_is_bisected_over_the_dependency(plant):
     for number in range(8):
         source = FAILS if number >= 5 else WORKS.replace("1", str(number))
         plant.add("tool", f"1.{number}", {"tool.py": source})
@@ -94,7 +94,7 @@ def test_a_flip_by_the_resolver_alone_is_bisected_over_the_releases_of_the_depen
     assert plant.answer()["culprit_probes"] == 0
 
 
-def test_a_dependency_that_went_back_to_an_older_release(plant):
+def test_a_downgraded_dependency(plant):
     for number in range(6):
         plant.add("tool", f"1.{number}", {"tool.py": FAILS if number <= 2 else WORKS.replace("1", str(number))})
     plant.add("shop", "1.0", CODE, ("tool==1.5",))
@@ -116,7 +116,7 @@ def test_a_package_that_is_no_longer_installed(plant):
     assert "extra (removed)" in answer["sentence"]
 
 
-def test_a_package_that_is_installed_anew(plant):
+def test_a_newly_installed_package(plant):
     code = f"def run():\n    try:\n        import extra\n    except ImportError:\n        return\n    {BROKEN}\n"
     plant.add("extra", "1.0", {"extra.py": ""})
     plant.add("shop", "1.0", {"shop.py": code})

@@ -1,4 +1,4 @@
-"""One wrong line among refactorings that change no answer: that line is named, and nothing that only moved along."""
+"""One wrong line among harmless refactorings: only that line is named."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _tree(prices=PRICES, tools=TOOLS, **more):
 
 
 def _renamed_helper():
-    """The helper has another name, and so have the lines that call it."""
+    """The helper and the lines that call it have another name."""
     return _tree(
         PRICES.replace("total_of", "sum_of").replace("amount - cut", "amount + cut"),
         TOOLS.replace("total_of", "sum_of"),
@@ -58,7 +58,7 @@ def _renamed_helper():
 
 
 def _renamed_local():
-    """The wrong line has a local name that changed in the lines around it, too."""
+    """A local name changed in the wrong line and in the lines around it."""
     return _tree(tools=TOOLS.replace("found = found + item", "found = found - item").replace("found", "current")), (
         "shop/tools.py",
         7,
@@ -66,7 +66,7 @@ def _renamed_local():
 
 
 def _added_parameter():
-    """A parameter came, and its caller passes it: the wrong line is neither."""
+    """A new parameter and the caller that passes it; the wrong line is neither."""
     prices = PRICES.replace("rate):\n    cut", "rate, *, mode=None):\n    cut").replace(
         "discount(amount, rate)", "discount(amount, rate, mode=1)"
     )
@@ -74,13 +74,13 @@ def _added_parameter():
 
 
 def _another_arity():
-    """A function gives a pair, which its caller takes apart; the wrong line is in between."""
+    """A function returns a pair, which its caller unpacks; the wrong line is between them."""
     tools = TOOLS.replace("return found", "return found, len(items)").replace("found = 0", "found = 1")
     return _tree(PRICES.replace("amount = total_of", "amount, _ = total_of"), tools), ("shop/tools.py", 5)
 
 
 def _moved_to_another_file():
-    """The function with the wrong line lives in a file that is new."""
+    """The function with the wrong line is in a new file."""
     first, last = PRICES.index("def discount"), PRICES.index("def price")
     moved = PRICES[first:last].rstrip().replace("amount - cut", "amount + cut") + "\n"
     prices = PRICES[:first].rstrip() + "\nfrom shop.cuts import discount\n\n\n" + PRICES[last:]
@@ -88,14 +88,14 @@ def _moved_to_another_file():
 
 
 def _moved_in_its_file():
-    """The function with the wrong line stands at another place."""
+    """The function with the wrong line moved within its file."""
     first, last = PRICES.index("def discount"), PRICES.index("def price")
     moved = PRICES[first:last].rstrip().replace("amount - cut", "amount + cut") + "\n"
     return _tree(f"{PRICES[:first]}{PRICES[last:]}\n\n{moved}"), ("shop/prices.py", 18)
 
 
 def _renamed_file():
-    """The file has another name, and its importer asks for that."""
+    """The file and the import of it have another name."""
     tree = _tree(PRICES.replace("shop.tools", "shop.toolbox"))
     del tree["shop/tools.py"]
     tree["shop/toolbox.py"] = TOOLS.replace("found + item", "found - item")
@@ -161,7 +161,7 @@ def mark():
     assert all(proof["verdict"] == proof["expected"] for proof in found["proofs"])
 
 
-def test_where_the_time_is_up_it_says_how_to_go_on(plant):
+def test_when_time_runs_out_it_says_how_to_resume(plant):
     plant.shops(_tree(), _renamed_helper()[0])
     answer = plant.answer("--good", "1.0", "--bad", "1.1", "--time", "0.001s", body=CHECK)
     assert answer["culprit"][-1]["level"] == "package"
@@ -169,8 +169,8 @@ def test_where_the_time_is_up_it_says_how_to_go_on(plant):
     assert answer["status"] == "found"
 
 
-def test_where_no_mixture_with_compiled_files_runs_it_says_so_soon(plant):
-    """Each file refuses any other than its own release."""
+def test_mixtures_with_compiled_files_that_never_run_are_given_up_soon(plant):
+    """Each file refuses to work with another release."""
     files = {}
     for version, body in (("1.0", "return 1"), ("1.1", "raise RuntimeError('the step is broken')")):
         check = f"from pathlib import Path\nassert '{version}' in Path(__file__).with_name('fast.so').read_text()\n"

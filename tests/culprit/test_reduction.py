@@ -1,4 +1,4 @@
-"""One reduction over a prober that answers from a rule: smallest sets, skips, caps and what is told."""
+"""A reduction over a prober that answers from a rule: smallest sets, skips, limits and reports."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ UNITS = tuple("abcdefgh")
 
 @define
 class Ruled:
-    """Answers by a rule from a set of units to an outcome; what it ran once is in its store."""
+    """Answers from a rule that maps a set of units to an outcome, and stores each run."""
 
     rule: Callable[[frozenset[str]], Outcome]
     known: set[frozenset[str]] = field(factory=set)
     ran: list[frozenset[str]] = field(factory=list)
 
     def prepare(self, probe, *, cancel=None):
-        """Answer from the store, or make ready."""
+        """Answer from the store, or prepare."""
         answer = self._observed(probe) if probe in self.known else None
         return Prepared(probe, "".join(sorted(probe)), observation=answer, cached=answer is not None)
 
@@ -42,7 +42,7 @@ class Ruled:
 
 @pytest.fixture
 def reduce():
-    """Run a reduction; `flips` says which sets do."""
+    """Run a reduction; `flips` says which sets flip the verdict."""
     pool = LocalLanes(1)
 
     def run(flips, *, skips=lambda units: False, prober=None, notes=None, flipped=Verdict.BAD, **more):
@@ -70,7 +70,7 @@ def reduce():
 
 
 @pytest.mark.parametrize("flipped", [Verdict.BAD, Verdict.GOOD])
-def test_one_that_is_enough_is_found_whichever_way_the_verdict_flips(reduce, flipped):
+def test_a_sufficient_unit_is_found_in_both_directions(reduce, flipped):
     reduced = reduce(lambda units: "e" in units, flipped=flipped)
     assert reduced.units == {"e"}
     assert reduced.is_minimal
@@ -78,24 +78,24 @@ def test_one_that_is_enough_is_found_whichever_way_the_verdict_flips(reduce, fli
     assert not reduced.gave_up
 
 
-def test_two_that_are_enough_only_together_are_found(reduce):
+def test_two_units_sufficient_only_together_are_found(reduce):
     reduced = reduce({"b", "g"}.issubset)
     assert (reduced.units, reduced.is_minimal, reduced.unproven) == ({"b", "g"}, True, frozenset())
 
 
-def test_what_fails_differently_is_counted_and_never_the_answer(reduce):
+def test_another_failure_is_counted_and_is_never_the_answer(reduce):
     reduced = reduce(lambda units: "e" in units, skips=lambda units: ("c" in units) != ("d" in units))
     assert reduced.units == {"e"}
     assert reduced.unresolved == 2
 
 
-def test_what_could_not_be_left_out_is_unproven(reduce):
+def test_a_unit_that_was_never_left_out_is_unproven(reduce):
     reduced = reduce({"b", "g"}.issubset, skips=lambda units: ("b" in units) != ("g" in units))
     assert reduced.units == {"b", "g"}
     assert reduced.unproven == {"b", "g"}
 
 
-def test_where_nothing_smaller_is_enough_nothing_is_shown(reduce):
+def test_nothing_is_shown_if_no_smaller_set_is_sufficient(reduce):
     reduced = reduce(frozenset("abc").issubset, units=tuple("abc"))
     assert (reduced.units, reduced.shown, reduced.is_minimal) == ({"a", "b", "c"}, None, True)
 
@@ -105,32 +105,32 @@ def test_a_single_candidate_takes_no_run(reduce):
     assert (reduced.units, reduced.runs, reduced.shown) == ({"a"}, 0, None)
 
 
-def test_what_is_required_is_tried_along(reduce):
+def test_required_units_are_included(reduce):
     prober = Ruled(lambda units: Outcome.RAISED if "e" in units else Outcome.COMPLETED)
     reduced = reduce(None, prober=prober, requires=lambda units: frozenset("f" if "e" in units else ""))
     assert reduced.units == {"e", "f"}
     assert all("f" in units for units in prober.ran if "e" in units)
 
 
-def test_it_gives_up_at_the_cap_and_says_so(reduce):
+def test_the_limit_of_runs_is_respected_and_reported(reduce):
     reduced = reduce(frozenset(UNITS[1:]).issubset, most=5)
     assert (reduced.runs, reduced.gave_up, reduced.is_minimal) == (5, True, False)
 
 
-def test_only_single_ones_are_tried_if_so_asked(reduce):
+def test_only_single_units_are_tried_on_request(reduce):
     prober = Ruled(lambda units: Outcome.RAISED if units >= {"b", "g"} else Outcome.COMPLETED)
     reduced = reduce(None, prober=prober, singles=4, only_singles=True)
     assert [len(units) for units in prober.ran] == [1] * 4
     assert reduced.shown is None
 
 
-def test_the_first_set_that_is_enough_will_do_if_so_asked(reduce):
+def test_the_first_sufficient_set_is_enough_on_request(reduce):
     reduced = reduce({"b", "c"}.issubset, first=True, singles=0)
     assert {"b", "c"} <= reduced.units < set(UNITS)
     assert reduced.shown is not None
 
 
-def test_what_is_known_is_not_run_again(reduce):
+def test_stored_runs_are_not_repeated(reduce):
     prober = Ruled(lambda units: Outcome.RAISED if "e" in units else Outcome.COMPLETED)
     first = reduce(None, prober=prober)
     assert first.ran_now == len(prober.ran) > 0
@@ -140,8 +140,8 @@ def test_what_is_known_is_not_run_again(reduce):
     assert all(cached for _, _, cached in notes.judged)
 
 
-def test_verdicts_are_told_as_they_were_seen(reduce):
-    """A reduction that looks for what undoes a bug must not call the good ones bad."""
+def test_verdicts_are_reported_as_observed(reduce):
+    """A reduction that searches for a fix must not call good runs bad."""
     notes = Heard()
     reduce(lambda units: "b" in units, flipped=Verdict.GOOD, notes=notes, units=tuple("abc"))
     assert notes.judged[:2] == [("a", Verdict.BAD, False), ("b", Verdict.GOOD, False)]

@@ -1,4 +1,4 @@
-"""The region level: one of twelve regions though most mixtures do not import, two together, and the other way."""
+"""The region level: one of twelve regions although most mixtures fail to import, two together, and fixes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from planted import BROKEN, levels, proved
 
 
 def _module(*, new: bool, bug: bool) -> str:
-    """A module with 12 changed regions: an import and its use, a renamed helper and its users, and more."""
+    """A module with 12 changed regions: an import and its use, a renamed helper and its callers, and more."""
     helper, clock = ("renewed", "monotonic") if new else ("helper", "time")
     number = 2 if new else 1
     return f'''"""A module, text {number}."""
@@ -61,7 +61,7 @@ def run():
 '''
 
 
-def test_one_of_twelve_regions_though_many_mixtures_do_not_import(plant):
+def test_one_of_twelve_regions_is_found_though_many_mixtures_fail_to_import(plant):
     plant.shops(
         {"shop.py": _module(new=False, bug=False)},
         {"shop.py": _module(new=True, bug=True)},
@@ -101,7 +101,7 @@ def _sample(condition: str, *, new: bool) -> dict[str, str]:
     return {"shop.py": SAMPLE.format(left=new, right=new, number=int(new), condition=condition)}
 
 
-def test_two_regions_that_must_both_be_put_back(plant):
+def test_two_regions_that_must_both_be_reverted(plant):
     condition = "left() or right()"
     plant.shops(_sample(condition, new=False), _sample(condition, new=True))
     found = levels(plant.answer())["region"]
@@ -109,7 +109,7 @@ def test_two_regions_that_must_both_be_put_back(plant):
     assert proved(found)
 
 
-def test_of_two_regions_that_break_it_only_together_the_first_that_gave_something_else_is_named_and_the_other_told(
+def test_the_first_diverging_of_two_interacting_regions_is_named_with_the_other(
     plant,
 ):
     condition = "left() and right()"
@@ -122,8 +122,8 @@ def test_of_two_regions_that_break_it_only_together_the_first_that_gave_somethin
     assert "line 11 of right" in answer["sentence"]
 
 
-def test_an_import_and_its_use_are_put_back_together(plant):
-    """The use alone, put back, asks for a name that nothing imports any more."""
+def test_an_import_and_its_use_are_reverted_together(plant):
+    """With only the use reverted, its name is not imported any more."""
     old = "from json import dumps\n\n\ndef unused():\n    return 1\n\n\ndef run():\n    return dumps([1])\n"
     new = f"from json import loads\n\n\ndef unused():\n    return 2\n\n\ndef run():\n    {BROKEN}\n    loads('[1]')\n"
     plant.shops({"shop.py": old}, {"shop.py": new})
@@ -132,7 +132,7 @@ def test_an_import_and_its_use_are_put_back_together(plant):
     assert proved(found)
 
 
-def test_regions_of_two_files_that_belong_together(plant):
+def test_regions_in_two_files_that_depend_on_each_other(plant):
     core = "from shop import left, right\n\ndef run():\n    if left.work() or right.work():\n        " + BROKEN + "\n"
     releases = [
         {

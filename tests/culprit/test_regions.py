@@ -1,4 +1,4 @@
-"""The changed regions of a file: put back one by one, grouped, named, and what they can't stand without."""
+"""The changed regions of a file: reverted one by one, grouped, named, and what they require."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def between(before, after, path="m.py"):
 
 @st.composite
 def edited(draw):
-    """Two texts of which the second has some lines of the first replaced, removed or added; a last newline may lack."""
+    """Two texts; the second replaces, removes or adds some lines, and the last newline can be missing."""
     lines = draw(LINES)
     other = list(lines)
     for _ in range(draw(st.integers(0, 5))):
@@ -30,15 +30,15 @@ def edited(draw):
 
 
 @given(edited())
-def test_reverting_nothing_gives_the_newer_text_and_reverting_all_the_older(texts):
+def test_reverting_nothing_gives_the_newer_text_and_reverting_everything_the_older(texts):
     found = FileDifference.between("m.txt", *texts)
     assert found.mixed(()) == texts[1]
     assert found.mixed(range(len(found.blocks))) == texts[0]
 
 
 @given(edited(), st.data())
-def test_what_is_reverted_one_way_is_what_is_kept_the_other_way(texts, data):
-    """Cut from the same blocks, mixtures of both directions complete each other."""
+def test_the_two_directions_complement_each_other(texts, data):
+    """Mixtures of both directions are made from the same blocks and complement each other."""
     found = FileDifference.between("m.txt", *texts)
     flipped = FileDifference("m.txt", found.after, found.before, tuple((c, d, a, b) for a, b, c, d in found.blocks))
     old = data.draw(st.sets(st.sampled_from(range(len(found.blocks))))) if found.blocks else set()
@@ -46,7 +46,7 @@ def test_what_is_reverted_one_way_is_what_is_kept_the_other_way(texts, data):
 
 
 @given(edited())
-def test_regions_are_apart_from_each_other_and_in_order(texts):
+def test_regions_are_disjoint_and_in_order(texts):
     found = FileDifference.between("m.txt", *texts)
     edges = [edge for a, b, c, d in found.blocks for edge in ((a, c), (b, d))]
     assert edges == sorted(edges)
@@ -95,7 +95,7 @@ def use():
 """
 
 
-def test_regions_are_grouped_by_the_definition_around_them():
+def test_regions_are_grouped_by_enclosing_definition():
     found = between(BEFORE, AFTER)
     assert found.groups() == {
         "": (0,),
@@ -110,24 +110,24 @@ def test_regions_are_grouped_by_the_definition_around_them():
     assert not found.is_function("")
 
 
-def test_what_is_only_removed_is_named_by_the_older_text():
+def test_a_removal_is_named_by_the_older_text():
     found = between("def f():\n    a = 1\n    return a\n\n\nx = 1\n", "x = 1\n")
     assert found.function_of(0) == "f"
 
 
-def test_a_whole_function_that_is_added_or_removed_has_its_own_name():
+def test_an_added_or_removed_function_is_named_after_itself():
     without = "def f():\n    return 1\n\n\ndef h():\n    return 1\n"
     within = without.replace("def h", "def g():\n    return 2\n\n\ndef h")
     assert between(without, within).function_of(0) == "g"
     assert between(within, without).function_of(0) == "g"
 
 
-def test_a_change_of_line_ends_alone_is_a_change():
+def test_changed_line_endings_are_a_change():
     found = between("a\nb\n", "a\r\nb\n", "table.csv")
     assert [found.mixed(()), found.mixed({0})] == ["a\r\nb\n", "a\nb\n"]
 
 
-def test_a_form_feed_ends_no_line():
+def test_a_form_feed_does_not_end_a_line():
     before = "x = 1\n\x0c\n\ndef f():\n    return 1\n"
     assert between(before, before.replace("return 1", "return 2")).function_of(0) == "f"
 
@@ -147,12 +147,12 @@ def test_comments_layout_and_docstrings_are_cosmetic():
     assert "+x = 2" in meant[0]
 
 
-def test_nothing_is_cosmetic_in_what_is_not_python():
+def test_nothing_is_cosmetic_outside_python():
     assert between("a\n# b\n", "a\n# c\n", "notes.txt").cosmetic() == frozenset()
     assert between("x = (\n", "y = (\n").cosmetic() == frozenset()
 
 
-def test_a_renamed_helper_needs_all_its_users():
+def test_a_renamed_helper_requires_all_its_users():
     found = between(BEFORE, AFTER)
     assert found.flaws({5}) == {"helper"}
     assert found.flaws({4}) == {"renamed"}
@@ -160,7 +160,7 @@ def test_a_renamed_helper_needs_all_its_users():
     assert found.requires() == {4: frozenset({5}), 5: frozenset({4})}
 
 
-def test_the_use_of_an_import_needs_the_import_and_not_the_other_way_round():
+def test_a_use_requires_its_import_but_not_the_reverse():
     found = between("import old\n\n\ndef f():\n    return old.x\n", "import new\n\n\ndef f():\n    return new.x\n")
     assert found.requires() == {0: frozenset({1}), 1: frozenset({0})}
     added = between("def f():\n    return 1\n", "import new\n\n\ndef f():\n    return new.x\n")
@@ -168,19 +168,19 @@ def test_the_use_of_an_import_needs_the_import_and_not_the_other_way_round():
     assert added.flaws({1}) == frozenset()
 
 
-def test_a_method_that_is_gone_is_missed_where_self_is_asked_for_it():
+def test_a_removed_method_is_required_by_its_use_on_self():
     before = "class A:\n    def old(self):\n        return 1\n\n    def run(self):\n        return self.old()\n"
     found = between(before, before.replace("old", "new"))
     assert found.flaws({1}) == {"old"}
 
 
-def test_names_that_both_texts_leave_undefined_are_no_flaw():
+def test_names_undefined_in_both_texts_do_not_matter():
     found = between("x = magic\ny = 1\n", "x = magic\ny = 2\n")
     assert found.flaws({0}) == frozenset()
 
 
 @pytest.mark.parametrize("path", ["data.json", "table.csv"])
-def test_data_has_no_names_to_miss(path):
+def test_data_files_require_no_names(path):
     assert between('{"a": helper}\n', '{"a": other}\n', path).flaws({0}) == frozenset()
 
 
@@ -190,12 +190,12 @@ def test_a_region_has_its_lines_and_its_diff():
     assert region.diff == "@@ -1,3 +1,4 @@\n a = 1\n-b = 2\n+b = 5\n+b = 6\n c = 3"
 
 
-def test_a_region_that_only_adds_has_an_empty_range_before():
+def test_a_pure_addition_has_an_empty_old_range():
     region = between("a = 1\n", "a = 1\nb = 2\n").region(0)
     assert region.before[1] < region.before[0]
     assert region.after == (2, 2)
 
 
-def test_what_is_not_python_has_no_names():
+def test_only_python_has_names():
     for read in (defined_names, own_attributes, used_names, undefined_names):
         assert read("def (:") == frozenset()

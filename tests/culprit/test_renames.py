@@ -1,4 +1,4 @@
-"""Renamed files: equal contents first, then the most alike; nothing is made up."""
+"""Renamed files: equal contents first, then the most similar; nothing is invented."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from harness.culprit.renames import renamed
 TEXT = b"one\ntwo\nthree\nfour\n"
 
 
-def test_equal_contents_are_one_file():
+def test_equal_contents_are_a_rename():
     assert renamed({"a.py": TEXT, "b.py": b"x\n"}, {"c.py": TEXT}) == {"c.py": "a.py"}
 
 
-def test_the_most_alike_are_paired_and_each_only_once():
+def test_the_most_similar_files_are_paired_once():
     removed = {"a.py": TEXT, "b.py": TEXT + b"five\n"}
     added = {"c.py": TEXT + b"five\nsix\n", "d.py": b"none of these\n"}
     assert renamed(removed, added) == {"c.py": "b.py"}
 
 
-def test_less_than_half_alike_is_another_file():
+def test_less_than_half_similar_is_a_different_file():
     assert renamed({"a.py": TEXT}, {"b.py": b"one\n2\n3\n4\n"}) == {}
 
 
-def test_another_kind_of_file_is_only_the_same_if_it_is_equal():
+def test_a_file_of_another_type_must_be_identical():
     assert renamed({"a.py": TEXT}, {"a.txt": TEXT + b"five\n"}) == {}
     assert renamed({"a.py": TEXT}, {"a.txt": TEXT}) == {"a.txt": "a.py"}
 
 
-def test_empty_files_say_nothing():
+def test_empty_files_are_not_paired():
     assert renamed({"a/__init__.py": b""}, {"b/__init__.py": b""}) == {}
 
 
-def test_two_equal_new_files_have_one_origin_at_most():
+def test_of_two_equal_new_files_at_most_one_is_a_rename():
     assert renamed({"a.py": TEXT}, {"b.py": TEXT, "c.py": TEXT}) == {"b.py": "a.py"}

@@ -1,4 +1,4 @@
-"""What packages require of each other is learned where a mixture fails, and only there."""
+"""Requirements between packages matter only after a mixture failed."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ NEW = side(
 )
 
 
-def test_nothing_is_tied_before_anything_failed():
+def test_nothing_is_tied_before_a_failure():
     assert Required(OLD, NEW).closed({"app"}) == {"app"}
 
 
-def test_a_failure_brings_all_that_is_unmet_and_no_more():
+def test_a_failure_adds_exactly_the_unmet_requirements():
     required = Required(OLD, NEW)
     assert required.learn({"app"})
     assert required.closed({"app"}) == {"app", "hub", "wire", "h12"}
@@ -38,18 +38,18 @@ def test_a_failure_brings_all_that_is_unmet_and_no_more():
     assert not required.learn({"app"})
 
 
-def test_who_needs_the_older_release_moves_along():
+def test_a_package_requiring_the_older_release_moves_along():
     required = Required(OLD, NEW)
     assert required.learn({"hub"})
     assert required.closed({"hub"}) == {"app", "hub", "wire", "h12"}
 
 
-def test_put_back_the_older_one_needs_what_it_had():
+def test_a_reverted_package_requires_its_old_dependencies():
     required = Required(NEW, OLD)
     assert required.learn({"app"})
     assert required.closed({"app"}) == {"app", "hub"}
 
 
-def test_a_failure_with_all_requirements_met_teaches_nothing():
+def test_a_failure_with_all_requirements_met_adds_nothing():
     assert not Required(OLD, NEW).learn({"other"})
     assert not Required(OLD, NEW).learn({"h12"})

@@ -1,4 +1,4 @@
-"""The two sides of a change: what is read of an environment, what differs, and locks made of two."""
+"""The two sides of a change: reading environments, their differences, and locks that mix both."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.model import Lock, Pin
 
 @pytest.fixture
 def side(tmp_path):
-    """Lay files out as an installed distribution and read them back."""
+    """Write files as an installed distribution and read them back."""
 
     def lay(label, version, files, *, recorded=None, name="shop"):
         folder = tmp_path / label
@@ -32,7 +32,7 @@ def side(tmp_path):
     return lay
 
 
-def test_changed_added_and_removed_files_are_units_and_equal_ones_are_not(side):
+def test_only_changed_added_and_removed_files_are_units(side):
     before = side("a", "1.0", {"shop/same.py": b"1", "shop/changed.py": b"1", "shop/gone.bin": b"\x00\xff"})
     after = side("b", "1.1", {"shop/same.py": b"1", "shop/changed.py": b"2", "shop/new.json": b"{}"})
     units = differing(before, after)
@@ -40,8 +40,8 @@ def test_changed_added_and_removed_files_are_units_and_equal_ones_are_not(side):
     assert units["shop/changed.py"] == ("shop/changed.py",)
 
 
-def test_all_metadata_is_one_unit_with_its_record(side):
-    """With the RECORD left behind, the folder would still count as an installed distribution."""
+def test_all_metadata_is_one_unit_including_record(side):
+    """With RECORD alone, the folder would still count as an installed distribution."""
     units = differing(side("a", "1.0", {}), side("b", "1.1", {}))
     assert units == {
         "metadata of shop": (
@@ -53,13 +53,13 @@ def test_all_metadata_is_one_unit_with_its_record(side):
     }
 
 
-def test_a_renamed_file_is_one_unit_named_by_its_newer_path(side):
+def test_a_renamed_file_is_one_unit_named_by_its_new_path(side):
     text = b"def work():\n    return 1\n\nLIMIT = 5\n"
     before, after = side("a", "1.0", {"shop/old.py": text}), side("b", "1.0", {"shop/new.py": text})
     assert differing(before, after)["shop/new.py"] == ("shop/old.py", "shop/new.py")
 
 
-def test_scripts_bytecode_and_what_is_not_there_are_left_out(side):
+def test_scripts_bytecode_and_missing_files_are_left_out(side):
     recorded = ["../../../bin/shop,sha256=x,1", "shop/__pycache__/a.cpython-311.pyc,,", "shop/vanished.py,sha256=x,1"]
     found = side("a", "1.0", {"shop/a.py": b"1"}, recorded=recorded)
     assert {path for path in found.digests if "dist-info" not in path} == {"shop/a.py"}
@@ -69,12 +69,12 @@ def test_other_distributions_are_not_read(side):
     assert side("a", "1.0", {"till/a.py": b"1"}, name="till").digests == {}
 
 
-def test_an_environment_of_somebody_else_is_not_read(tmp_path):
+def test_a_foreign_environment_is_not_read(tmp_path):
     with pytest.raises(ValueError, match="that the harness has built"):
         PackageFiles.of(Environment(tmp_path / "python", Lock("3.11", "linux", ())), ["shop"])
 
 
-def test_a_mixture_takes_the_content_of_the_other_side_and_nothing_where_that_lacks_it(side):
+def test_a_mixture_takes_the_other_sides_content_or_removes_the_file(side):
     source = side("a", "1.0", {"shop/a.py": b"old"})
     assert mixture_of(["shop/new.py", "shop/a.py"], source, "both").files == {"shop/a.py": b"old", "shop/new.py": None}
 

@@ -1,4 +1,4 @@
-"""Ties: what can't be as before unless something else is, and never the other way round without need."""
+"""Ties: changes that cannot be reverted without others, in one direction where possible."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from harness.culprit.ties import Ties
 
 
 def needs(edits, text):
-    """What must be as before where the region with a text is, by the texts of both sides."""
+    """The texts that must be reverted with the region of a text."""
     return edits.ties().closed({unit(edits, text)}) - {unit(edits, text)}
 
 
-def test_a_new_parameter_is_tied_to_the_callers_that_pass_it_and_they_are_free(tmp_path):
+def test_a_new_parameter_requires_its_callers_but_not_the_reverse(tmp_path):
     before = {
         "shop/a.py": "def price(item):\n    return item\n",
         "shop/b.py": "from shop.a import price\n\n\ndef run():\n    return price(1)\n\n\ndef stay():\n    return 1\n",
@@ -32,7 +32,7 @@ def test_a_new_parameter_is_tied_to_the_callers_that_pass_it_and_they_are_free(t
     assert needs(edits, "return 2") == frozenset()
 
 
-def test_a_parameter_that_is_gone_is_needed_by_the_callers_that_passed_it(tmp_path):
+def test_callers_require_a_removed_parameter(tmp_path):
     before = {"a.py": "def f(x, y):\n    return x\n\n\ndef run():\n    return f(1, 2)\n"}
     after = {"a.py": "def f(x):\n    return x\n\n\ndef run():\n    return f(1)\n"}
     edits = edits_of(tmp_path, before, after)
@@ -40,21 +40,21 @@ def test_a_parameter_that_is_gone_is_needed_by_the_callers_that_passed_it(tmp_pa
     assert needs(edits, "def f") == {unit(edits, "f(1")}
 
 
-def test_a_parameter_with_a_default_does_not_tie_calls_that_leave_it_out(tmp_path):
+def test_a_default_parameter_does_not_tie_calls_without_it(tmp_path):
     before = {"a.py": "def f(x):\n    return x\n\n\ndef run():\n    return f(1)\n"}
     after = {"a.py": "def f(x, y=2):\n    return x\n\n\ndef run():\n    return f(3)\n"}
     edits = edits_of(tmp_path, before, after)
     assert needs(edits, "def f") == needs(edits, "f(1)") == frozenset()
 
 
-def test_an_initialiser_is_called_by_the_name_of_its_class(tmp_path):
+def test_an_initialiser_is_tied_by_the_name_of_its_class(tmp_path):
     before = {"a.py": "class Shop:\n    def __init__(self):\n        self.x = 1\n\n\ndef run():\n    return Shop()\n"}
     after = {"a.py": before["a.py"].replace("(self)", "(self, size)").replace("Shop()", "Shop(size=1)")}
     edits = edits_of(tmp_path, before, after)
     assert needs(edits, "def __init__") == {unit(edits, "return Shop")}
 
 
-def test_an_instance_that_is_called_with_a_new_keyword_is_tied_to_the_forward_that_takes_it(tmp_path):
+def test_a_call_of_an_instance_is_tied_to_its_forward_method(tmp_path):
     layer = "class Layer:\n    def forward(self, x{}):\n        return x\n"
     caller = "def run(self, x):\n    return self.layer(x{})\n"
     edits = edits_of(
@@ -65,7 +65,7 @@ def test_an_instance_that_is_called_with_a_new_keyword_is_tied_to_the_forward_th
     assert needs(edits, "def forward") == {unit(edits, "self.layer")}
 
 
-def test_a_result_of_another_length_ties_those_that_take_it_apart(tmp_path):
+def test_a_tuple_of_another_length_is_tied_to_its_unpacking(tmp_path):
     before = {"a.py": "def f():\n    return 1, 2\n\n\ndef run():\n    a, b = f()\n    return a\n"}
     after = {"a.py": "def f():\n    return 1, 2, 3\n\n\ndef run():\n    a, b, c = f()\n    return a\n"}
     edits = edits_of(tmp_path, before, after)
@@ -73,7 +73,7 @@ def test_a_result_of_another_length_ties_those_that_take_it_apart(tmp_path):
     assert needs(edits, "return 1") == {unit(edits, "= f()")}
 
 
-def test_an_import_and_its_use_in_another_scope(tmp_path):
+def test_an_import_is_tied_to_its_use_in_another_scope(tmp_path):
     before = {"a.py": "import os\n\n\ndef run():\n    return 1\n"}
     after = {"a.py": "import os\nimport re\n\n\ndef run():\n    return re.escape('x')\n"}
     edits = edits_of(tmp_path, before, after)
@@ -81,7 +81,7 @@ def test_an_import_and_its_use_in_another_scope(tmp_path):
     assert needs(edits, "re.escape") == frozenset()
 
 
-def test_a_name_that_is_imported_from_a_file_that_is_new(tmp_path):
+def test_an_import_from_a_new_file_is_tied_to_it(tmp_path):
     before = {"shop/__init__.py": "", "shop/a.py": "def run():\n    return 1\n"}
     after = {
         "shop/__init__.py": "",
@@ -93,7 +93,7 @@ def test_a_name_that_is_imported_from_a_file_that_is_new(tmp_path):
     assert needs(edits, "return start") == frozenset()
 
 
-def test_a_local_name_of_one_function_is_not_that_of_another(tmp_path):
+def test_local_names_of_different_functions_are_unrelated(tmp_path):
     text = (
         "def f():\n    {0} = 1\n    print()\n    return {0}\n\n\ndef g():\n    {1} = 1\n    print()\n    return {1}\n"
     )
@@ -110,7 +110,7 @@ def test_an_attribute_and_a_method(tmp_path):
     assert needs(edits, "return self.old") == {unit(edits, "self.old = 1")}
 
 
-def test_a_definition_that_moved_to_another_file_is_somewhere_in_every_mixture(tmp_path):
+def test_a_definition_moved_between_files_is_in_every_mixture(tmp_path):
     helper = "def helper():\n    return 1\n"
     before = {"shop/a.py": f"{helper}\n\ndef run():\n    return helper()\n", "shop/b.py": "X = 1\n"}
     after = {
@@ -122,7 +122,7 @@ def test_a_definition_that_moved_to_another_file_is_somewhere_in_every_mixture(t
     assert any(one.startswith("shop/a.py") for one in edits.ties().closed({arrived}))
 
 
-def test_one_statement_is_never_cut(tmp_path):
+def test_a_statement_is_never_split(tmp_path):
     before = {"a.py": "VALUES = [\n    1,\n    2,\n    3,\n]\n"}
     after = {"a.py": "VALUES = (\n    1,\n    2,\n    3,\n)\n"}
     edits = edits_of(tmp_path, before, after)
@@ -130,8 +130,58 @@ def test_one_statement_is_never_cut(tmp_path):
     assert all(edits.ties().closed({one}) == edits.all for one in edits.all)
 
 
-def test_a_block_whose_header_changed_is_put_back_with_its_body(tmp_path):
-    """No name ties them, but a half of it is no Python."""
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            "def f(\n    a,\n    b=1,\n    c=2,\n):\n    return 0\n",
+            "def f(\n    A,\n    b=1,\n    C=2,\n):\n    return 0\n",
+        ),
+        ("ALL = [\n    1,\n    2,\n    3,\n]\n", "ALL = [\n    5,\n    2,\n    7,\n]\n"),
+        ("ALL = {\n    'a': 1,\n    'b': 2,\n    'c': 3,\n}\n", "ALL = {\n    'a': 5,\n    'b': 2,\n    'c': 7,\n}\n"),
+        ("from os import (\n    a,\n    b,\n    c,\n)\n", "from os import (\n    x,\n    b,\n    y,\n)\n"),
+    ],
+    ids=["parameters", "list", "dict", "import"],
+)
+def test_parts_of_a_statement_that_stand_apart_are_not_tied(tmp_path, before, after):
+    edits = edits_of(tmp_path, {"a.py": before}, {"a.py": after})
+    assert len(edits.all) == 2
+    assert all(edits.ties().closed({one}) == {one} for one in edits.all)
+
+
+def test_a_public_name_comes_and_goes_with_its_entry_in_all(tmp_path):
+    names, rest = '__all__ = [\n    "keep",\n    "gone",\n]\n', "\n\ndef keep():\n    return 1\n\n\nX = 0\n"
+    before = {"a.py": f"{names}\n\ndef gone():\n    return 1\n{rest}"}
+    after = {"a.py": names.replace('    "gone",\n', "") + rest.replace("return 1", "return 2")}
+    edits = edits_of(tmp_path, before, after)
+    assert needs(edits, '"gone"') == {unit(edits, "def gone")}
+    assert needs(edits, "def gone") == {unit(edits, '"gone"')}
+    assert needs(edits, "return 2") == frozenset()
+
+
+LAZY = "from __future__ import annotations\nimport typing\n\nif typing.TYPE_CHECKING:\n    from shop import Item\n"
+
+
+def test_annotations_that_only_type_checkers_read_need_the_line_that_defers_them(tmp_path):
+    before = {"a.py": "import typing\n\n\ndef f(x):\n    return x\n"}
+    after = {"a.py": LAZY + "\n\ndef f(x: Item):\n    return x\n"}
+    edits = edits_of(tmp_path, before, after)
+    needed_there = Consistency(edits, edits.ties()).advanced({unit(edits, "def f")})
+    assert unit(edits, "__future__") in needed_there
+
+
+def test_an_annotation_that_nothing_evaluates_needs_no_import(tmp_path):
+    before = {"a.py": LAZY.replace("Item", "Item, Old") + "\n\ndef f(x, y: Old = 1):\n    return x\n"}
+    after = {"a.py": LAZY + "\n\ndef f(x):\n    return x\n"}
+    edits = edits_of(tmp_path, before, after)
+    consistency = Consistency(edits, edits.ties())
+    one = unit(edits, "def f")
+    assert consistency.reverted({one}) == {one}
+    assert not consistency.mixture({one}, "", newer_base=True).flaw
+
+
+def test_a_block_with_a_changed_header_is_reverted_with_its_body(tmp_path):
+    """No name ties them, but half of the block is not valid Python."""
     before = {"a.py": "def f(x):\n    # note\n    x += 1\n\n    # more\n    x += 2\n    return x\n"}
     after = {
         "a.py": "def f(x):\n    # note\n    if x:\n        x += 1\n\n        # more\n        x += 2\n    return x\n"
@@ -148,7 +198,7 @@ PAIRS = st.lists(st.tuples(UNITS, UNITS), max_size=12)
 
 
 @given(PAIRS, st.frozensets(UNITS))
-def test_what_is_closed_one_way_leaves_what_is_closed_the_other_way(pairs, units):
+def test_the_complement_of_a_closed_set_is_closed_the_other_way(pairs, units):
     ties = Ties.of(pairs)
     old = ties.closed(units)
     assert units <= old == ties.closed(old)
@@ -157,7 +207,7 @@ def test_what_is_closed_one_way_leaves_what_is_closed_the_other_way(pairs, units
 
 
 @given(PAIRS)
-def test_change_sets_share_no_unit_and_no_tie_leaves_one(pairs):
+def test_change_sets_are_disjoint_and_closed_under_ties(pairs):
     ties = Ties.of(pairs)
     sets = ties.change_sets("abcdefgh")
     assert sorted(one for group in sets for one in group) == sorted("abcdefgh")
@@ -165,12 +215,12 @@ def test_change_sets_share_no_unit_and_no_tie_leaves_one(pairs):
 
 
 @pytest.mark.parametrize("text", ["def f(:\n", "print 'x'\n"])
-def test_what_is_no_python_ties_nothing(tmp_path, text):
+def test_files_other_than_python_tie_nothing(tmp_path, text):
     edits = edits_of(tmp_path, {"a.py": text}, {"a.py": f"{text}x = 1\n"})
     assert not edits.ties().needs
 
 
-def test_two_places_that_each_define_what_they_use_are_not_tied(tmp_path):
+def test_places_that_define_what_they_use_are_not_tied(tmp_path):
     before = "def f(x):\n    if x:\n        return x + 1\n    else:\n        return x + 2\n"
     after = (
         "def f(x):\n    if x:\n        found = x + 1\n        return found\n"

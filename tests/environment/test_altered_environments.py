@@ -1,4 +1,4 @@
-"""Nothing that a run does to its environment reaches uv's cache, another environment, or the next run."""
+"""Changes that a run makes to its environment never reach uv's cache, another environment or the next run."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def environment(parts, *requirements):
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_what_a_run_alters_is_told_and_reaches_nothing_else(parts, uv_cache, fault):
+def test_changes_made_by_a_run_are_reported_and_contained(parts, uv_cache, fault):
     body, path = FAULTS[fault]
     other = environment(parts, "helper==1.0", "brittle==1.2")
     mine = environment(parts)
@@ -89,7 +89,7 @@ def test_what_a_run_alters_is_told_and_reaches_nothing_else(parts, uv_cache, fau
     assert (told.outcome, told.altered) == (Outcome.COMPLETED, ())
 
 
-def test_a_new_environment_with_a_wheel_that_was_altered_has_it_as_it_was(parts):
+def test_a_new_environment_gets_an_altered_wheel_intact(parts):
     run(parts, IN_PLACE)
     seen = run(parts, "import helper, brittle\nassert helper.NUMBER == 1\n", "helper==1.0", "brittle==1.3")
     assert seen.outcome is Outcome.COMPLETED
@@ -111,8 +111,8 @@ with open(target, {mode!r}) as file:
 
 @pytest.mark.parametrize("mode", ["r+b", "wb"])
 @pytest.mark.parametrize("was_compiled", [False, True])
-def test_bytecode_that_a_run_wrote_is_never_run_by_another(parts, mode, was_compiled):
-    """Its header fits the source: only who compiled it tells it from the right one."""
+def test_bytecode_written_by_a_run_is_never_used_by_another(parts, mode, was_compiled):
+    """Its header matches the source, so that only its origin distinguishes it from the right bytecode."""
     if was_compiled:
         assert run(parts, "import helper\n").altered == ()
     poison = POISON.format(target="helper.__cached__", source="helper.__file__", mode=mode)
@@ -128,7 +128,7 @@ def seen_as(seen, was_compiled):
     return list(seen.altered) if was_compiled and seen.altered else []
 
 
-def test_bytecode_of_the_standard_library_is_not_poisoned_either(parts):
+def test_bytecode_of_the_standard_library_is_not_poisoned(parts):
     poison = POISON.format(
         target="importlib.util.cache_from_source(sys.modules['textwrap'].__file__)",
         source="sys.modules['textwrap'].__file__",
@@ -169,15 +169,15 @@ def without_anything(folder):
     "damage",
     [without_settings, without_packages, without_scripts, without_metadata, with_other_content, without_anything],
 )
-def test_a_damaged_environment_is_built_anew_before_a_run(parts, damage):
+def test_a_damaged_environment_is_rebuilt_before_a_run(parts, damage):
     prepared = parts.prober.prepare(asked(parts, "import helper\nassert helper.NUMBER == 1\n"))
     damage(prepared.environment.folder)
     seen = parts.prober.execute(prepared)
     assert (seen.outcome, seen.altered) == (Outcome.COMPLETED, ())
 
 
-def test_a_run_that_does_not_see_what_its_lock_says_is_run_again_and_else_skipped(parts):
-    """Here the repro itself hides a distribution, so that the second run does not see it either."""
+def test_a_run_that_contradicts_its_lock_is_repeated_then_skipped(parts):
+    """The repro itself hides a distribution, so the second run does not see it either."""
     body = HERE + "import shutil\nshutil.rmtree(here + '/helper-1.0.dist-info')\n"
     seen = run(parts, body)
     assert seen.outcome is Outcome.WRONG_ENVIRONMENT
@@ -185,8 +185,8 @@ def test_a_run_that_does_not_see_what_its_lock_says_is_run_again_and_else_skippe
     assert parts.store.get(seen.key) is None
 
 
-def test_who_runs_beside_one_that_alters_files_is_run_again_alone(parts):
-    """Two environments share `helper`; the other one changes it while this one runs."""
+def test_a_run_beside_one_that_alters_files_is_repeated_alone(parts):
+    """Two environments share `helper`, and the other one changes it during this run."""
     mine, other = environment(parts), environment(parts, "helper==1.0", "brittle==1.2")
     with watched_environment(parts.builder, mine) as first:
         with watched_environment(parts.builder, other) as second:
@@ -206,7 +206,7 @@ def test_who_runs_beside_one_that_alters_files_is_run_again_alone(parts):
     assert (site_packages(environment(parts).folder) / "helper.py").read_text() == "NUMBER = 1\n"
 
 
-def test_an_environment_that_is_damaged_while_another_runs_in_it_is_not_waited_for(parts):
+def test_a_damaged_environment_in_use_is_not_waited_for(parts):
     mine = environment(parts)
     with watched_environment(parts.builder, mine):
         without_scripts(mine.folder)
@@ -215,14 +215,14 @@ def test_an_environment_that_is_damaged_while_another_runs_in_it_is_not_waited_f
             assert beside.environment.python.exists()
 
 
-def test_the_cache_of_uv_and_the_environments_share_no_file(parts, uv_cache):
+def test_environments_share_no_file_with_the_cache_of_uv(parts, uv_cache):
     mine = environment(parts)
     of_uv = {path.lstat().st_ino for path in uv_cache.rglob("*") if path.is_file()}
     assert not of_uv & {path.lstat().st_ino for path in mine.folder.rglob("*") if path.is_file()}
 
 
-def test_a_wheel_that_was_changed_in_the_cache_of_uv_is_fetched_anew(parts, tmp_path):
-    """By a plain `uv venv` with hard links, say."""
+def test_a_wheel_changed_in_the_cache_of_uv_is_fetched_again(parts, tmp_path):
+    """For example by a plain `uv venv` with hard links."""
     uv = evolve(parts.builder.uv, extra_environment={"UV_CACHE_DIR": str(tmp_path / "uv")})
     parts = evolve(parts, builder=evolve(parts.builder, uv=uv))
     environment(parts)
@@ -239,8 +239,8 @@ def test_environments_share_one_copy_of_a_wheel(parts):
     assert len(inodes) == 1
 
 
-def test_another_link_to_a_file_is_no_change(parts):
-    """It moves the change time; the content is what counts then, and it is read once."""
+def test_a_new_hard_link_is_not_a_change(parts):
+    """A new link changes the inode's change time; then the content decides, and it is read once."""
     mine = environment(parts)
     built = mine.folder.stat().st_ino
     module = site_packages(mine.folder) / "helper.py"
@@ -249,7 +249,7 @@ def test_another_link_to_a_file_is_no_change(parts):
     assert mine.folder.stat().st_ino == built
 
 
-def test_what_nobody_claims_in_the_cache_is_removed(parts):
+def test_unclaimed_folders_in_the_cache_are_removed(parts):
     left = [parts.workspace.building / "abc-x1", parts.workspace.scratch / "r123"]
     for folder in left:
         (folder / "deep").mkdir(parents=True)
@@ -260,8 +260,8 @@ def test_what_nobody_claims_in_the_cache_is_removed(parts):
     assert not any(folder.exists() for folder in left)
 
 
-def test_repetitions_in_one_environment_are_right_side_by_side(parts):
-    """The second has a bytecode tree of its own."""
+def test_repetitions_can_share_one_environment(parts):
+    """The second run has its own bytecode folder."""
     probe = asked(parts, "import helper\nassert helper.NUMBER == 1\n")
     first, second = (parts.prober.prepare(one) for one in (probe, next_attempt(probe)))
     with (

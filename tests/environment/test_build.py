@@ -1,4 +1,4 @@
-"""Environments are built whole or not at all, never altered; bytecode is compiled once per wheel."""
+"""Environments are built completely or not at all and never altered; bytecode is compiled once per wheel."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.probe import Probe
 
 
 def picture(folder):
-    """Every file below an environment with what would tell that it was touched."""
+    """Every file in an environment, with its size, times and content."""
     return {
         path.relative_to(folder): (path.lstat().st_size, path.lstat().st_mtime_ns, path.lstat().st_ino)
         for path in folder.rglob("*")
@@ -32,13 +32,13 @@ def probe(parts, *requirements, body="import brittle, helper\n", repro=None):
 
 
 def compiled(parts, environment, module):
-    """The bytecode that a module of an environment has in the tree of its next run."""
+    """The bytecode of a module as the next run of its environment finds it."""
     with watched_environment(parts.builder, environment) as place:
         tree = below(place.pycache, site_packages(environment.folder))
     return tree / f"{module}.{parts.resolver.interpreter.cache_tag}.pyc"
 
 
-def test_an_environment_has_what_its_lock_says_and_is_built_once(parts):
+def test_an_environment_matches_its_lock_and_is_built_once(parts):
     prepared = parts.prober.prepare(probe(parts, "brittle==1.2", "helper==1.0"))
     folder = prepared.environment.folder
     assert folder.name == prepared.environment.lock.id
@@ -49,7 +49,7 @@ def test_an_environment_has_what_its_lock_says_and_is_built_once(parts):
     assert list(parts.workspace.building.iterdir()) == []
 
 
-def test_a_run_alters_nothing_of_its_environment(parts):
+def test_a_run_leaves_its_environment_unchanged(parts):
     prepared = parts.prober.prepare(probe(parts, "brittle==1.2", "helper==1.0"))
     before = picture(prepared.environment.folder)
     assert parts.prober.execute(prepared).outcome is Outcome.COMPLETED
@@ -81,7 +81,7 @@ def test_bytecode_of_another_version_is_not_used(parts):
     assert not compiled(parts, second.environment, "helper").exists()
 
 
-def test_what_a_killed_build_left_is_not_used(parts):
+def test_leftovers_of_a_killed_build_are_not_used(parts):
     lock = parts.resolver.resolve(probe(parts, "brittle==1.2").combination).lock
     (parts.workspace.building / f"{lock.id}-left").mkdir()
     built = parts.builder.build(lock)
@@ -89,7 +89,7 @@ def test_what_a_killed_build_left_is_not_used(parts):
     assert (site_packages(built.folder) / "brittle.py").is_file()
 
 
-def test_a_wheel_that_is_not_what_the_index_says_is_uninstallable(parts):
+def test_a_wheel_with_the_wrong_hash_is_uninstallable(parts):
     prepared = parts.prober.prepare(probe(parts, "spoilt==1.3"))
     assert prepared.observation.outcome is Outcome.UNINSTALLABLE
     assert "ash mismatch" in prepared.observation.detail
@@ -98,7 +98,7 @@ def test_a_wheel_that_is_not_what_the_index_says_is_uninstallable(parts):
     assert not parts.prober.prepare(probe(parts, "spoilt==1.3")).cached  # the index may be well again
 
 
-def test_a_release_that_has_gone_is_uninstallable(parts, interpreter):
+def test_a_deleted_release_is_uninstallable(parts, interpreter):
     lock = Lock(interpreter.version, interpreter.platform, [Pin("brittle", "7.7", "x.whl", "0" * 64)])
     assert isinstance(parts.builder.build(lock), Uninstallable)
 
@@ -107,7 +107,7 @@ def test_an_empty_lock_is_a_bare_environment(parts, interpreter):
     assert isinstance(parts.builder.build(Lock(interpreter.version, interpreter.platform, [])), Environment)
 
 
-def test_an_interpreter_is_found_by_path_and_says_what_is_beside_it(parts, interpreter):
+def test_an_interpreter_found_by_path_lists_its_packages(parts, interpreter):
     from harness.environment import find_interpreter, foreign_lock
 
     built = parts.builder.build(parts.resolver.resolve(probe(parts, "brittle==1.2").combination).lock)
@@ -118,8 +118,8 @@ def test_an_interpreter_is_found_by_path_and_says_what_is_beside_it(parts, inter
         find_interpreter(str(built.folder / "harness.json"), parts.resolver.uv)
 
 
-def test_a_file_of_the_same_release_that_the_lock_does_not_know_is_not_taken(tmp_path, uv_cache, interpreter):
-    """Another index has it, without a date, and it suits this Python better."""
+def test_a_file_missing_from_the_lock_is_not_installed(tmp_path, uv_cache, interpreter):
+    """Another index has the file, without a date, and it fits this Python better."""
     house, other = Wheelhouse(tmp_path / "main"), Wheelhouse(tmp_path / "other")
     house.add("grown", "1.0", files={"grown.py": "WHICH = 1\n"}, uploaded="2024-01-01T12:00:00Z")
     better = f"py{''.join(interpreter.version.split('.')[:2])}-none-any"

@@ -1,4 +1,4 @@
-"""What an environment will take: nothing for what uv's cache has, by measured factors for what it has not."""
+"""The disk space of an environment: nothing for wheels in uv's cache, measured factors for the others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def pin(name, size, version="1.0", tags="py3-none-any"):
 
 @pytest.fixture
 def uv_folder(tmp_path):
-    """Wheels laid out as uv does it: `known` 1.0 and, under a digest of long tags, 2.0."""
+    """Wheels in the layout of uv: `known` 1.0 and, under a digest of long tags, 2.0."""
     shelf = tmp_path / "uv" / "wheels-v12"
     for entry in ("1.0-py3-none-any", "2.0-516d0c2242d49034"):
         info = shelf / "index" / "0a1b" / "known" / entry / "known.dist-info"
@@ -33,7 +33,7 @@ def uv_folder(tmp_path):
     return shelf
 
 
-def test_what_is_in_the_cache_takes_one_copy_and_what_is_in_the_store_nothing(uv_folder):
+def test_a_cached_wheel_takes_one_copy_and_a_stored_one_nothing(uv_folder):
     estimator = DiskEstimator(uv_folder)
     for version, tags in {"1.0": "py3-none-any", "2.0": "cp311-cp311-manylinux_2_17.and_more"}.items():
         estimate = estimator.estimate(lock_of(pin("known", 50 * MIB, version, tags)))
@@ -43,7 +43,7 @@ def test_what_is_in_the_cache_takes_one_copy_and_what_is_in_the_store_nothing(uv
     assert stored.estimate(lock_of(pin("known", 50 * MIB))) == DiskEstimate()
 
 
-def test_what_is_not_there_takes_its_size_and_what_it_unpacks_to(uv_folder):
+def test_a_missing_wheel_takes_its_packed_and_unpacked_size(uv_folder):
     estimator = DiskEstimator(uv_folder)
     estimate = estimator.estimate(lock_of(pin("fresh", 10 * MIB), pin("cuda", 400 * MIB), pin("known", 1)))
     assert (estimate.download, estimate.unpacked, estimate.unsized) == (410 * MIB, 845 * MIB, 0)
@@ -52,19 +52,19 @@ def test_what_is_not_there_takes_its_size_and_what_it_unpacks_to(uv_folder):
     assert other.download == 10 * MIB
 
 
-def test_a_size_that_nobody_tells_is_taken_from_another_release_or_said_to_be_unknown(uv_folder):
+def test_an_unknown_size_is_estimated_from_another_release_or_reported(uv_folder):
     estimate = DiskEstimator(uv_folder).estimate(lock_of(pin("known", None, "3.0"), pin("fresh", None)))
     assert (estimate.unpacked, estimate.download, estimate.unsized) == (40 * MIB, 20 * MIB, 1)
-    assert str(estimate).endswith("on disk, and 1 wheel of which the index does not tell the size")
-    assert "to download: 1 wheel of which" in str(DiskEstimator(uv_folder).estimate(lock_of(pin("fresh", None))))
+    assert str(estimate).endswith("on disk, and 1 wheel of unknown size")
+    assert "1 wheel of unknown size to download" in str(DiskEstimator(uv_folder).estimate(lock_of(pin("fresh", None))))
 
 
 def test_an_empty_cache_has_nothing(tmp_path):
     assert DiskEstimator(tmp_path / "none").estimate(lock_of(pin("fresh", MIB))).download == MIB
 
 
-def test_real_uv_has_what_it_installed_and_only_that(tmp_path, interpreter):
-    """The layout of uv's cache is not promised: this fails when a new uv has another one."""
+def test_the_cache_layout_of_real_uv_is_understood(tmp_path, interpreter):
+    """The layout of uv's cache is not a public interface: this test fails when a new uv changes it."""
     house = Wheelhouse(tmp_path / "house")
     for version in ("1.0", "2.0"):
         house.add("one", version)

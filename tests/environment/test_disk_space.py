@@ -1,23 +1,26 @@
-"""Room is made before a build, or said to be missing; what is shared with others counts for nothing."""
+"""Space is freed before a build, or the shortage is reported; files shared with others do not count."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import time
 
 import pytest
 from attrs import evolve
+from support import Heard
 
 from harness.environment import DiskSpace, Workspace
 from harness.environment.cleaning import own_bytes
 from harness.environment.disk_estimate import DiskEstimate
 from harness.errors import NoSpace
+from harness.events import Note
 from harness.model import Combination
 
 MIB = 2**20
 
 
-def test_a_file_counts_once_and_only_if_all_its_links_lie_inside(tmp_path):
+def test_a_file_counts_once_and_only_if_all_its_links_are_inside(tmp_path):
     inside, outside = tmp_path / "inside", tmp_path / "outside"
     for folder in (inside / "a", inside / "b", outside):
         folder.mkdir(parents=True)
@@ -33,7 +36,7 @@ def test_a_file_counts_once_and_only_if_all_its_links_lie_inside(tmp_path):
     assert own_bytes(tmp_path / "none") == 0
 
 
-def test_too_little_disk_is_told_with_sizes_before_anything_is_built(parts):
+def test_too_little_disk_is_reported_with_sizes_before_any_build(parts):
     free = shutil.disk_usage(parts.workspace.building).free
     disk_space = DiskSpace(parts.workspace)
     disk_space.reserve(DiskEstimate(), parts.workspace.root / "uv")
@@ -43,7 +46,7 @@ def test_too_little_disk_is_told_with_sizes_before_anything_is_built(parts):
     assert "HARNESS_CACHE_DIR" in caught.value.hint
 
 
-def test_a_build_without_room_builds_nothing(parts):
+def test_a_full_disk_builds_nothing(parts):
     lock = parts.resolver.resolve(Combination(parts.resolver.interpreter.version, ("brittle==1.2",))).lock
     builder = evolve(parts.builder, size_of=lambda pin: 2**50)
     builder = evolve(
@@ -55,8 +58,56 @@ def test_a_build_without_room_builds_nothing(parts):
     assert list(parts.workspace.building.iterdir()) == []
 
 
-def test_within_the_limit_nothing_is_removed_and_nothing_told(tmp_path):
+def test_nothing_is_removed_within_the_limit(tmp_path):
     told = []
     disk_space = DiskSpace(Workspace(tmp_path / "cache"), 200 * MIB, told.append)
     disk_space.reserve(DiskEstimate(), tmp_path)
     assert told == []
+
+
+def nearly_full(parts, heard, missing):
+    """A builder on a disk that lacks some bytes for the next environment, and gets back what removals free."""
+    used = own_bytes(parts.workspace.environments)
+    free = 640 * MIB - missing
+
+    def free_bytes(_):
+        return free + used - own_bytes(parts.workspace.environments)
+
+    disk_space = DiskSpace(parts.workspace, reporter=heard, free_bytes=free_bytes)
+    return evolve(parts.builder, disk_space=disk_space, size_of=lambda pin: 1)
+
+
+def test_a_nearly_full_disk_costs_the_least_recently_used_environments_of_this_run(parts):
+    locks = [
+        parts.resolver.resolve(Combination(parts.resolver.interpreter.version, (f"brittle=={version}",))).lock
+        for version in ("1.0", "1.1", "1.2", "1.3", "1.4")
+    ]
+    heard = Heard()
+    for lock in locks[:4]:
+        parts.builder.build(lock)
+        parts.builder.let_go()
+    builder = nearly_full(parts, heard, 1)
+    for age, lock in ((40, locks[1]), (30, locks[2]), (20, locks[3]), (10, locks[0])):
+        moment = time.time() - age
+        os.utime(builder.build(lock).folder, (moment, moment))
+    builder.build(locks[4])
+    left = {folder.name for folder in parts.workspace.environments.iterdir()}
+    assert locks[1].id not in left
+    assert {locks[3].id, locks[0].id, locks[4].id} <= left
+    assert "because the disk is nearly full" in heard.of(Note)[0].sentence
+    assert builder.build(locks[1])  # built again
+
+
+def test_nothing_is_removed_where_that_would_not_make_enough_space(parts):
+    lock, more = (
+        parts.resolver.resolve(Combination(parts.resolver.interpreter.version, (f"brittle=={version}",))).lock
+        for version in ("1.0", "1.1")
+    )
+    parts.builder.build(lock)
+    parts.builder.let_go()
+    heard = Heard()
+    builder = nearly_full(parts, heard, 500 * MIB)
+    with pytest.raises(NoSpace):
+        builder.build(more)
+    assert [folder.name for folder in parts.workspace.environments.iterdir()] == [lock.id]
+    assert heard.events == []

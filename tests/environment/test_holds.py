@@ -1,4 +1,4 @@
-"""Holds: kept where the rest allows it, loosened where they would take back what was asked for by name."""
+"""Holds are kept where possible, and loosened where they would downgrade a requested package."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.model import Combination
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
-    """An `engine`, a `tool` of which only the oldest release knows of no limit, and a `sister` of each engine."""
+    """An `engine`, a `tool` whose oldest release alone has no upper bound, and a `sister` of each engine."""
     house = Wheelhouse(tmp_path_factory.mktemp("held"))
     for version, day in {"1.0": "2024-01-01", "2.0": "2024-03-01", "3.0": "2024-05-01"}.items():
         house.add("engine", version, uploaded=f"{day}T12:00:00Z")
@@ -45,52 +45,52 @@ def versions(answer):
     return {pin.name: pin.version for pin in answer.lock.pins}
 
 
-def test_a_hold_that_would_bring_an_ancient_release_is_loosened_and_told(resolve):
+def test_a_hold_that_forces_an_ancient_release_is_loosened_and_reported(resolve):
     answer = resolve("tool", holds=("engine==2.0",))
     assert versions(answer) == {"tool": "1.1", "engine": "1.0"}
-    assert answer.drift == ("engine 1.0 instead of the held ==2.0, which would take tool back from 1.1 to 0.1",)
+    assert answer.drift == ("engine 1.0 instead of the held ==2.0, which would take tool down from 1.1 to 0.1",)
 
 
-def test_the_release_of_the_day_counts_not_the_newest(resolve):
+def test_the_release_of_the_day_counts_rather_than_the_newest(resolve):
     answer = resolve("tool", holds=("engine==2.0",), as_of=datetime(2024, 2, 15, tzinfo=UTC))
     assert versions(answer) == {"tool": "1.0", "engine": "1.0"}
-    assert "take tool back from 1.0 to 0.1" in answer.drift[0]
+    assert "take tool down from 1.0 to 0.1" in answer.drift[0]
 
 
-def test_only_the_hold_that_takes_something_back_is_loosened(resolve):
+def test_only_the_hold_that_downgrades_something_is_loosened(resolve):
     answer = resolve("tool", "loose", holds=("engine==2.0", "loose==1.0"))
     assert versions(answer) == {"tool": "1.1", "engine": "1.0", "loose": "1.0"}
     assert len(answer.drift) == 1
 
 
-def test_what_is_pinned_is_not_taken_back_by_anyone(resolve):
+def test_a_pinned_package_is_never_downgraded(resolve):
     answer = resolve("tool==0.1", holds=("engine==2.0",))
     assert (versions(answer), answer.drift) == ({"tool": "0.1", "engine": "2.0"}, ())
 
 
-def test_what_is_as_near_as_it_should_be_was_not_taken_back(resolve):
+def test_a_package_at_its_expected_release_was_not_downgraded(resolve):
     near = resolve("tool==0.1").lock
     answer = resolve("tool", holds=("engine==2.0",), near=near)
     assert versions(answer) == {"tool": "0.1", "engine": "2.0"}
 
 
-def test_a_sister_of_what_is_held_goes_back_with_it(resolve):
+def test_a_sister_of_a_held_package_is_downgraded_with_it(resolve):
     answer = resolve("sister", "loose", holds=("engine==2.0",))
     assert (versions(answer), answer.drift) == ({"sister": "2.0", "engine": "2.0", "loose": "2.0"}, ())
 
 
-def test_a_held_release_newer_than_the_day_takes_back_nothing_either(resolve):
+def test_a_held_release_newer_than_the_day_downgrades_nothing(resolve):
     answer = resolve("tool", "sister", holds=("engine==3.0",), as_of=datetime(2024, 2, 15, tzinfo=UTC))
     assert versions(answer) == {"tool": "1.0", "sister": "1.0", "engine": "1.0"}
     assert answer.drift == ("engine 1.0 instead of the held ==3.0",)
 
 
-def test_a_hold_that_takes_nothing_back_is_kept(resolve):
+def test_a_hold_that_downgrades_nothing_is_kept(resolve):
     answer = resolve("loose", "engine", holds=("engine==2.0",))
     assert (versions(answer), answer.drift) == ({"engine": "2.0", "loose": "2.0"}, ())
 
 
-def test_holds_are_loosened_one_alone_then_all_then_dropped():
+def test_holds_are_loosened_singly_then_together_then_dropped():
     asked = Combination("3.11.7", (), holds=("a==1", "b==2"))
     assert [one.holds for one in looser(asked)] == [
         ("a<=1", "b==2"),

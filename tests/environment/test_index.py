@@ -1,4 +1,4 @@
-"""The index: releases in version order with dates, yanks and gaps, also without network."""
+"""The index: releases in version order with dates, yanks and gaps, also offline."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def versions(index, name):
     return [str(release.version) for release in index.releases(name)]
 
 
-def test_releases_come_in_version_order_whatever_the_page_and_the_dates_say(tmp_path, small):
+def test_releases_are_in_version_order_whatever_their_dates(tmp_path, small):
     for i, version in enumerate(["1.10", "1.9", "1.9.post1", "2.0", "2.0rc1", "2.0.dev3", "1.9.1"]):
         small.add("p", version, uploaded=f"2024-01-0{i + 1}T12:00:00Z")
     index = index_of(tmp_path, index_url=small.url)
@@ -39,7 +39,7 @@ def test_releases_come_in_version_order_whatever_the_page_and_the_dates_say(tmp_
     assert index.release("p", "newest") is None
 
 
-def test_a_release_is_as_old_as_its_first_file_and_yanked_if_all_files_are(tmp_path, small):
+def test_a_release_takes_the_date_of_its_first_file_and_is_yanked_if_all_are(tmp_path, small):
     small.add("p", "1.0", uploaded="2024-01-02T00:00:00Z", yanked="bad", tag="cp311-cp311-win32")
     small.add("p", "1.0", uploaded="2024-01-01T00:00:00Z", tag="py3-none-any", requires_python=">=3.8")
     small.add("p", "1.1", yanked="")
@@ -51,13 +51,13 @@ def test_a_release_is_as_old_as_its_first_file_and_yanked_if_all_files_are(tmp_p
     assert (second.yanked, third.yanked) == ("", "broken")
 
 
-def test_source_releases_are_known_as_such(tmp_path, small):
+def test_source_releases_are_recognised(tmp_path, small):
     small.add_sdist("p", "1.0")
     (release,) = index_of(tmp_path, index_url=small.url).releases("p")
     assert (release.has_sdist, release.wheels) == (True, ())
 
 
-def test_a_json_index_also_tells_of_releases_without_files(tmp_path, small):
+def test_a_json_index_also_lists_releases_without_files(tmp_path, small):
     page = small.root / "simple" / "p" / "index.json"
     page.parent.mkdir(parents=True)
     file = {
@@ -77,7 +77,7 @@ def test_a_json_index_also_tells_of_releases_without_files(tmp_path, small):
     assert second.left_out_because(python="3.11.7", tags=frozenset()) == "no files on the index"
 
 
-def test_all_configured_indexes_and_folders_count(tmp_path, small):
+def test_all_configured_indexes_and_folders_are_read(tmp_path, small):
     other = Wheelhouse(tmp_path / "other")
     small.add("p", "1.0")
     other.add("p", "1.1")
@@ -90,7 +90,7 @@ def test_all_configured_indexes_and_folders_count(tmp_path, small):
     assert versions(index_of(tmp_path, no_index=True, find_links=(str(small.links),)), "p") == ["1.0", "1.2"]
 
 
-def test_uvs_own_variables_win_over_pips(tmp_path, small):
+def test_variables_of_uv_override_those_of_pip(tmp_path, small):
     small.add("p", "1.0")
     settings = PipSettings(index_url=free_port_url())
     pages = tmp_path / "pages"
@@ -99,14 +99,14 @@ def test_uvs_own_variables_win_over_pips(tmp_path, small):
         assert versions(Index(settings, pages, environ={name: small.url}), "p") == ["1.0"]
 
 
-def test_an_unknown_project_is_told(tmp_path, small):
+def test_an_unknown_project_is_reported(tmp_path, small):
     with pytest.raises(UnknownProject, match="no project named 'Q_q'"):
         index_of(tmp_path, index_url=small.url).releases("Q_q")
     with small.served() as url, pytest.raises(UnknownProject):
         index_of(tmp_path, index_url=url).releases("q")
 
 
-def test_answers_count_for_a_while_and_for_good_without_network(tmp_path, small):
+def test_answers_are_cached_for_a_while_and_indefinitely_offline(tmp_path, small):
     small.add("p", "1.0")
     with small.served() as url:
         assert versions(index_of(tmp_path, index_url=url), "p") == ["1.0"]

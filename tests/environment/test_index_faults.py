@@ -1,4 +1,4 @@
-"""A fault of the index passes: it is told for what it is, and never kept as an answer about releases."""
+"""A fault of the index is temporary: it is reported as such and never stored as an answer about releases."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def index(tmp_path):
 
 @pytest.fixture
 def probe(harness, write_repro, index, tmp_path):
-    """`harness probe` of the subject with caches of this test alone."""
+    """`harness probe` of the subject with caches for this test only."""
     path = write_repro("subject")
     own = harness.with_environ(
         UV_DEFAULT_INDEX=index.url,
@@ -66,7 +66,7 @@ def probe(harness, write_repro, index, tmp_path):
 
 
 def kept(harness):
-    """What of a failed probe is in the results: outcomes, and answers of the resolver without a lock."""
+    """What the results hold of a failed probe: outcomes, and resolver answers without a lock."""
     results = harness.folder / "results"
     records = [json.loads(path.read_text()) for path in results.glob("observations/*/*.json")]
     locks = [json.loads(path.read_text()) for path in results.glob("locks/*.json")]
@@ -74,7 +74,7 @@ def kept(harness):
 
 
 @pytest.mark.parametrize("fault", PAGE_FAULTS)
-def test_a_page_that_is_none_is_no_answer_about_releases(harness, probe, index, fault):
+def test_a_wrong_page_gives_no_answer_about_releases(harness, probe, index, fault):
     index.pages = fault
     ended = probe()
     assert ended.code in (3, 5), (ended.stdout, ended.stderr)
@@ -91,7 +91,7 @@ def test_a_page_that_is_none_is_no_answer_about_releases(harness, probe, index, 
 
 
 @pytest.mark.parametrize("fault", FILE_FAULTS)
-def test_a_file_that_is_none_is_no_answer_about_its_release(harness, probe, index, fault):
+def test_a_wrong_file_gives_no_answer_about_its_release(harness, probe, index, fault):
     index.files = fault
     ended = probe()
     assert ended.code in (3, 5), (ended.stdout, ended.stderr)
@@ -101,7 +101,7 @@ def test_a_file_that_is_none_is_no_answer_about_its_release(harness, probe, inde
     assert ended.code == 0, (ended.stdout, ended.stderr)
 
 
-def test_what_is_true_of_listed_releases_is_kept(harness, probe, index):
+def test_a_conflict_of_listed_releases_is_stored(harness, probe, index):
     index.house.add("strict", "1.0", requires=("needed>=2",))
     for _ in range(2):
         assert probe("--with", "strict==1.0", "--with", "needed==1.0").code == 3
@@ -110,7 +110,7 @@ def test_what_is_true_of_listed_releases_is_kept(harness, probe, index):
     assert "needed>=2" in unresolved["words"]
 
 
-def test_a_record_of_an_earlier_version_that_holds_a_fault_is_asked_again(harness, probe, index):
+def test_a_fault_stored_by_an_earlier_version_is_asked_again(harness, probe, index):
     index.house.add("strict", "1.0", requires=("needed>=2",))
     words = ("--with", "strict==1.0", "--with", "needed==1.0")
     assert probe(*words).code == 3
@@ -126,7 +126,7 @@ def test_a_record_of_an_earlier_version_that_holds_a_fault_is_asked_again(harnes
 
 
 @pytest.mark.parametrize("fault", [*NO_PAGE, *STATUS, "future version"])
-def test_a_list_of_releases_is_a_list_of_releases_or_a_fault(tmp_path, index, fault):
+def test_a_page_lists_releases_or_is_a_fault(tmp_path, index, fault):
     index.pages = fault
     settings = PipSettings(index_url=index.url)
     with pytest.raises(IndexFault) if fault != "cut" else pytest.raises(Exception, match="cut off"):
@@ -136,7 +136,7 @@ def test_a_list_of_releases_is_a_list_of_releases_or_a_fault(tmp_path, index, fa
     assert [str(release.version) for release in found] == ["1.0", "2.0"]
 
 
-def test_a_project_that_comes_later_is_found_at_once(tmp_path, index):
+def test_a_project_published_later_is_found_at_once(tmp_path, index):
     settings = PipSettings(index_url=index.url)
     with pytest.raises(UnknownProject):
         Index(settings, tmp_path / "pages", environ={}).releases("later")
@@ -145,7 +145,7 @@ def test_a_project_that_comes_later_is_found_at_once(tmp_path, index):
 
 
 @pytest.mark.parametrize("name", ["", " ", "../secret", "a b", "-p", "name==1.0", "https://host/x"])
-def test_what_is_no_name_of_a_project_is_never_asked_for(tmp_path, name):
+def test_an_invalid_project_name_is_never_requested(tmp_path, name):
     with pytest.raises(UserMistake, match="not the name of a project"):
         Index(PipSettings(index_url="http://127.0.0.1:9"), tmp_path, environ={}).releases(name)
 
@@ -154,7 +154,7 @@ def test_what_is_no_name_of_a_project_is_never_asked_for(tmp_path, name):
     "text",
     ["{", "[[[" * 50_000, "[]", '[{"project": "p"}]', '[{"project":5,"version":"1"}]', "5", '"x"', "null"],
 )
-def test_a_damaged_cache_of_a_page_is_read_again_from_the_index(tmp_path, index, text):
+def test_a_damaged_cached_page_is_fetched_again(tmp_path, index, text):
     settings = PipSettings(index_url=index.url)
     Index(settings, tmp_path / "pages", environ={}).releases("needed")
     (page,) = (tmp_path / "pages").iterdir()
@@ -162,7 +162,7 @@ def test_a_damaged_cache_of_a_page_is_read_again_from_the_index(tmp_path, index,
     assert len(Index(settings, tmp_path / "pages", environ={}).releases("needed")) == 2
 
 
-def test_words_of_the_resolver_that_last_and_words_that_do_not():
+def test_permanent_and_temporary_resolver_errors_are_distinguished():
     true = (
         "Because a==1 depends on b>=2 and you require b==1, we can conclude that your requirements are unsatisfiable."
     )

@@ -1,4 +1,4 @@
-"""The interpreter is one that the repro can run with, or the command says why there is none."""
+"""The interpreter fits the repro, or the command says why there is none."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.errors import UserMistake
 
 @frozen
 class Pythons:
-    """Stands for uv: what it finds for nothing, and for a version."""
+    """A fake uv: what it finds without a version, and with one."""
 
     own: Path
     other: Path
@@ -26,7 +26,7 @@ class Pythons:
 
 @pytest.fixture
 def old(tmp_path):
-    """A program that answers as a Python 3.8 would."""
+    """A program that answers like Python 3.8."""
     path = tmp_path / "python3.8"
     told = json.dumps(["3.8.1", "CPython", "cpython-38", "/nowhere"])
     path.write_text(f"#!/bin/sh\necho '{told}'\n")
@@ -34,21 +34,21 @@ def old(tmp_path):
     return path
 
 
-def test_another_python_is_taken_where_the_harness_has_one_that_does_not_fit(old):
+def test_another_python_is_used_if_the_current_one_does_not_fit(old):
     pythons = Pythons(old, Path(sys.executable))
     assert find_interpreter(None, pythons).version == "3.8.1"
     assert find_interpreter(None, pythons, needs=">=3.8").version == "3.8.1"
     assert find_interpreter(None, pythons, needs=">=3.9").path == Path(sys.executable)
 
 
-def test_one_that_was_asked_for_and_does_not_fit_is_refused(old):
+def test_a_requested_python_that_does_not_fit_is_refused(old):
     with pytest.raises(UserMistake, match=r"requires Python >=3.9, and --python 3.8 is 3.8.1"):
         find_interpreter("3.8", Pythons(Path(sys.executable), old), needs=">=3.9")
     with pytest.raises(UserMistake, match=r"requires Python >=3.9"):
         find_interpreter(str(old), Pythons(Path(sys.executable), old), needs=">=3.9")
 
 
-def test_a_repro_that_no_python_here_can_run_is_a_mistake(harness, write_repro):
+def test_a_repro_that_no_installed_python_can_run_is_refused(harness, write_repro):
     path = write_repro("brittle")
     path.write_text(path.read_text().replace("# dependencies", '# requires-python = ">=3.99"\n# dependencies'))
     for words in (("probe", path), ("bisect", "brittle", "--repro", path), ("history", "brittle", "--repro", path)):

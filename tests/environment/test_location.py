@@ -1,4 +1,4 @@
-"""A folder of the user's holds one environment at a time, made whole; nothing else is ever replaced."""
+"""A folder of the user holds one complete environment at a time; nothing else is ever replaced."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def lock_of(parts, *requirements):
     return parts.resolver.resolve(Combination(parts.resolver.interpreter.version, requirements)).lock
 
 
-def test_one_folder_holds_one_lock_after_another(parts, tmp_path):
+def test_a_folder_is_reused_for_one_lock_after_another(parts, tmp_path):
     builder = evolve(parts.builder, at=tmp_path / "at")
     first, second = lock_of(parts, "brittle==1.2", "helper==1.0"), lock_of(parts, "brittle==1.3")
     assert builder.build(first).folder == tmp_path / "at"
@@ -36,7 +36,7 @@ def test_one_folder_holds_one_lock_after_another(parts, tmp_path):
     assert list(parts.workspace.environments.iterdir()) == []
 
 
-def test_what_can_not_be_installed_leaves_the_one_before(parts, interpreter, tmp_path):
+def test_a_failed_install_keeps_the_previous_environment(parts, interpreter, tmp_path):
     builder = evolve(parts.builder, at=tmp_path / "at")
     lock = lock_of(parts, "brittle==1.2")
     builder.build(lock)
@@ -46,8 +46,8 @@ def test_what_can_not_be_installed_leaves_the_one_before(parts, interpreter, tmp
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".at")] == []
 
 
-def test_bytecode_of_a_wheel_is_shared_with_it(parts, tmp_path):
-    """What ran in one environment need not be compiled in the folder; and the other way round."""
+def test_bytecode_of_a_wheel_is_shared_with_the_folder(parts, tmp_path):
+    """Code that ran in one environment is not compiled again in the folder, or the reverse."""
     repro = parse_repro(repro_text("brittle", body="import brittle, helper\n"), name="x")
 
     def ran(builder, *requirements):
@@ -70,7 +70,7 @@ def test_bytecode_of_a_wheel_is_shared_with_it(parts, tmp_path):
     assert compiled.stat().st_ino == bytecode(at, here, "brittle").stat().st_ino
 
 
-def test_what_a_killed_build_left_beside_it_is_removed(parts, tmp_path):
+def test_leftovers_of_a_killed_build_are_removed(parts, tmp_path):
     left = tmp_path / ".at-building-x1y2"
     left.mkdir()
     (tmp_path / ".at-building").mkdir()
@@ -79,7 +79,7 @@ def test_what_a_killed_build_left_beside_it_is_removed(parts, tmp_path):
     assert (tmp_path / ".at-building").exists()
 
 
-def test_one_whose_interpreter_has_gone_is_made_again(parts, tmp_path):
+def test_an_environment_without_its_interpreter_is_rebuilt(parts, tmp_path):
     builder = evolve(parts.builder, at=tmp_path / "at")
     lock = lock_of(parts, "brittle==1.2")
     python = builder.build(lock).python
@@ -107,32 +107,32 @@ def a_file(folder):
 
 
 @pytest.mark.parametrize("make", [lambda folder: None, lambda folder: folder.mkdir(), bare])
-def test_nothing_an_empty_folder_and_a_bare_environment_may_be_replaced(tmp_path, make):
+def test_only_missing_empty_or_bare_folders_are_replaced(tmp_path, make):
     make(tmp_path / "at")
     check_ours(tmp_path / "at")
 
 
 @pytest.mark.parametrize("make", [with_package, with_project, a_file])
-def test_what_anyone_put_there_may_not(tmp_path, make):
+def test_files_of_the_user_are_never_replaced(tmp_path, make):
     make(tmp_path / "at")
     with pytest.raises(UserMistake, match="was not created by the harness"):
         check_ours(tmp_path / "at")
 
 
-def test_a_builder_refuses_such_a_folder_too(parts, tmp_path):
+def test_the_builder_refuses_such_a_folder(parts, tmp_path):
     with_project(tmp_path / "at")
     with pytest.raises(UserMistake, match="was not created by the harness"):
         evolve(parts.builder, at=tmp_path / "at").build(lock_of(parts, "brittle==1.2"))
     assert (tmp_path / "at" / "setup.py").exists()
 
 
-def test_a_folder_that_can_not_be_made_is_told(tmp_path):
+def test_a_folder_that_cannot_be_created_is_reported(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserMistake, match="can't create"):
         Location.given(tmp_path / "file" / "below" / "at")
 
 
-def test_an_environment_that_nox_or_virtualenv_made_is_bare(tmp_path):
-    """With the installers that come with it."""
+def test_an_environment_made_by_nox_or_virtualenv_counts_as_bare(tmp_path):
+    """With the installers that it comes with."""
     subprocess.run([sys.executable, "-m", "virtualenv", "--quiet", tmp_path / "at"], check=True)
     check_ours(tmp_path / "at")

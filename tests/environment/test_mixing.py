@@ -1,4 +1,4 @@
-"""Mixtures: the files that were asked for and no others, and nothing written through a shared file."""
+"""Mixtures contain exactly the chosen files, and nothing is written through a shared file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def base(parts, house, interpreter):
 
 @pytest.fixture
 def mixed(parts, base):
-    """What an interpreter of the base prints with some files exchanged, run as a probe is."""
+    """The output of an interpreter of the base with some files exchanged, run like a probe."""
 
     def run(mixture, code):
         with watched_environment(parts.builder, base, mixture=mixture) as place:
@@ -42,7 +42,7 @@ def mixed(parts, base):
 
 
 def said(place, code):
-    """What an interpreter of the environment prints, run as a probe is."""
+    """The output of an interpreter of the environment, run like a probe."""
     ended = subprocess.run(
         [place.environment.python, "-c", code],
         capture_output=True,
@@ -60,13 +60,13 @@ def contents(environment):
     }
 
 
-def test_a_file_is_exchanged_and_the_others_are_those_of_the_base(mixed):
+def test_only_the_chosen_file_is_exchanged(mixed):
     mixture = Mixture({"pack/one.py": b"NAME = 'two'\n"}, "one file")
     assert mixed(mixture, "import pack, helper, single; print(pack.NAME, helper.NUMBER, single.NAME)") == "two 1 single"
     assert mixed(None, "import pack; print(pack.NAME)") == "one"
 
 
-def test_a_top_level_module_is_exchanged_even_if_it_was_compiled_before(parts, base, mixed):
+def test_a_top_level_module_is_exchanged_even_if_compiled_before(parts, base, mixed):
     with watched_environment(parts.builder, base) as place:
         assert said(place, "import single; print(single.NAME)") == "single"
         assert place.altered().files == ()
@@ -75,7 +75,7 @@ def test_a_top_level_module_is_exchanged_even_if_it_was_compiled_before(parts, b
     assert mixed(mixture, "import single; print(single.NAME)") == "double"
 
 
-def test_the_base_is_not_touched_by_building_or_running(base, mixed):
+def test_building_and_running_leave_the_base_unchanged(base, mixed):
     before = contents(base)
     changed = {
         "pack/one.py": b"NAME = 'two'\n",
@@ -90,8 +90,8 @@ def test_the_base_is_not_touched_by_building_or_running(base, mixed):
     assert contents(base) == before
 
 
-def test_a_folder_that_is_emptied_is_gone(parts, base):
-    """Else it would be found as a namespace package, or as metadata without a version."""
+def test_an_emptied_folder_is_removed(parts, base):
+    """Otherwise it would be found as a namespace package, or as metadata without a version."""
     gone = {"pack/data/table.txt": None} | {
         f"pack-1.0.dist-info/{path.name}": None
         for path in (site_packages(base.folder) / "pack-1.0.dist-info").iterdir()
@@ -104,7 +104,7 @@ def test_a_folder_that_is_emptied_is_gone(parts, base):
         assert "PackageNotFoundError" in said(place, "from importlib.metadata import version; version('pack')")
 
 
-def test_two_runs_of_one_mixture_have_one_each_and_leave_none(parts, base):
+def test_two_runs_of_a_mixture_get_a_copy_each_and_leave_none(parts, base):
     mixture = Mixture({"pack/one.py": b"NAME = 'two'\n"}, "one file")
     with watched_environment(parts.builder, base, mixture=mixture) as first:
         with watched_environment(parts.builder, base, mixture=mixture) as second:
@@ -113,8 +113,8 @@ def test_two_runs_of_one_mixture_have_one_each_and_leave_none(parts, base):
     assert list(parts.workspace.scratch.iterdir()) == []
 
 
-def test_what_a_run_writes_into_a_mixture_is_told_and_never_reaches_the_base(parts, base):
-    """Exchanged packages are copies; the others are the base's own, and are found changed there."""
+def test_writes_into_a_mixture_are_reported_and_never_reach_the_base(parts, base):
+    """Exchanged packages are copies; the others belong to the base, where the change is found."""
     mixture = Mixture({"pack/one.py": b"NAME = 'two'\n"}, "one file")
     before = contents(base)
     with watched_environment(parts.builder, base, mixture=mixture) as place:
@@ -129,7 +129,7 @@ def test_what_a_run_writes_into_a_mixture_is_told_and_never_reaches_the_base(par
     assert contents(base) == before
 
 
-def test_what_is_no_python_is_told_before_a_run(base):
+def test_an_invalid_mixture_is_reported_before_a_run(base):
     broken = Mixture({"pack/one.py": b"def broken(:\n"}, "broken")
     assert "pack/one.py" in flaw_of(broken, base.lock.python)
     assert flaw_of(Mixture({"pack/one.py": b"x\n"}, "flawed", flaw="it leaves x undefined"), "3.11.0") == (

@@ -1,4 +1,4 @@
-"""What pip is told of indexes counts, from variables and from its files."""
+"""The index settings of pip are used, from variables and from its files."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def test_variables_win_over_files(tmp_path):
     assert (read.index_url, read.extra_index_urls) == ("file:///z", ("file:///b", "file:///c"))
 
 
-def test_the_users_own_file_counts(tmp_path, monkeypatch):
+def test_the_configuration_file_of_the_user_is_read(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     (tmp_path / "pip").mkdir()
     (tmp_path / "pip" / "pip.conf").write_text("[global]\nextra-index-url = file:///own\n")
     assert "file:///own" in read_pip_settings({"HOME": str(tmp_path)}).extra_index_urls
 
 
-def test_no_file_counts_where_pip_reads_none_and_a_broken_one_is_passed_over(tmp_path):
+def test_files_that_pip_ignores_and_broken_ones_are_ignored(tmp_path):
     assert read_pip_settings({"PIP_CONFIG_FILE": os.devnull}) == PipSettings()
     conf = tmp_path / "pip.conf"
     conf.write_text("index-url without a section")
@@ -40,7 +40,7 @@ def test_no_file_counts_where_pip_reads_none_and_a_broken_one_is_passed_over(tmp
     assert Path(links[1]).is_absolute()
 
 
-def test_uv_is_told_unless_the_user_told_it(tmp_path):
+def test_uv_gets_the_settings_of_pip_unless_it_has_its_own(tmp_path):
     settings = PipSettings("file:///a", ("file:///b",), ("/links",), no_index=True)
     told = settings.as_uv_environment({})
     assert (told["UV_DEFAULT_INDEX"], told["UV_INDEX"], told["UV_FIND_LINKS"]) == ("file:///a", "file:///b", "/links")
@@ -50,7 +50,7 @@ def test_uv_is_told_unless_the_user_told_it(tmp_path):
     assert told["UV_FIND_LINKS"] == "/mine,/links"
 
 
-def test_uv_resolves_from_what_pip_is_told(tmp_path, uv_cache, interpreter):
+def test_uv_resolves_with_the_settings_of_pip(tmp_path, uv_cache, interpreter):
     one, two = Wheelhouse(tmp_path / "one"), Wheelhouse(tmp_path / "two")
     one.add("p", "1.0")
     two.add("p", "1.1")
@@ -61,7 +61,7 @@ def test_uv_resolves_from_what_pip_is_told(tmp_path, uv_cache, interpreter):
     assert {pin.name: pin.version for pin in lock.pins} == {"p": "1.1", "q": "3.0"}
 
 
-def test_pip_variables_and_files_count_for_the_command(harness, write_repro, house):
+def test_the_command_reads_variables_and_files_of_pip(harness, write_repro, house):
     write_repro("brittle")
     conf = harness.folder / "pip.conf"
     conf.write_text(f"[global]\nindex-url = {house.url}\n")

@@ -1,4 +1,4 @@
-"""From a combination to a lock: companions of a day, holds, nearness, and what can't be had."""
+"""From a combination to a lock: packages of a day, holds, nearby locks, and conflicts."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def day(month, date=15):
     return datetime(2024, month, date, tzinfo=UTC)
 
 
-def test_the_newest_is_taken_with_its_hash(resolver, ask, world, interpreter):
+def test_the_newest_release_is_locked_with_its_hash(resolver, ask, world, interpreter):
     answer = resolver.resolve(ask("main==1.0"))
     assert versions(answer) == {"main": "1.0", "helper": "3.0"}
     assert answer.drift == ()
@@ -58,29 +58,29 @@ def test_the_newest_is_taken_with_its_hash(resolver, ask, world, interpreter):
     assert (answer.lock.python, answer.lock.platform) == (interpreter.version, interpreter.platform)
 
 
-def test_the_companion_of_the_day_is_taken(resolver, ask):
+def test_the_dependency_of_the_day_is_taken(resolver, ask):
     assert versions(resolver.resolve(ask("main==1.0", as_of=day(1))))["helper"] == "1.0"
     assert versions(resolver.resolve(ask("main==2.0", as_of=day(2))))["helper"] == "2.0"
 
 
-def test_a_sister_that_follows_within_the_hour_belongs_to_the_day(resolver, ask):
+def test_a_sister_released_within_the_hour_belongs_to_the_day(resolver, ask):
     upload = datetime(2024, 2, 1, 11, 30, tzinfo=UTC)
     assert versions(resolver.resolve(ask("helper", as_of=upload)))["helper"] == "1.0"
     assert versions(resolver.resolve(ask("helper", as_of=upload + ERA_MARGIN)))["helper"] == "2.0"
 
 
-def test_what_is_held_may_be_newer_than_the_day(resolver, ask):
+def test_a_held_package_can_be_newer_than_the_day(resolver, ask):
     answer = resolver.resolve(ask("main==1.0", "loose", holds=("helper==3.0",), as_of=day(1)))
     assert versions(answer) == {"main": "1.0", "helper": "3.0", "loose": "1.0"}
 
 
-def test_a_hold_that_can_not_be_kept_is_loosened_and_told(resolver, ask):
+def test_an_impossible_hold_is_loosened_and_reported(resolver, ask):
     answer = resolver.resolve(ask("main==2.0", holds=("helper==1.0", "loose==1.0")))
     assert versions(answer)["helper"] == "3.0"
     assert answer.drift == ("helper 3.0 instead of the held ==1.0",)
 
 
-def test_what_is_near_keeps_its_companions_and_tells_what_moved(resolver, ask):
+def test_a_nearby_lock_keeps_its_dependencies_and_reports_changes(resolver, ask):
     near = resolver.resolve(ask("main==1.0", "loose", as_of=day(1))).lock
     kept = resolver.resolve(ask("main==1.0", "loose", near=near.id), near)
     assert versions(kept) == {"main": "1.0", "helper": "1.0", "loose": "1.0"}
@@ -91,14 +91,14 @@ def test_what_is_near_keeps_its_companions_and_tells_what_moved(resolver, ask):
 
 
 @pytest.mark.parametrize("requirement", ["nowhere", "main==9", "main==2.0,<1"])
-def test_what_can_not_be_had_is_told_in_the_resolvers_words(resolver, ask, requirement):
+def test_a_conflict_is_reported_in_the_words_of_the_resolver(resolver, ask, requirement):
     answer = resolver.resolve(ask(requirement))
     assert isinstance(answer, Unresolvable)
     assert requirement[:4] in answer.words
     assert "\n" not in answer.words
 
 
-def test_wheels_without_a_date_stay_and_follow_the_dates_of_the_index(tmp_path, world, uv_cache, interpreter, ask):
+def test_undated_wheels_follow_the_dates_of_the_index(tmp_path, world, uv_cache, interpreter, ask):
     settings = PipSettings(index_url=world.url, find_links=(str(world.links),))
     resolver = make_parts(tmp_path, settings, uv_cache, interpreter).resolver
     assert versions(resolver.resolve(ask("linked")))["linked"] == "2.0"
@@ -108,7 +108,7 @@ def test_wheels_without_a_date_stay_and_follow_the_dates_of_the_index(tmp_path, 
     assert versions(resolver.resolve(ask("linked", as_of=day(2))))["linked"] == "2.0"
 
 
-def test_pre_releases_are_taken_for_named_projects_only(tmp_path, uv_cache, interpreter, ask):
+def test_pre_releases_are_allowed_for_named_projects_only(tmp_path, uv_cache, interpreter, ask):
     house = Wheelhouse(tmp_path / "early")
     for name in ("a", "b"):
         for version in ("1.0", "2.0rc1"):
@@ -118,7 +118,7 @@ def test_pre_releases_are_taken_for_named_projects_only(tmp_path, uv_cache, inte
     assert versions(resolver.resolve(ask("a", "b"))) == {"a": "1.0", "b": "1.0"}
 
 
-def test_a_lock_near_which_nothing_exists_any_more_does_no_harm(resolver, ask, interpreter):
+def test_a_nearby_lock_with_deleted_releases_is_ignored(resolver, ask, interpreter):
     near = Lock(interpreter.version, interpreter.platform, [Pin("helper", "0.1"), Pin("vanished", "1")])
     answer = resolver.resolve(evolve(ask("main==1.0"), near=near.id), near)
     assert versions(answer) == {"main": "1.0", "helper": "3.0"}

@@ -19,7 +19,7 @@ DAYS = {"2.6.0": "2024-01-01", "2.7.1": "2024-02-01", "2.8.0": "2024-03-01", "2.
 
 @pytest.fixture(scope="module")
 def indexes(tmp_path_factory):
-    """A main index, and one of builds of their own without upload times, as PyTorch's is."""
+    """A main index, and one without upload times for separate builds, like PyTorch's."""
     main = Wheelhouse(tmp_path_factory.mktemp("main"))
     builds = Wheelhouse(tmp_path_factory.mktemp("builds"))
     for version, day in DAYS.items():
@@ -36,7 +36,7 @@ def indexes(tmp_path_factory):
 
 @pytest.fixture
 def resolve(tmp_path, indexes, uv_cache, interpreter):
-    """Resolves with both indexes as pip's settings name them."""
+    """Resolve with both indexes in the settings of pip."""
     main, builds = indexes
 
     def asked(*requirements, **more):
@@ -54,29 +54,29 @@ def day(month, date=15):
     return datetime(2024, month, date, tzinfo=UTC)
 
 
-def test_builds_of_their_own_follow_the_dates_of_the_main_index(resolve):
+def test_undated_builds_follow_the_dates_of_the_main_index(resolve):
     then = {"torch": "2.7.1+cpu", "nvidia-x": "2.7.1", "numbers": "1.0", "plain": "1.0"}
     assert resolve("torch", "plain", as_of=day(2)) == then
     assert resolve("torch", as_of=day(1))["torch"] == "2.6.0+cpu"
 
 
-def test_a_later_patch_of_an_older_line_is_left_out_too(resolve):
+def test_a_later_patch_of_an_older_line_is_left_out(resolve):
     assert resolve("torch<2.7", as_of=day(2))["torch"] == "2.6.0+cpu"
     assert resolve("torch<2.7", as_of=day(4))["torch"] == "2.6.1+cpu"
 
 
-def test_what_only_a_dependency_brings_follows_the_dates_too(resolve, indexes):
+def test_indirect_dependencies_follow_the_dates(resolve, indexes):
     indexes[0].add("model", "1.0", requires=("torch",), uploaded="2024-01-20T12:00:00Z")
     assert resolve("model", as_of=day(2)) == {
         "model": "1.0", "torch": "2.7.1+cpu", "nvidia-x": "2.7.1", "numbers": "1.0",
     }  # fmt: skip
 
 
-def test_without_a_date_nothing_is_capped(resolve):
+def test_nothing_is_capped_without_a_date(resolve):
     assert resolve("torch", "plain") == {"torch": "2.9.0+cpu", "plain": "2.0"}
 
 
-def test_what_is_held_or_pinned_may_be_newer_than_the_day(resolve):
+def test_a_held_or_pinned_package_can_be_newer_than_the_day(resolve):
     assert resolve("torch", as_of=day(1), holds=("torch==2.8.0",))["torch"] == "2.8.0+cpu"
     assert resolve("torch==2.8.0", "numbers", as_of=day(1))["numbers"] == "1.0"
     assert resolve("torch", as_of=day(2), holds=("torch<2.8",))["torch"] == "2.7.1+cpu"
@@ -93,7 +93,7 @@ class Pages:
         self._releases = releases
 
     def releases(self, project):
-        """What was given."""
+        """The releases it was created with."""
         return self._releases
 
 
@@ -107,11 +107,11 @@ class Pages:
         ((release("1"), release("2")), ()),
     ],
 )
-def test_caps_leave_what_there_was_on_the_day(releases, expected):
+def test_caps_keep_the_releases_of_the_day(releases, expected):
     assert caps({"p"}, Pages(*releases), day(2)) == expected
 
 
-def test_a_torch_backend_takes_these_from_an_index_of_their_own():
+def test_a_torch_backend_uses_the_pytorch_index():
     named = {"torch", "torchvision", "torchaudio", "triton", "pytorch-triton-rocm", "nvidia-cudnn-cu12"}
     assert of_a_torch_backend({*named, "transformers", "torchmetrics", "tritonclient", "numpy"}) == named
 
@@ -125,8 +125,8 @@ packages = [
 """
 
 
-def test_with_a_torch_backend_torch_is_capped_though_its_index_can_not_be_read(tmp_path, indexes, interpreter):
-    """No index of PyTorch's own can be had here: this uv only writes down what it was asked."""
+def test_with_a_torch_backend_torch_is_capped_without_its_index(tmp_path, indexes, interpreter):
+    """The real PyTorch index is not available here: the fake uv only records its arguments."""
     asked = tmp_path / "asked"
     program = tmp_path / "uv"
     program.write_text(

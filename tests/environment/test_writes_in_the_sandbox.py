@@ -1,4 +1,4 @@
-"""A repro that writes into its environment is not stopped by the sandbox: it gets an environment of its own."""
+"""The sandbox does not stop a repro that writes into its environment: the repro gets its own copy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(SANDBOX is None, reason="no bubblewrap that work
 APPENDS = "import helper\nopen(helper.__file__, 'a').write('x = 1')\nprint(open(helper.__file__).read())\n"
 
 
-def test_it_sees_its_own_write_and_no_other_run_does(parts):
+def test_a_run_sees_its_own_writes_and_no_other_run_does(parts):
     prober = evolve(parts.prober, sandbox=SANDBOX)
     repro = parse_repro(repro_text("helper", body=APPENDS), name="appends")
     probe = Probe(repro, Combination(parts.resolver.interpreter.version, ("helper==1.0",)))
@@ -30,7 +30,7 @@ def test_it_sees_its_own_write_and_no_other_run_does(parts):
     assert later.altered == ()
 
 
-def test_what_lies_outside_its_environment_stays_read_only(parts):
+def test_files_outside_the_environment_stay_read_only(parts):
     prober = evolve(parts.prober, sandbox=SANDBOX)
     folder = parts.workspace.environments
     repro = parse_repro(repro_text("helper", body=f"open({str(folder)!r} + '/x', 'w')\n"), name="escapes")
@@ -40,7 +40,7 @@ def test_what_lies_outside_its_environment_stays_read_only(parts):
     assert not (folder / "x").exists()
 
 
-def test_what_the_first_run_compiles_is_kept_for_later_ones(parts):
+def test_bytecode_of_the_first_run_is_kept_for_later_runs(parts):
     prober = evolve(parts.prober, sandbox=SANDBOX)
     repro = parse_repro(repro_text("helper", body="import helper\n"), name="imports")
     probe = Probe(repro, Combination(parts.resolver.interpreter.version, ("helper==1.0",)))

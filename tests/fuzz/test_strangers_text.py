@@ -1,4 +1,4 @@
-"""Whatever strangers write, a reader ends soon, and has a sentence for what it can't read."""
+"""Whatever the input, every parser ends quickly, with one sentence for what it cannot read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LONG = [
 
 @st.composite
 def spoilt(draw, seed: bytes):
-    """A text as it should be, of which a part is another one, or one value is of another type."""
+    """A valid text with one part replaced, or one value of another type."""
     try:
         document = json.loads(seed)
     except ValueError:
@@ -46,7 +46,7 @@ def spoilt(draw, seed: bytes):
 
 
 def _changed(draw, value):
-    """The same document with one part replaced by anything that JSON can say."""
+    """The same document with one part replaced by arbitrary JSON."""
     if isinstance(value, dict) and value and draw(st.booleans()):
         key = draw(st.sampled_from(sorted(value)))
         return {**value, key: _changed(draw, value[key])}
@@ -59,7 +59,7 @@ def _changed(draw, value):
 @pytest.mark.parametrize("name", TARGETS)
 @settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_what_is_nearly_right_is_read_or_refused(name, data):
+def test_nearly_valid_input_is_read_or_refused(name, data):
     check(name, data.draw(st.sampled_from(SEEDS[name]).flatmap(spoilt)))
 
 
@@ -71,7 +71,7 @@ def test_noise_is_refused(name, data):
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_what_is_deep_or_long_is_refused_soon(name):
+def test_deep_or_long_input_is_refused_quickly(name):
     for data in (*DEEP, *LONG):
         begun = time.monotonic()
         check(name, data)
@@ -79,7 +79,7 @@ def test_what_is_deep_or_long_is_refused_soon(name):
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_the_seeds_lead_somewhere(name):
+def test_the_seeds_are_valid(name):
     assert SEEDS[name]
     for seed in SEEDS[name]:
         check(name, seed)

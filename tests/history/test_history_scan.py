@@ -1,4 +1,4 @@
-"""Scans over tiny releases: every window, nothing run twice, what is known comes first, and skips that are said."""
+"""Scans over tiny releases: every window, no repeated runs, stored runs first, and reported skips."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def lanes():
 
 @pytest.fixture
 def scan(parts, interpreter, lanes):
-    """Scan a project and answer with its history."""
+    """Scan a project and return its history."""
 
     def scanned(subject, since=None, until=None, max_gap=None, tool=SIGNED, body=None):
         repro = parse_repro(repro_text(subject, tool=tool, body=body), name="step")
@@ -55,7 +55,7 @@ def picture(history):
 TWO = [("1.1", "1.2", "1.4", "1.5"), ("1.7", "1.8", "1.9", "1.10")]
 
 
-def test_two_windows_are_found_and_asked_again_nothing_runs(scan):
+def test_two_windows_are_found_and_asking_again_runs_nothing(scan):
     history = scan("wavering", max_gap=3)
     assert history.status is HistoryStatus.BROKEN
     assert edges(history) == TWO
@@ -66,7 +66,7 @@ def test_two_windows_are_found_and_asked_again_nothing_runs(scan):
     assert (again.windows, again.rows, again.sentence) == (history.windows, history.rows, history.sentence)
 
 
-def test_what_a_bisection_has_run_is_told_first_though_it_held_other_companions(scan, parts, interpreter):
+def test_runs_of_a_bisection_count_even_with_other_packages(scan, parts, interpreter):
     repro = parse_repro(repro_text("brittle", tool=SIGNED), name="step")
     question = Question("brittle", repro, good="1.1", bad="1.8")
     plan = make_plan(question, index=parts.index, interpreter=interpreter, device=Device.CPU)
@@ -82,7 +82,7 @@ def test_what_a_bisection_has_run_is_told_first_though_it_held_other_companions(
     assert history.probes == len(history.steps) - len(cached)
 
 
-def test_skips_at_the_edges_are_named_and_leave_it_unsure(scan):
+def test_skips_at_the_edges_are_named_and_make_it_unsure(scan):
     history = scan("edgy", max_gap=1)
     assert history.status is HistoryStatus.UNSURE
     (window,) = history.windows
@@ -95,7 +95,7 @@ def test_skips_at_the_edges_are_named_and_leave_it_unsure(scan):
     assert "No module named 'a_module_that_is_missing'" in skipped["1.2"]
 
 
-def test_what_lies_between_equal_runs_is_said_to_be_not_run(scan):
+def test_releases_between_equal_verdicts_are_marked_as_not_run(scan):
     history = scan("brittle", until="1.5", max_gap=6)
     assert history.status is HistoryStatus.NEVER_BROKEN
     assert picture(history) == "GggggG"
@@ -106,21 +106,21 @@ def test_what_lies_between_equal_runs_is_said_to_be_not_run(scan):
     assert "--max-gap 1" in history.advice
 
 
-def test_what_was_always_broken_is_a_window_without_ends(scan):
+def test_a_bug_in_every_release_is_a_window_without_ends(scan):
     history = scan("stale", max_gap=4)
     assert (history.status, picture(history)) == (HistoryStatus.BROKEN, "BbbB")
     assert edges(history) == [(None, "1.0", "1.3", None)]
     assert "broken in every release that could be judged, 1.0 to 1.3" in history.sentence
 
 
-def test_releases_that_cannot_be_tried_have_their_reasons(scan):
+def test_uninstallable_releases_have_reasons(scan):
     history = scan("mixed", max_gap=1)
     assert picture(history) == "GxxxxxB"
     assert history.windows[0].left_out["1.1"] == "yanked: it deletes files"
     assert any("lie at an edge of the window from 1.6 on and were left out" in note for note in history.notes)
 
 
-def test_a_signature_is_taken_from_the_first_failing_run_and_not_every_release_is_run(scan):
+def test_a_signature_is_taken_from_the_first_failure_without_running_everything(scan):
     history = scan("brittle", max_gap=4, tool="")
     assert history.probes < history.tried == 13
     assert edges(history) == [("1.5", "1.6", "1.9", "1.10")]
@@ -129,8 +129,8 @@ def test_a_signature_is_taken_from_the_first_failing_run_and_not_every_release_i
     assert any(f"captured from {first}" in note for note in history.notes)
 
 
-def test_without_a_signature_the_same_question_again_takes_the_same_one(scan):
-    """The oldest release fails in another way; from the newest known failure another signature would be taken."""
+def test_without_a_signature_asking_again_takes_the_same_one(scan):
+    """The oldest release fails differently; the newest known failure would give another signature."""
     body = "import brittle\nassert brittle.NUMBER > 0, 'too old'\nbrittle.step()\n"
     first = scan("brittle", max_gap=4, tool="", body=body)
     assert first.signature.exception == "AssertionError"
@@ -139,7 +139,7 @@ def test_without_a_signature_the_same_question_again_takes_the_same_one(scan):
     assert (again.probes, again.signature, again.windows) == (0, first.signature, first.windows)
 
 
-def test_numbers_of_each_run_are_kept(scan):
+def test_metrics_of_each_run_are_kept(scan):
     body = """
     import json, os, wavering
     with open(os.environ["HARNESS_METRICS"], "w") as file:

@@ -1,4 +1,4 @@
-"""The sentences of a history: each window, what is not sure, what was not seen, and what to type next."""
+"""The sentences of a history: windows, doubts, gaps, and the next command."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ def history(picture="GBBG", *windows, status=HistoryStatus.BROKEN, unseen=()):
         (BrokenWindow("1.0", "1.3", None, None), "broken in every release that could be judged, 1.0 to 1.3"),
     ],
 )
-def test_a_window_says_where_it_begins_and_ends(window, text):
+def test_a_window_names_its_first_and_last_release(window, text):
     assert window_text(window) == text
 
 
-def test_all_windows_are_in_the_sentence():
+def test_the_sentence_names_every_window():
     first, second = BrokenWindow("1.1", "1.2", "1.0", "1.3"), BrokenWindow("1.4", "1.4", "1.3", None)
     told = sentence_for(history("GBBGB", first, second))
     assert told == "shop with sale: broken 1.1 to 1.2, good from 1.3; broken from 1.4 and still in 1.4."
 
 
-def test_a_skip_before_an_open_end_is_no_doubt_but_a_note():
+def test_a_skip_before_an_open_end_is_only_noted():
     window = BrokenWindow("1.1", "1.2", None, "1.3", unsure_before=("1.0",))
     found = history("SBBG", window)
     assert window.is_certain
@@ -45,22 +45,22 @@ def test_a_skip_before_an_open_end_is_no_doubt_but_a_note():
     assert notes_for(found) == ("1.0, before 1.1, could not be judged.",)
 
 
-def test_what_was_not_run_beyond_the_last_judged_one_is_told_apart_from_skips():
+def test_releases_not_run_are_kept_apart_from_skips():
     found = history("GG?S", status=HistoryStatus.NEVER_BROKEN)
     assert "1.3, after 1.1, could not be judged." in notes_for(found)
     assert "1.2, after 1.1, was not run." in notes_for(found)
 
 
-def test_where_nothing_is_broken_it_says_how_far_that_reaches():
+def test_without_a_window_it_says_which_releases_were_judged():
     told = sentence_for(history("SGgG", status=HistoryStatus.NEVER_BROKEN))
     assert told == "shop with sale: no broken release found from 1.1 to 1.3."
 
 
-def test_where_nothing_could_be_judged_it_says_so():
+def test_it_says_so_if_nothing_could_be_judged():
     assert sentence_for(history("SS", status=HistoryStatus.UNSURE)) == "Not sure: no release of shop could be judged."
 
 
-def test_what_was_not_run_is_named_with_what_could_hide_there():
+def test_gaps_are_named_with_what_could_hide_there():
     gaps = (("1.1", "1.2"), ("1.4",))
     notes = notes_for(history("GggGgG", unseen=(Unseen(Verdict.GOOD, gaps, 2), Unseen(Verdict.BAD, (("1.9",),), 1))))
     assert notes == (
@@ -69,21 +69,21 @@ def test_what_was_not_run_is_named_with_what_could_hide_there():
     )
 
 
-def test_what_was_left_out_at_an_edge_is_named_with_its_reason():
+def test_a_release_excluded_at_an_edge_is_named_with_its_reason():
     window = BrokenWindow("1.2", "1.2", "1.0", "1.3", left_out={"1.1": "yanked"})
     (note,) = notes_for(history("GxBG", window))
     assert note == "1.1 lies at an edge of the window from 1.2 on and was left out: yanked."
 
 
-def test_the_advice_bisects_the_newest_break_with_the_same_repro():
+def test_the_suggestion_bisects_the_newest_break_with_the_same_repro():
     window = BrokenWindow("1.1", "1.2", "1.0", "1.3")
     told = advice_for(history("GBBG", window), ("--repro", "sale"))
     assert told.endswith("harness bisect shop --repro sale --good 1.0 --bad 1.1")
 
 
-def test_where_all_was_run_and_is_good_there_is_nothing_to_advise():
+def test_there_is_no_suggestion_if_everything_is_good():
     assert advice_for(history("GG", status=HistoryStatus.NEVER_BROKEN), ()) == ""
 
 
-def test_a_span_is_its_ends():
+def test_a_range_reads_as_its_ends():
     assert (spanned(["1"]), spanned(["1", "2", "3"])) == ("1", "1 to 3")

@@ -1,4 +1,4 @@
-"""Which cells of a matrix are to run."""
+"""Which cells of a matrix run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MATRIX = Matrix(
 )
 
 
-def test_all_cells_unless_words_choose():
+def test_all_cells_are_selected_without_keywords():
     assert choose(MATRIX).cells == MATRIX.cells
     chosen = choose(MATRIX, "shop_2_0 and a_3")
     assert chosen.names == {cell.name for cell in chosen.cells}
@@ -20,14 +20,14 @@ def test_all_cells_unless_words_choose():
     assert chosen.left_out == (("shop 1.5", "yanked"),)
 
 
-def test_of_these_a_covering_subset():
+def test_a_pairwise_subset_of_the_selected_cells():
     chosen = choose(MATRIX, "shop_2_0 or a_1", "pairs")
     assert chosen.covering is not None
     assert {*chosen.names, *(cell.name for cell in chosen.covering.left_out)} == choose(MATRIX, "shop_2_0 or a_1").names
     assert len(chosen.left_out) == 1 + len(chosen.covering.left_out)
 
 
-def test_the_list_has_commands_and_what_is_left_out():
+def test_the_list_has_commands_and_excluded_releases():
     chosen = choose(MATRIX, cover="pairs")
     listed = chosen.as_json()
     assert chosen.covering is not None

@@ -1,4 +1,4 @@
-"""A covering keeps every pair of values that occurs in some cell, and every included cell."""
+"""A pairwise subset keeps every pair of values that occurs in some cell, and every included cell."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def value_of(axis: str, number: int):
 
 @st.composite
 def matrices(draw) -> Matrix:
-    """Up to four axes, exclusions of some pairs and triples, and cells that are included."""
+    """Up to four axes, exclusions of some pairs and triples, and included cells."""
     axes = {axis: tuple(value_of(axis, n) for n in range(draw(st.integers(1, 4)))) for axis in AXES}
     product = list(itertools.product(*axes.values()))
     doomed = draw(st.lists(st.sampled_from(product), max_size=6, unique=True))
@@ -38,7 +38,7 @@ def matrices(draw) -> Matrix:
 
 
 def pairs(cells) -> set:
-    """Pairs of values, and of a value and an axis that its cell leaves out."""
+    """Pairs of values, and of a value and an axis missing from its cell."""
     axes = sorted({axis for cell in cells for axis in cell.choice})
     return {
         pair
@@ -48,7 +48,7 @@ def pairs(cells) -> set:
 
 
 @given(matrices())
-def test_every_pair_that_occurs_occurs_in_a_kept_cell(matrix):
+def test_every_occurring_pair_is_in_a_kept_cell(matrix):
     try:
         cells = matrix.cells
     except BadMatrix:  # the exclusions left nothing
@@ -71,8 +71,8 @@ def test_pairs_need_far_fewer_cells_than_the_product():
     assert chosen.pairs == 6 * 16
 
 
-def test_what_exclusions_make_hard_is_completed():
-    """Of three axes with two values only the cells with an even sum are there: each pair needs its own cell."""
+def test_pairs_made_rare_by_exclusions_are_covered():
+    """Of three axes with two values only the cells with an even sum exist: each pair needs its own cell."""
     axes = {"repro": ("v0", "v1"), "packages.a": ("0.0", "1.0"), "parameters.c": ("v0", "v1")}
     odd = ["001", "010", "100", "111"]
     exclude = [{"repro": (f"v{r}",), "packages.a": (f"{a}.0",), "parameters.c": (f"v{c}",)} for r, a, c in odd]
@@ -80,8 +80,8 @@ def test_what_exclusions_make_hard_is_completed():
     assert (len(chosen.cells), chosen.covered, chosen.pairs) == (4, 12, 12)
 
 
-def test_an_axis_that_only_an_included_cell_has_takes_no_value_away():
-    """A cell of the product has no pair with it, and is kept all the same."""
+def test_an_axis_of_only_an_included_cell_removes_no_value():
+    """No cell of the product has a pair with it, and it is still kept."""
     include = (Inclusion({"repro": "step", "packages.a": "1.0", "parameters.c": "v1"}),)
     cells = Matrix("m", {"repro": ("step",), "packages.a": ("1.0", "2.0", "3.0")}, include=include).cells
     assert pairwise(cells).cells == cells

@@ -1,4 +1,4 @@
-"""A matrix is expanded for the Pythons that it names, else for the one at hand."""
+"""A matrix is expanded for the Pythons that it names, or for the current one."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from harness.matrix import Matrix
 from harness.matrix.sessions import expanded_by_index
 
 
-def test_wheels_are_those_of_the_pythons_that_are_named(tmp_path, uv_cache, interpreter):
-    """None of them need be on this machine, and one that takes a wheel is enough."""
+def test_wheels_are_matched_to_the_named_pythons(tmp_path, uv_cache, interpreter):
+    """They need not be installed, and one that accepts a wheel is enough."""
     house = Wheelhouse(tmp_path / "own")
     house.add("x", "1.0")
     house.add("x", "2.0", tag="cp39-none-any")

@@ -1,4 +1,4 @@
-"""Axes become cells: the product, less what is excluded, and what is included."""
+"""Axes become cells: the product without exclusions, plus inclusions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.matrix import Cell, Matrix
 
 
 def test_every_choice_of_one_value_per_axis_is_a_cell(matrix):
-    """The product is in the order of the axes, the last one fastest."""
+    """The product follows the order of the axes; the last one changes fastest."""
     cells = matrix(
         """
         hold = ["numpy<2.3"]
@@ -43,20 +43,20 @@ def test_every_choice_of_one_value_per_axis_is_a_cell(matrix):
     assert [cell.python for cell in cells] == ["3.11", "3.11", "3.12", "3.12"]
 
 
-def test_all_but_the_repro_may_be_left_out(matrix):
-    """What is not said is left to `harness probe`."""
+def test_everything_but_the_repro_is_optional(matrix):
+    """Missing keys are left to `harness probe`."""
     (cell,) = matrix('axes.repro = "step"').cells
     assert cell == Cell(name="step", repro="step")
-    assert cell.arguments == ("step", "--device", "auto")
+    assert cell.arguments == ("step", "--hold", "none", "--device", "auto")
 
 
-def test_as_of_none_is_no_date(matrix):
+def test_as_of_none_means_no_date(matrix):
     (cell,) = matrix('[axes]\nrepro = "step"\nas-of = "none"').cells
     assert cell.as_of is None
     assert cell.name == "step"
 
 
-def test_a_project_that_is_an_axis_is_neither_held_nor_required_otherwise(matrix):
+def test_a_project_on_an_axis_cannot_be_held_or_required(matrix):
     (cell,) = matrix(
         """
         hold = ["torch==2.13.0", "numpy<2.3"]
@@ -71,7 +71,7 @@ def test_a_project_that_is_an_axis_is_neither_held_nor_required_otherwise(matrix
     assert cell.hold == ("numpy<2.3",)
 
 
-def test_an_exclusion_leaves_out_the_cells_that_match_in_every_axis_it_names(matrix):
+def test_an_exclusion_drops_cells_that_match_on_every_named_axis(matrix):
     cells = matrix(
         """
         axes.repro = "step"
@@ -90,8 +90,8 @@ def test_an_exclusion_leaves_out_the_cells_that_match_in_every_axis_it_names(mat
     ]
 
 
-def test_an_exclusion_may_name_a_range(matrix):
-    """It means the versions that lie in it, pre-releases among them; a version is the same however it is written."""
+def test_an_exclusion_can_name_a_range(matrix):
+    """It excludes the versions in the range including pre-releases, however they are spelled."""
     cells = matrix(
         """
         axes.repro = "step"
@@ -103,8 +103,8 @@ def test_an_exclusion_may_name_a_range(matrix):
     assert [cell.name for cell in cells] == ["step-torch-1.0", "step-torch-2.0"]
 
 
-def test_an_axis_that_asks_for_releases_has_no_cells_yet(matrix):
-    """The sentence names the axis, its value and what to do."""
+def test_an_unresolved_axis_has_no_cells_yet(matrix):
+    """The sentence names the axis, its value and the remedy."""
     asking = matrix('axes.repro = "step"\naxes.packages.torch = ["1.0", "latest"]')
     assert asking.needs_index
     with pytest.raises(BadMatrix, match=r"small: packages.torch = 'latest' must be looked up") as caught:
@@ -113,23 +113,23 @@ def test_an_axis_that_asks_for_releases_has_no_cells_yet(matrix):
     assert not matrix('axes.repro = "step"\naxes.packages.torch = "1.0"').needs_index
 
 
-def test_an_included_cell_may_ask_for_the_index_too(matrix):
+def test_an_included_cell_can_need_the_index(matrix):
     assert matrix('axes.repro = "step"\n[[include]]\npackages.torch = "latest <3"').needs_index
 
 
-def test_an_era_is_carried_as_a_word(matrix):
+def test_era_is_kept_as_a_word(matrix):
     (cell,) = matrix('[axes]\nrepro = "step"\nas-of = "era"\npackages.torch = "1.0"').cells
     assert cell.as_of == "era"
     assert "--as-of era" in " ".join(cell.arguments)
     assert cell.name == "step-as-of-era-torch-1.0"
 
 
-def test_an_exclusion_tells_true_from_one(refused):
+def test_an_exclusion_distinguishes_true_from_one(refused):
     message = refused('axes.repro = "step"\naxes.parameters.n = [1, 2]\n[[exclude]]\nparameters.n = true')
     assert message == "small: exclude 1 (parameters.n = true) matches no cell"
 
 
-def test_an_included_cell_takes_what_it_does_not_name_from_axes_with_one_value(matrix):
+def test_an_included_cell_inherits_axes_with_one_value(matrix):
     cell = matrix(
         """
         hold = ["numpy<2.3"]
@@ -154,12 +154,12 @@ def test_an_included_cell_takes_what_it_does_not_name_from_axes_with_one_value(m
     )
 
 
-def test_a_matrix_may_be_made_of_included_cells_alone(matrix):
+def test_a_matrix_can_consist_of_included_cells_only(matrix):
     cells = matrix('[[include]]\nrepro = "a"\n[[include]]\nrepro = "b"').cells
     assert [cell.repro for cell in cells] == ["a", "b"]
 
 
-def test_exclusions_leave_included_cells_alone(matrix):
+def test_exclusions_do_not_affect_included_cells(matrix):
     cells = matrix(
         """
         axes.repro = ["a", "b"]
@@ -177,7 +177,7 @@ VERSIONS = st.lists(st.integers(0, 9).map(lambda n: f"1.{n}"), min_size=1, max_s
 
 @given(torch=VERSIONS, peft=VERSIONS, flags=st.lists(st.booleans(), min_size=1, max_size=2, unique=True))
 def test_a_new_value_renames_no_cell(torch, peft, flags):
-    """A cell's name is made of its own values, so that it stays the same when others come."""
+    """The name of a cell depends only on its own values, so new values do not change it."""
     axes = {"repro": ("a",), "packages.torch": torch, "packages.peft": peft, "parameters.x": flags}
     small = Matrix("m", {axis: tuple(values) for axis, values in axes.items()})
     large = evolve(small, axes={**small.axes, "packages.torch": (*torch, "2.0")})
@@ -185,14 +185,14 @@ def test_a_new_value_renames_no_cell(torch, peft, flags):
     assert {cell.name for cell in small.cells} < {cell.name for cell in large.cells}
 
 
-def test_tags_are_words_that_nox_can_select_by(matrix):
+def test_tags_can_be_selected_by_nox(matrix):
     (cell,) = matrix('axes.repro = "repros/step.py"\naxes.packages.torch = "2.0rc1"\naxes.parameters.x = true').cells
     assert cell.tags == ("repros_step_py", "torch_2_0rc1", "x_true")
     assert all(tag.isidentifier() for tag in cell.tags)
 
 
 def test_the_arguments_are_those_of_harness_probe(matrix):
-    """The command line takes them and gives the values back."""
+    """The command line parses them to the same values."""
     (cell,) = matrix(
         """
         hold = ["numpy<2.3"]
@@ -209,6 +209,6 @@ def test_the_arguments_are_those_of_harness_probe(matrix):
     told = probe.make_context("probe", list(cell.arguments)).params
     assert told["repro"] == "step"
     assert told["with_"] == ("torch==2.8.0",)
-    assert told["hold"] == ("numpy<2.3",)
+    assert told["hold"] == ("none", "numpy<2.3")  # none: without the repro's own
     assert (told["python"], told["device"], told["as_of"]) == ("3.11", "cpu", "2025-06-27")
     assert told["params"] == ('hook="conv 1"', "n=2")

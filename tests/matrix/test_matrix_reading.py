@@ -1,4 +1,4 @@
-"""A matrix file is read, or refused with one sentence that says what to mend."""
+"""A matrix file is read, or refused with one sentence that says what to fix."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ ROOT = Path(__file__).parent.parent.parent
         ('axes.repro = "a"\n[[exclude]]\nrepro = "a"', "leave no cells"),
     ],
 )
-def test_a_mistake_is_told_in_one_sentence(refused, text, words):
+def test_a_mistake_gives_one_sentence(refused, text, words):
     assert words in refused(text)
 
 
-def test_a_file_that_is_missing_or_no_text_is_told(tmp_path):
+def test_a_missing_or_binary_file_is_reported(tmp_path):
     with pytest.raises(BadMatrix, match=r"can't read the matrix .*nowhere\.toml"):
         read_matrix(tmp_path / "nowhere.toml")
     (tmp_path / "odd.toml").write_bytes(b"\xff\xfe")
@@ -101,8 +101,8 @@ KEYS += ("[axes.parameters]", "[[include]]", "[[exclude]]")
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "matrices").glob("*.toml")), ids=lambda path: path.stem)
-def test_every_key_of_a_matrix_has_its_comment(path):
-    """The example has all the keys of the file format."""
+def test_every_key_of_a_matrix_has_a_comment(path):
+    """The example has every key of the file format."""
     lines = path.read_text(encoding="utf-8").splitlines()
     places = {key: n for key in KEYS for n, line in reversed(list(enumerate(lines))) if line.startswith(key)}
     assert all(lines[place - 1].startswith("# ") for place in places.values())

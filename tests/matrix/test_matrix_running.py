@@ -1,4 +1,4 @@
-"""Cells of a matrix go the way of one probe each; those with the same lock run once."""
+"""Each cell of a matrix is one probe; cells with the same lock run once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.scheduling.probers import Probers
 
 @pytest.fixture
 def run(parts, interpreter, tmp_path):
-    """Run cells of a repro, signed or not, that takes the step of `brittle` or another project."""
+    """Run cells of a repro, with or without a signature, that uses `brittle` or another project."""
     notes = Heard()
 
     def start(*requirements: str, signed: bool = True, project: str = "brittle", lanes: int = 1, **more):
@@ -59,12 +59,12 @@ def test_cells_with_the_same_lock_run_once(run, lanes):
     assert len(run.notes.started) == 2
 
 
-def test_what_the_store_has_is_not_run_again(run):
+def test_stored_cells_are_not_run_again(run):
     run("brittle==1.5", "brittle==1.6")
     assert [each.cached for each in run("brittle==1.5", "brittle==1.6")] == [True, True]
 
 
-def test_without_a_signature_a_failure_is_its_own(run):
+def test_without_a_signature_any_failure_is_bad(run):
     good, bad = run("brittle==1.5", "brittle==1.6", signed=False)
     assert (good.judgement.verdict, bad.judgement.verdict) == (Verdict.GOOD, Verdict.BAD)
     assert good.signature is None
@@ -87,7 +87,7 @@ def test_era_is_the_day_of_the_newest_pinned_release(parts, run):
     assert cell.probe.combination.as_of == datetime(2023, 6, 1, 13, tzinfo=UTC)
 
 
-def test_a_cell_without_a_day_takes_that_of_the_bench(parts, interpreter, tmp_path):
+def test_a_cell_without_a_day_takes_the_default_day(parts, interpreter, tmp_path):
     path = tmp_path / "step.py"
     path.write_text(repro_text("brittle"), encoding="utf-8")
     day = datetime(2024, 2, 1, tzinfo=UTC)
@@ -97,7 +97,7 @@ def test_a_cell_without_a_day_takes_that_of_the_bench(parts, interpreter, tmp_pa
     assert other == datetime(2023, 5, 1, tzinfo=UTC)
 
 
-def test_a_pinned_pre_release_may_be_taken(parts, interpreter, tmp_path):
+def test_a_pinned_pre_release_is_allowed(parts, interpreter, tmp_path):
     path = tmp_path / "step.py"
     path.write_text(repro_text("mixed"), encoding="utf-8")
     bench = CellProbes(parts.index, {None: interpreter})
@@ -105,7 +105,7 @@ def test_a_pinned_pre_release_may_be_taken(parts, interpreter, tmp_path):
     assert pinned.combination.prereleases == ("mixed",)
 
 
-def test_a_mistake_in_one_cell_is_told_before_anything_runs(parts, interpreter, tmp_path):
+def test_a_mistake_in_one_cell_is_reported_before_any_run(parts, interpreter, tmp_path):
     path = tmp_path / "step.py"
     path.write_text(repro_text("brittle"), encoding="utf-8")
     notes, pool = Heard(), LocalLanes(1)

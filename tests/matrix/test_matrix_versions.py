@@ -1,4 +1,4 @@
-"""Words and ranges become the versions that can be tried; what was met on the way and can't be is told."""
+"""Words and ranges become installable versions; the others are reported where they matter."""
 
 from __future__ import annotations
 
@@ -67,22 +67,22 @@ def test_each_word_means_its_releases(value, found):
     assert versions(value) == tuple(found)
 
 
-def test_prereleases_are_those_newer_than_the_newest_final_one():
+def test_pre_releases_are_those_newer_than_the_newest_final_release():
     assert versions("latest", "prereleases") == ("2.1.1", "3.0rc1", "3.0rc2")
 
 
 def test_values_are_merged_and_put_in_version_order():
-    """A version that the file has keeps its spelling, so that its cell keeps its name."""
+    """A version in the file keeps its spelling, so that its cell keeps its name."""
     assert versions("2.1.1.0", "latest 2", "minors <2", "0.5") == ("0.5", "1.0", "1.1", "2.1", "2.1.1.0")
 
 
-def test_versions_alone_stay_as_they_are_and_no_index_is_asked():
+def test_plain_versions_are_kept_without_asking_the_index():
     plain = asked("2.0", "1.0")
     assert expanded(plain, lambda project: pytest.fail("the index was asked"), [ANY]) is plain
 
 
-def test_what_can_not_be_tried_is_told_where_it_was_met():
-    """The yanked release is older than what `latest` takes, so that it matters to the range alone."""
+def test_an_uninstallable_release_is_reported_where_it_matters():
+    """The yanked release is older than those of `latest`, so it matters only to the range."""
     source = LeftOut("x", "2.2", "no wheel, source only")
     assert expanded(asked("latest"), lambda project: RELEASES, [ANY]).left_out == (source,)
     told = expanded(asked(">=1.2"), lambda project: RELEASES, [ANY]).left_out
@@ -95,7 +95,7 @@ def test_a_release_without_a_time_is_in_no_month():
     assert found.left_out == (LeftOut("x", "1.1", "the index has no upload time for it"),)
 
 
-def test_of_several_pythons_a_release_need_fit_one():
+def test_a_release_needs_to_fit_only_one_python():
     old = Target("3.9.2", frozenset([Tag("cp39", "cp39", "any")]))
     releases = (
         release("1.0"),
@@ -111,13 +111,13 @@ def test_of_several_pythons_a_release_need_fit_one():
     )
 
 
-def test_no_prereleases_are_no_mistake_where_there_is_another_value():
+def test_missing_pre_releases_are_fine_beside_another_value():
     assert versions("latest", "prereleases", releases=RELEASES[:2]) == ("1.1",)
     with pytest.raises(BadMatrix, match=r"m: axes.packages.x: x has no pre-releases now, .* add one"):
         versions("prereleases", releases=RELEASES[:2])
 
 
-def test_any_other_value_that_comes_to_nothing_is_a_mistake():
+def test_any_other_value_without_releases_is_refused():
     with pytest.raises(BadMatrix, match=r"'latest >9' matches no release of x that can be tried$"):
         versions("latest >9", "1.0")
     with pytest.raises(BadMatrix, match=r"'==2.2' matches no .* \(2.2 is left out: no wheel, source only\)"):
@@ -131,8 +131,8 @@ def test_an_included_cell_gets_the_newest_release():
     assert [cell.name for cell in found.cells] == ["step-x-1.0", "step-x-1.1"]
 
 
-def test_an_exclusion_of_what_is_no_longer_among_the_newest_is_dropped():
-    """Another one that matches nothing is a mistake as ever."""
+def test_an_exclusion_of_a_release_no_longer_newest_is_dropped():
+    """Any other exclusion without a match is still a mistake."""
     old = asked("latest 2", exclude=({"packages.x": ("1.0",)}, {"packages.x": (">=2.1.1",)}))
     found = expanded(old, lambda project: RELEASES, [ANY])
     assert [cell.name for cell in found.cells] == ["step-x-2.1"]
@@ -156,8 +156,8 @@ def test_an_exclusion_of_what_is_no_longer_among_the_newest_is_dropped():
     ),
     st.sampled_from([("latest",), ("latest 3",), ("monthly",), ("minors",), ("prereleases",), (">=1,<3",)]),
 )
-def test_a_release_is_chosen_or_told_never_both(releases, values):
-    """And what is chosen can be tried, is final unless asked otherwise, and stands in order."""
+def test_a_release_is_chosen_or_reported_never_both(releases, values):
+    """Chosen releases are installable, final unless pre-releases were requested, and in order."""
     try:
         found = expanded(asked(*values), lambda project: sorted(releases, key=lambda r: r.version), [ANY])
     except BadMatrix:

@@ -1,4 +1,4 @@
-"""One value of a package axis is a version, or a word, a number, the project and a range."""
+"""A value of a package axis is a version, or a word, a number, the project and a range."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def test_a_value_is_read(value, meant):
     assert selection("torch-x", value) == meant
 
 
-def test_a_project_may_be_called_like_a_word():
-    """What follows decides: a word stands first."""
+def test_a_project_can_have_a_keyword_as_its_name():
+    """The rest decides: a word comes first."""
     assert selection("latest", "latest latest >=2") == Selection(Word.LATEST, 1, SpecifierSet(">=2"))
 
 

@@ -1,4 +1,4 @@
-"""Words select cells as pytest and nox do, whatever is typed."""
+"""Keywords select cells like in pytest and nox, whatever is typed."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ def chosen(words: str) -> list[str]:
         ("step-shop-4.52.4-case=lora", ["4.52.4-case=lora"]),
     ],
 )
-def test_words_mean_the_cells_that_have_them(words, names):
+def test_keywords_select_the_cells_that_have_them(words, names):
     assert chosen(words) == names
 
 
 @pytest.mark.parametrize("words", ["", "(", "lora and", "lora full", "lora(full)", "a; b", "'lora'", "not", "lora, 4"])
-def test_what_is_no_expression_is_a_mistake_in_one_sentence(words):
+def test_an_invalid_expression_is_refused_in_one_sentence(words):
     with pytest.raises(UserMistake, match="-k takes an expression"):
         selected(CELLS, words)
 
 
-def test_words_that_mean_no_cell_are_a_mistake_that_lists_the_tags():
+def test_keywords_without_a_match_are_refused_with_a_list_of_tags():
     with pytest.raises(UserMistake, match="none of the 6 cells") as told:
         selected(CELLS, "4_54")
     assert "shop_4_53_0" in told.value.hint
 
 
 @given(st.text(alphabet="ab4_.() \t'\"[]:=!andortlmbfx*+,\\\n", max_size=40))
-def test_whatever_is_typed_selects_cells_or_is_a_mistake(words):
-    """Nothing is evaluated: there is no third way out."""
+def test_any_input_selects_cells_or_is_refused(words):
+    """Nothing is evaluated: there is no other result."""
     with contextlib.suppress(UserMistake):
         assert all(cell in CELLS for cell in selected(CELLS, words))

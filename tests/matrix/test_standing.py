@@ -1,4 +1,4 @@
-"""How a matrix stands: by runs, by the store, and by what hinders a cell."""
+"""The state of a matrix: from runs, from the store, and from what prevents a cell."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def cells(tmp_path):
     return [Cell(version, str(path), (f"brittle=={version}",)) for version in ("1.5", "1.6", "9.9")]
 
 
-def test_what_the_store_knows_is_found_without_a_run(parts, bench, cells):
+def test_stored_runs_are_found_without_running(parts, bench, cells):
     def known():
         return [(run.cell.name, run.judgement.verdict) for run in known_runs(cells, bench, parts.prober, parts.store)]
 

@@ -1,4 +1,4 @@
-"""A night runs the newest releases, whatever versions the file names, and says what it changed."""
+"""A night runs the newest releases whatever versions the file names, and reports what it changed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ packages.peft = "latest"
 
 
 def test_only_axes_that_do_not_follow_the_index_are_replaced(matrix):
-    """One version alone holds something in place."""
+    """An axis with a single version is a pin."""
     night, _ = tonight(matrix(TEXT))
     assert night.axes == {
         "repro": ("step",),
@@ -39,7 +39,7 @@ def test_only_axes_that_do_not_follow_the_index_are_replaced(matrix):
     }
 
 
-def test_what_names_values_that_are_gone_is_dropped(matrix):
+def test_exclusions_of_replaced_values_are_dropped(matrix):
     night, _ = tonight(matrix(TEXT))
     assert night.exclude == ({"packages.trl": ("0.9",), "packages.torch": ("2.8.0",)},)
     assert [inclusion.choice for inclusion in night.include] == [
@@ -48,7 +48,7 @@ def test_what_names_values_that_are_gone_is_dropped(matrix):
     ]
 
 
-def test_each_change_is_one_sentence(matrix):
+def test_each_change_is_reported_in_one_sentence(matrix):
     _, sentences = tonight(matrix(TEXT))
     assert sentences == (
         "transformers: latest and pre-releases instead of 3 versions",
@@ -58,6 +58,6 @@ def test_each_change_is_one_sentence(matrix):
     )
 
 
-def test_a_matrix_that_follows_the_index_is_left_as_it_is(matrix):
+def test_a_matrix_that_follows_the_index_is_unchanged(matrix):
     follows = matrix('axes.repro = "step"\naxes.packages.torch = ["latest", "prereleases"]')
     assert tonight(follows) == (follows, ())

@@ -1,4 +1,4 @@
-"""A day is read in one place: era, none, or a date in UTC."""
+"""A day is parsed in one place: era, none, or a date in UTC."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ DAY = datetime(2025, 6, 27, tzinfo=UTC)
     ("text", "of"),
     [(None, None), ("none", None), ("era", OWN), ("2025-06-27", DAY), ("2025-06-27T02:00:00+02:00", DAY)],
 )
-def test_what_may_be_written(text, of):
+def test_accepted_days_are_parsed(text, of):
     assert AsOf.read(text).of(OWN) == of
     assert str(AsOf.read(text)) == (text or "none")
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "Era", "2025-13-01", "27.06.2025"])
-def test_what_is_no_day_is_refused(text):
+def test_an_invalid_day_is_refused(text):
     with pytest.raises(ValueError, match="2025-06-27"):
         AsOf.read(text)
 

@@ -1,4 +1,4 @@
-"""A combination is the question to the resolver; the device is none of its business."""
+"""A combination is the question for the resolver; the device is not part of it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from harness.model import Combination, Device
 ASKED = Combination("3.11.7", ("b", "a==1"))
 
 
-def test_repetition_does_not_matter_and_the_order_of_requirements_does():
-    """A resolver favours what is asked for first."""
+def test_repetition_does_not_matter_but_order_does():
+    """A resolver prefers earlier requirements."""
     assert Combination("3.11.7", ("b", "a==1", "b")) == ASKED
     assert Combination("3.11.7", ("a==1", "b")).resolution_key != ASKED.resolution_key
     assert evolve(ASKED, holds=("d", "c", "d")) == evolve(ASKED, holds=("c", "d"))

@@ -1,4 +1,4 @@
-"""A lock is addressed by what it installs, and two locks differ by name."""
+"""A lock is identified by what it installs, and two locks differ by package name."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_address_follows_interpreter_platform_and_files():
 
 
 @given(pins, pins)
-def test_a_difference_turns_one_lock_into_the_other(one, other):
+def test_applying_the_difference_gives_the_other_lock(one, other):
     versions = {pin.name: pin.version for pin in one.pins}
     for change in one.diff(other):
         assert versions.get(change.name) == change.before != change.after
@@ -41,7 +41,7 @@ def test_a_difference_turns_one_lock_into_the_other(one, other):
 
 
 @given(pins, pins)
-def test_the_way_back_is_the_difference_reversed(one, other):
+def test_the_reverse_difference_leads_back(one, other):
     assert other.diff(one) == tuple(Change(c.name, c.after, c.before) for c in one.diff(other))
 
 

@@ -1,4 +1,4 @@
-"""Which outcomes are about the repro, and which say nothing of its bug."""
+"""Which outcomes say something about the bug, and which do not."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.probe import Judge
 
 
 @pytest.mark.parametrize("outcome", list(Outcome))
-def test_what_shows_nothing_is_neither_good_nor_bad(outcome):
+def test_inconclusive_outcomes_are_neither_good_nor_bad(outcome):
     run = Observation("k", outcome, "step", "d", Device.CPU, exit_code=1)
     verdict = judge(run, Signature(exit_code=1)).verdict
     assert (verdict is Verdict.SKIP) is not outcome.may_show_bug
@@ -18,5 +18,5 @@ def test_what_shows_nothing_is_neither_good_nor_bad(outcome):
     assert (stood.standing is Standing.UNTESTED) is not outcome.may_show_bug
 
 
-def test_what_never_ran_shows_nothing():
+def test_outcomes_without_a_run_are_inconclusive():
     assert not any(outcome.may_show_bug for outcome in Outcome if not outcome.ran)

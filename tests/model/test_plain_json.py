@@ -1,4 +1,4 @@
-"""JSON that any reader takes."""
+"""JSON that any parser accepts."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ def refuse(word):
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
-def test_a_number_that_json_lacks_is_null(value):
+def test_nan_and_infinity_become_null(value):
     told = to_json({"metrics": {"loss": value, "list": [value, (value, 1.5)]}})
     assert json.loads(told, parse_constant=refuse) == {"metrics": {"loss": None, "list": [None, [None, 1.5]]}}
 
 
-def test_text_that_nothing_can_encode_is_replaced():
+def test_unencodable_text_is_replaced():
     told = json.loads(to_json({"a\ud800": "b\udfff \U0001f600 é \ufeff"}))
     assert told == {"a\ufffd": "b\ufffd \U0001f600 é \ufeff"}

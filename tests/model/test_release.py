@@ -1,4 +1,4 @@
-"""Why a release is left out."""
+"""Why a release is excluded."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_every_reason(case):
     assert release.left_out_because(python="3.11.7", tags=TAGS) == reason
 
 
-def test_what_is_asked_for_is_let_in():
+def test_a_requested_release_is_allowed():
     pre, source = TABLE["pre-release"][0], TABLE["source only"][0]
     assert pre.left_out_because(python="3.11.7", tags=TAGS, prereleases=True) is None
     assert source.left_out_because(python="3.11.7", tags=TAGS, build_from_source=True) is None

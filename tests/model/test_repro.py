@@ -1,4 +1,4 @@
-"""A repro's metadata is read, and what is wrong with it is said."""
+"""The metadata of a repro is read, and mistakes in it are reported."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read(tool="", **more):
     return parse_repro(repro_text("brittle", tool=tool, **more), name="x")
 
 
-def test_everything_is_read():
+def test_all_metadata_is_read():
     repro = read(FULL)
     assert (repro.device, repro.timeout, repro.memory) == ("any", 30.0, 1.5 * 2**30)
     assert repro.dependencies == ("brittle",)
@@ -43,13 +43,13 @@ def test_everything_is_read():
     assert repro.summary == "Takes the step of brittle."
 
 
-def test_little_is_enough():
+def test_minimal_metadata_is_enough():
     repro = read()
     assert (repro.device, repro.memory, repro.signature, repro.subjects) == ("cpu", None, None, {})
     assert repro.timeout > 0
 
 
-def test_a_case_brings_its_parameters_bounds_and_signature():
+def test_a_case_has_its_own_parameters_bounds_and_signature():
     repro = read(FULL)
     small = repro.with_params({"case": "small", "steps": 5})
     assert small.params == {"layers": 1, "case": "small", "steps": 5}
@@ -90,14 +90,14 @@ def test_the_digest_follows_the_text():
         ("[tool.harness.subjects.a]\ngood = 'new'", "not a version"),
     ],
 )
-def test_what_is_wrong_is_said(tool, words):
+def test_a_mistake_in_the_metadata_is_reported(tool, words):
     with pytest.raises(BadRepro) as caught:
         read(tool)
     assert words in caught.value.message
     assert "\n" not in caught.value.message
 
 
-def test_metadata_must_be_there_once():
+def test_metadata_is_required_exactly_once():
     with pytest.raises(BadRepro, match="has no inline script metadata"):
         parse_repro("import x\n", name="x")
     block = "# /// script\n# dependencies = []\n# ///\n"
@@ -107,7 +107,7 @@ def test_metadata_must_be_there_once():
         read(dependencies='["a=1"]')
 
 
-def test_a_command_is_split_as_a_shell_does_and_known_by_its_files():
+def test_a_command_is_split_like_a_shell_and_identified_by_its_files():
     repro = command_repro("pytest -k 'a or b'", content_digest="1")
     assert repro.argv == ("pytest", "-k", "a or b")
     assert repro.digest != command_repro("pytest -k 'a or b'", content_digest="2").digest
@@ -146,12 +146,12 @@ def script(metadata):
         ("a = " + "[" * 5000, "not valid TOML"),
     ],
 )
-def test_what_is_of_another_type_is_told_in_one_sentence(metadata, told):
+def test_a_wrong_type_is_reported_in_one_sentence(metadata, told):
     with pytest.raises(BadRepro, match=told):
         parse_repro(script(metadata), name="x")
 
 
-def test_a_byte_order_mark_changes_nothing():
+def test_a_byte_order_mark_is_ignored():
     source = script("dependencies = ['brittle']")
     marked = parse_repro("\ufeff" + source, name="x")
     assert marked == parse_repro(source, name="x")

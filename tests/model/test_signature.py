@@ -1,4 +1,4 @@
-"""A signature knows one bug from every other failure."""
+"""A signature distinguishes one bug from every other failure."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def seen(outcome=Outcome.RAISED, **more):
 
 
 @given(st.text())
-def test_a_normalised_message_is_normal(message):
+def test_normalising_twice_changes_nothing(message):
     once = normalized_message(message)
     assert normalized_message(once) == once
 
@@ -63,7 +63,7 @@ def test_numbers_addresses_and_paths_do_not_matter(number, address, name):
         Signature(exception="KeyError", message="weights"),
     ],
 )
-def test_what_matches_an_exception(signature):
+def test_failures_that_match_an_exception(signature):
     assert signature.match(seen(exception=RAISED))
 
 
@@ -81,7 +81,7 @@ def test_what_matches_an_exception(signature):
         Signature(output="never printed"),
     ],
 )
-def test_what_does_not_match_an_exception(signature):
+def test_failures_that_do_not_match_an_exception(signature):
     assert signature.match(seen(exception=RAISED, exit_code=1), "log") == ""
 
 
@@ -93,7 +93,7 @@ def test_a_metric_is_bad_outside_its_bounds(value, found):
     assert bool(signature.match(seen(Outcome.COMPLETED, metrics={"loss": value}))) is found
 
 
-def test_a_metric_that_was_not_written_can_not_be_judged_after_a_completed_run_alone():
+def test_a_missing_metric_is_unjudged_only_after_a_completed_run():
     signature = Signature(metric="loss", above=2.0)
     assert signature.match(seen(Outcome.COMPLETED)) is None
     assert signature.match(seen(Outcome.RAISED, exception=RAISED)) == ""
@@ -112,7 +112,7 @@ def test_every_given_part_must_match():
     assert both.match(seen(Outcome.EXITED, exit_code=4), "panic") == ""
 
 
-def test_what_is_captured_matches_what_it_was_captured_from():
+def test_a_captured_signature_matches_its_failure():
     for observation, log in [
         (seen(exception=RAISED), ""),
         (seen(exception=RaisedException("builtins.AssertionError", "")), ""),
@@ -131,14 +131,14 @@ def test_what_is_captured_matches_what_it_was_captured_from():
 
 
 @given(st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=60))
-def test_a_captured_line_of_the_log_is_found_again_in_it(message):
+def test_a_captured_log_line_matches_the_log(message):
     log = f"E   ValueError: {message}\n"
     observation = seen(Outcome.EXITED, exit_code=1)
     assert capture_signature(observation, log).match(observation, log)
 
 
 @pytest.mark.parametrize("outcome", sorted(set(Outcome) - {Outcome.EXITED, Outcome.TIMED_OUT, Outcome.CRASHED}))
-def test_nothing_is_captured_where_nothing_can_be_recognised_again(outcome):
+def test_nothing_is_captured_without_a_recognisable_failure(outcome):
     assert capture_signature(seen(outcome)) is None
 
 
@@ -148,7 +148,7 @@ def test_a_signature_reads_like_a_sentence():
 
 
 @pytest.mark.parametrize("pattern", [r"(a|aa)+$", r"^(([a-z])+.)+[A-Z]([a-z])+$"])
-def test_a_pattern_that_takes_for_ever_is_a_skip(monkeypatch, pattern):
+def test_a_pattern_that_takes_too_long_is_a_skip(monkeypatch, pattern):
     monkeypatch.setattr("harness.model.signature._SEARCH_S", 0.3)
     seen = Observation("k", Outcome.EXITED, "r", "d", Device.CPU, exit_code=1)
     verdict = judge(seen, Signature(output=pattern), "a" * 5000 + "!")

@@ -1,4 +1,4 @@
-"""Sizes: what people write is read, what is shown can be read again."""
+"""Sizes: what people write is parsed, and what is shown can be parsed again."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_size_is_shown_in_two_digits(size, words):
 
 
 @given(st.integers(min_value=1024, max_value=2**49))
-def test_what_is_shown_means_about_the_same(size):
+def test_a_shown_size_parses_to_about_the_same(size):
     read = parse_size(size_in_words(size))
     assert read is not None
     assert abs(read - size) <= 0.051 * size

@@ -1,4 +1,4 @@
-"""Results of tests are kept within bounds, whatever a test suite reports."""
+"""Test results are kept within limits, whatever a test suite reports."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from harness.model import RaisedException, StackFrame, TestOutcome, TestResult
 from harness.model.tests import CAUSES_LIMIT, FRAMES_LIMIT, MESSAGE_LIMIT, TESTS_LIMIT, bounded
 
 
-def test_at_most_so_many_results_are_kept():
+def test_the_number_of_results_is_limited():
     many = (TestResult(f"t::{i}", TestOutcome.PASSED) for i in range(TESTS_LIMIT + 5))
     kept = bounded(many)
     assert len(kept) == TESTS_LIMIT
@@ -41,6 +41,6 @@ def test_an_endless_chain_of_causes_is_cut():
     assert depth == CAUSES_LIMIT
 
 
-def test_what_is_short_stays_as_it_is():
+def test_short_results_are_unchanged():
     result = TestResult("t", TestOutcome.FAILED, RaisedException("E", "m", ("B",), (StackFrame("a", 1, "f"),)), 1.0)
     assert bounded([result]) == (result,)

@@ -1,4 +1,4 @@
-"""No text out of a probe makes a terminal or a browser do anything."""
+"""No text from a probe can control a terminal or a browser."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from harness.model.text import one_line, plain
         ("tab\tand\nline \U0001f600 é", "tab\tand\nline \U0001f600 é"),
     ],
 )
-def test_what_acts_is_gone_and_what_is_read_stays(text, shown):
+def test_control_characters_are_removed_and_text_stays(text, shown):
     assert plain(text) == shown
 
 
 @settings(deadline=None)
 @given(st.text(st.characters(codec=None) | st.sampled_from("\x1b\x9b\x9d\x07\r[];m\u202e\ud800")))
-def test_nothing_that_acts_is_left(text):
+def test_no_control_character_is_left(text):
     safe = plain(text)
     safe.encode()
     assert not any((c < " " and c not in "\t\n") or "\x7f" <= c <= "\x9f" or "\u202a" <= c <= "\u202e" for c in safe)
@@ -41,6 +41,6 @@ def test_nothing_that_acts_is_left(text):
 
 
 @pytest.mark.parametrize("piece", ["\x9d", "\x1b]", "\x1b[", "\x90a", "\x1b[0;", "\x9b0", "\x1b "])
-def test_many_escapes_that_never_end_are_no_hang(piece):
-    """Quadratic time would be hours here."""
+def test_many_unterminated_escapes_take_linear_time(piece):
+    """Quadratic time would take hours here."""
     assert len(plain(piece * 1_000_000)) <= 3_000_000

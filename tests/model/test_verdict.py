@@ -33,7 +33,7 @@ def seen(outcome, **more):
 
 
 @pytest.mark.parametrize(("outcome", "signature"), list(itertools.product(Outcome, MATCHING)))
-def test_no_outcome_that_does_not_match_is_bad(outcome, signature):
+def test_an_outcome_that_does_not_match_is_never_bad(outcome, signature):
     metrics = {"loss": 0.5}
     judgement = judge(seen(outcome, metrics=metrics), signature, "all is well")
     assert judgement.verdict is (Verdict.GOOD if outcome is Outcome.COMPLETED else Verdict.SKIP)
@@ -41,7 +41,7 @@ def test_no_outcome_that_does_not_match_is_bad(outcome, signature):
 
 
 @pytest.mark.parametrize(("outcome", "signature"), list(itertools.product(Outcome, MATCHING)))
-def test_what_matches_is_bad_unless_the_repro_never_got_that_far(outcome, signature):
+def test_a_match_is_bad_unless_the_repro_did_not_get_that_far(outcome, signature):
     judgement = judge(seen(outcome, **MATCHING[signature]), signature, "it is broken")
     assert judgement.verdict is (Verdict.SKIP if outcome in NEVER_JUDGED else Verdict.BAD)
     assert judgement.reason
@@ -51,16 +51,16 @@ def test_what_matches_is_bad_unless_the_repro_never_got_that_far(outcome, signat
 @pytest.mark.parametrize(
     ("signature", "fitting"), [(Signature(hang=True), Outcome.TIMED_OUT), (Signature(crash=True), Outcome.CRASHED)]
 )
-def test_a_hang_or_a_crash_is_bad_where_it_is_the_bug(outcome, signature, fitting):
+def test_a_hang_or_crash_is_bad_if_it_is_the_signature(outcome, signature, fitting):
     expected = Verdict.BAD if outcome is fitting else Verdict.GOOD if outcome is Outcome.COMPLETED else Verdict.SKIP
     assert judge(seen(outcome), signature).verdict is expected
 
 
-def test_a_metric_that_is_missing_is_a_skip_that_says_so():
+def test_a_missing_metric_is_a_skip_with_a_reason():
     judgement = judge(seen(Outcome.COMPLETED), Signature(metric="loss", above=1))
     assert (judgement.verdict, judgement.reason) == (Verdict.SKIP, "metric 'loss' was not written")
 
 
-def test_another_failure_is_called_so():
+def test_a_different_failure_is_named_as_such():
     judgement = judge(seen(Outcome.RAISED, detail="ValueError: y"), Signature(exception="RuntimeError"))
     assert judgement.reason == "failed differently: ValueError: y"

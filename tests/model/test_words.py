@@ -1,4 +1,4 @@
-"""Lists and numbers read as a person writes them."""
+"""Lists and numbers read as if a person wrote them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_every_name_is_shown_or_counted(count, most):
     assert shown <= most
 
 
-def test_one_is_singular():
+def test_one_item_is_singular():
     assert [counted(number, "cell") for number in (0, 1, 2)] == ["0 cells", "1 cell", "2 cells"]
 
 

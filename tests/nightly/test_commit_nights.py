@@ -1,57 +1,18 @@
-"""Nights of a matrix with an axis value `main`: a break is found before its release, down to the commit."""
+"""Nights of a matrix with the value `main` on an axis: a break is found before its release, down to the commit."""
 
 from __future__ import annotations
 
-import json
-
 import pytest
+from commit_project import BACKEND, app, needs
 from git_project import GitProject, new_project
-from simulation import APP, BROKEN, MESSAGE, Nights
+from simulation import BROKEN, MESSAGE, Nights
 
-# A build backend of the project itself (PEP 517): it needs nothing from an index.
-BACKEND = """
-import pathlib, tomllib, zipfile
-
-def build_wheel(folder, config_settings=None, metadata_directory=None):
-    project = tomllib.loads(pathlib.Path("pyproject.toml").read_text())["project"]
-    needs = "".join(f"Requires-Dist: {one}\\n" for one in project["dependencies"])
-    name = "app-2.0.dev0-py3-none-any.whl"
-    with zipfile.ZipFile(pathlib.Path(folder, name), "w") as wheel:
-        wheel.write("app.py")
-        inside = "app-2.0.dev0.dist-info"
-        head = "Metadata-Version: 2.1\\nName: app\\nVersion: 2.0.dev0\\n"
-        link = "Project-URL: Source, https://github.com/example/app\\n"
-        wheel.writestr(f"{inside}/METADATA", head + link + needs)
-        wheel.writestr(f"{inside}/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
-        wheel.writestr(f"{inside}/RECORD", "")
-    return name
-"""
-PYPROJECT = """
-[project]
-name = "app"
-version = "2.0.dev0"
-dependencies = {needs}
-[build-system]
-requires = []
-build-backend = "backend"
-backend-path = ["."]
-"""
 CELL = "step-app-main-case=1"
-
-
-def app(body: str = "pass") -> dict[str, str | None]:
-    """The app as a commit has it."""
-    return {"app.py": APP.format(body=body)}
-
-
-def needs(*names: str) -> dict[str, str | None]:
-    """What the app says that it needs."""
-    return {"pyproject.toml": PYPROJECT.format(needs=json.dumps(names))}
 
 
 @pytest.fixture
 def project(nights: Nights, tmp_path) -> GitProject:
-    """The repository of the app, of which the matrix takes `main`."""
+    """The repository of the app, whose `main` is in the matrix."""
     made = new_project(tmp_path / "clone")
     made.commit("Begin", {**app(), **needs("helper", "other"), "backend.py": BACKEND})
     nights.apps, nights.repository = ["main"], str(made.folder)
@@ -62,8 +23,8 @@ def night_json(nights: Nights, day: str) -> dict:
     return nights.run(day, "--json").json
 
 
-def test_a_commit_breaks_main_and_another_one_fixes_it(nights, project):
-    """Three nights and a fourth: good, broken by one of three commits, still broken, fixed."""
+def test_a_commit_breaks_main_and_another_fixes_it(nights, project):
+    """Four nights: good, broken by one of three commits, still broken, fixed."""
     first = night_json(nights, "2024-02-01")
     assert [(cell["name"], cell["standing"]) for cell in first["cells"]] == [(CELL, "good")]
     begun = project.git("rev-parse", "main")
@@ -102,7 +63,7 @@ def test_a_commit_breaks_main_and_another_one_fixes_it(nights, project):
     assert known["closed"]
 
 
-def test_cells_that_one_commit_broke_share_one_report(nights, project):
+def test_cells_broken_by_one_commit_share_a_report(nights, project):
     nights.cases = [1, 2]
     nights.run("2024-02-01")
     guilty = project.commit("Rework the step", app(BROKEN))
@@ -115,7 +76,7 @@ def test_cells_that_one_commit_broke_share_one_report(nights, project):
     assert "case=2" in report
 
 
-def test_a_release_is_told_from_a_commit_of_the_same_day(nights, project):
+def test_a_release_is_distinguished_from_a_commit_of_the_same_day(nights, project):
     """The commits are harmless; the helper's release is not."""
     nights.run("2024-02-01")
     project.commit("Say more", {"README": "more\n"})
@@ -127,8 +88,8 @@ def test_a_release_is_told_from_a_commit_of_the_same_day(nights, project):
     assert "helper 1.1" in report
 
 
-def test_a_commit_that_asks_for_another_package_is_the_cause_itself(nights, project):
-    """Its dependencies are those that it says itself, so tonight's environment differs too."""
+def test_a_commit_that_adds_a_dependency_is_itself_the_cause(nights, project):
+    """Its own metadata declares its dependencies, so tonight's environment differs as well."""
     nights.house.add("till", "1.0", files={"till.py": "COINS = 3\n"}, uploaded="2023-06-01T12:00:00Z")
     nights.run("2024-02-01")
     nights.other("1.1", "2024-02-01")
@@ -139,8 +100,8 @@ def test_a_commit_that_asks_for_another_package_is_the_cause_itself(nights, proj
     assert [one["sha"] for one in known["commits"]] == [guilty]
 
 
-def test_a_night_of_the_past_sees_the_branch_as_it_was(nights, project):
-    """And the same night again takes the same commit, whatever was pushed in between."""
+def test_a_past_night_sees_the_branch_as_it_was(nights, project):
+    """Repeating the night takes the same commit, whatever was pushed in between."""
     begun = project.git("rev-parse", "main")
     project.commits = 90  # 90 days later: 2024-02-12
     project.commit("Break the step", app(BROKEN))
@@ -151,7 +112,7 @@ def test_a_night_of_the_past_sees_the_branch_as_it_was(nights, project):
     assert night_json(nights, "2024-02-01")["cells"][0]["commits"] == {"app": begun}
 
 
-def test_a_commit_that_can_not_be_read_is_no_break(nights, project):
+def test_an_unreadable_commit_is_not_a_break(nights, project):
     nights.run("2024-02-01")
     project.commit("Spoil the metadata", {"pyproject.toml": "[project\n"})
     told = nights.run("2024-02-02")
@@ -172,3 +133,60 @@ def test_a_release_and_main_side_by_side(nights, project):
     }
     assert broke["breaks"][0]["commits"][0]["sha"] == guilty
     assert MESSAGE in next(cell["reason"] for cell in broke["cells"] if cell["name"] == CELL)
+
+
+def test_the_first_night_compares_main_with_the_newest_release(nights, project):
+    """Two commits after the release, one of which breaks it; tags of what is not on the index don't count."""
+    project.git("tag", "v1.0")
+    project.commit("Say more", {"README": "more\n"})
+    project.git("tag", "v9.0")  # of another project, or not on the index yet
+    guilty = project.commit("Rework the step (#12)", app(BROKEN))
+    project.git("tag", "other-9.0")
+    project.commit("Talk", {"README": "talk\n"})
+    ended = nights.run("2024-02-01", "--json")
+    assert ended.code == 1
+    assert [cell["standing"] for cell in ended.json["cells"]] == ["broken"]
+    (known,) = ended.json["breaks"]
+    assert [one["sha"] for one in known["commits"]] == [guilty]
+    (report,) = nights.reports().values()
+    assert guilty[:10] in report
+
+    fix = project.commit("Fix the step (#13)", app())
+    (known,) = night_json(nights, "2024-02-02")["breaks"]
+    assert [fix[:10] in one["by"] for one in known["fixes"]] == [True]
+
+
+def test_a_failure_shared_with_the_newest_release_is_not_a_break(nights, project):
+    project.commit("Break the step", app(BROKEN))
+    project.git("tag", "1.0")
+    project.commit("Talk", {"README": "talk\n"})
+    night = night_json(nights, "2024-02-01")
+    (cell,) = night["cells"]
+    assert (cell["standing"], night["exit_code"], night["breaks"]) == ("broken before", 0, [])
+    assert "app 1.0" in cell["reason"]
+
+
+@pytest.mark.parametrize("tag", [None, "v1.0"])
+def test_a_first_night_without_an_earlier_release_says_so(nights, project, tag):
+    """There is no tag, or the commit is the release itself."""
+    project.commit("Break the step", app(BROKEN))
+    if tag:
+        project.git("tag", tag)
+    (cell,) = night_json(nights, "2024-02-01")["cells"]
+    assert cell["standing"] == "broken before"
+    assert (tag or "no release") in cell["reason"]
+
+
+def test_a_repository_given_by_its_url_is_fetched_every_night(nights, project, tmp_path):
+    """A bare repository, as a host has it: what was pushed since the last night is searched."""
+    bare = tmp_path / "host" / "app.git"
+    project.git("clone", "--quiet", "--bare", ".", str(bare))
+    nights.repository = bare.as_uri()
+    assert [cell["standing"] for cell in night_json(nights, "2024-02-01")["cells"]] == ["good"]
+    guilty = project.commit("Rework the step (#12)", app(BROKEN))
+    project.commit("Talk", {"README": "talk\n"})
+    project.git("push", "--quiet", str(bare), "main")
+    (known,) = night_json(nights, "2024-02-02")["breaks"]
+    assert [one["sha"] for one in known["commits"]] == [guilty]
+    (report,) = nights.reports().values()
+    assert str(tmp_path) not in report

@@ -1,4 +1,4 @@
-"""Tonight against the nights before: only what was good turns, and only a failure that ran can turn."""
+"""Tonight compared with earlier nights: only a good cell can break, and only through a failure that ran."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ seen = st.builds(
 
 
 @given(seen, past, past)
-def test_only_what_was_not_broken_turns(seen, past, tonight):
+def test_only_an_unbroken_cell_can_break(seen, past, tonight):
     compared = compare(seen, past, tonight)
     if compared.turn is Turn.TURNED:
         assert compared.baseline.standing in (Standing.GOOD, Standing.TURNED, Standing.FLAKY)
@@ -31,21 +31,21 @@ def test_only_what_was_not_broken_turns(seen, past, tonight):
 
 
 @given(seen, past, past)
-def test_what_never_ran_is_not_judged_and_what_is_good_is_never_broken(seen, past, tonight):
+def test_a_cell_that_never_ran_is_not_judged(seen, past, tonight):
     turn = compare(seen, past, tonight).turn
     assert (turn is Turn.UNJUDGED) or seen.shown is not Shown.NOTHING
     assert seen.shown is not Shown.GOOD or turn in (Turn.GOOD, Turn.FIXED)
 
 
 @given(seen, past, past)
-def test_a_cell_is_compared_with_itself_before_any_other(seen, past, tonight):
+def test_a_cell_is_first_compared_with_itself(seen, past, tonight):
     compared = compare(seen, past, tonight)
     assert seen.name not in past or compared.baseline == past[seen.name]
 
 
 @given(seen, past)
-def test_a_cell_that_never_changed_brings_no_news(seen, past):
-    """What a night leaves behind, seen again in the same way, neither turns nor is fixed."""
+def test_an_unchanged_cell_is_no_news(seen, past):
+    """A recorded result that is seen again neither breaks nor is fixed."""
     standing = {Shown.GOOD: Standing.GOOD, Shown.BAD: Standing.BROKEN}.get(seen.shown)
     if standing is not None:
         before = record(seen.name, standing, choice=dict(seen.choice), pattern=seen.pattern)
@@ -69,7 +69,7 @@ def test_the_sibling_is_the_next_older_judged_release(choice, others):
         assert Version(found.choice["packages.app"]) == newest
 
 
-def test_of_two_siblings_the_good_one_is_taken():
+def test_the_good_one_of_two_siblings_is_taken():
     choice = {"packages.app": "2", "packages.helper": "2"}
     bad = record("b", Standing.BROKEN, choice={"packages.app": "1", "packages.helper": "2"})
     good = record("g", Standing.GOOD, choice={"packages.app": "2", "packages.helper": "1"})
@@ -80,7 +80,7 @@ def test_the_same_release_in_another_spelling_is_not_older():
     assert nearest_sibling({"packages.app": "1.0"}, [record(choice={"packages.app": "1.0.0"})]) is None
 
 
-def test_another_python_or_parameter_is_no_sibling():
+def test_a_cell_with_another_python_or_parameter_is_not_a_sibling():
     other = record(choice={"packages.app": "1", "python": "3.11"})
     assert nearest_sibling({"packages.app": "1", "python": "3.12"}, [other]) is None
     assert nearest_sibling({"packages.app": "2", "python": "3.12"}, [other]) is None
@@ -97,17 +97,17 @@ def test_another_python_or_parameter_is_no_sibling():
         (Standing.FLAKY, "p", Turn.TURNED),
     ],
 )
-def test_what_a_failure_means_depends_on_what_was_before(standing, pattern, turn):
+def test_the_meaning_of_a_failure_depends_on_the_previous_state(standing, pattern, turn):
     before = record("a", standing, pattern=pattern)
     assert compare(Seen("a", before.choice, Shown.BAD, "p", "tonight"), {"a": before}, {}).turn is turn
 
 
-def test_the_very_run_that_was_flaky_is_no_news():
+def test_a_known_flaky_run_is_no_news():
     before = record("a", Standing.FLAKY)
     assert compare(Seen("a", before.choice, Shown.BAD, "p", "run a"), {"a": before}, {}).turn is Turn.STILL_FLAKY
 
 
-def test_without_anything_before_bad_is_known_and_odd_is_not_judged():
+def test_in_a_first_night_bad_is_known_and_other_failures_are_not_judged():
     assert compare(Seen("a", {}, Shown.BAD, "p"), {}, {}).turn is Turn.BEFORE
     assert compare(Seen("a", {}, Shown.ODD, "p"), {}, {}).turn is Turn.UNJUDGED
 

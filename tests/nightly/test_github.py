@@ -1,4 +1,4 @@
-"""This repository is known by the workflow or the git remote; any other is refused."""
+"""The workflow or the git remote names this repository; any other is refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.nightly.github import this_repository
 
 @pytest.fixture
 def checkout(tmp_path):
-    """A git repository whose origin is at this address."""
+    """A git repository whose origin has this address."""
 
     def make(address: str):
         subprocess.run(["git", "init", "-q", tmp_path], check=True)
@@ -31,21 +31,21 @@ def checkout(tmp_path):
         "ssh://git@github.com/some-one/a.project.git",
     ],
 )
-def test_the_remote_tells_it(checkout, address):
+def test_the_remote_names_the_repository(checkout, address):
     assert this_repository(None, {}, checkout(address)) == "some-one/a.project"
 
 
-def test_the_workflow_tells_it_first(checkout):
+def test_the_workflow_takes_precedence(checkout):
     folder = checkout("git@github.com:some-one/fork.git")
     assert this_repository(None, {"GITHUB_REPOSITORY": "some-one/project"}, folder) == "some-one/project"
     assert this_repository("Some-One/Fork", {"GITHUB_REPOSITORY": "some-one/project"}, folder) == "Some-One/Fork"
 
 
-def test_any_other_is_refused(checkout):
+def test_any_other_repository_is_refused(checkout):
     with pytest.raises(UserMistake, match="huggingface/transformers is not this repository"):
         this_repository("huggingface/transformers", {}, checkout("git@github.com:some-one/project.git"))
 
 
-def test_without_either_nothing_is_own(tmp_path):
+def test_without_either_no_repository_is_known(tmp_path):
     with pytest.raises(UserMistake, match="can't tell which repository"):
         this_repository("some-one/project", {}, tmp_path)

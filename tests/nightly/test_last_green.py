@@ -1,4 +1,4 @@
-"""The last packages with which tests passed are kept in a file that pip and the harness read too."""
+"""The last packages with passing tests are kept in a file that pip and the harness can read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RUN = Observation(
 )
 
 
-def test_what_was_kept_comes_back(tmp_path):
+def test_a_written_file_is_read_back(tmp_path):
     keep_last_green(tmp_path / "state", LOCK, ["a.py::old"], "2025-07-31")
     kept = read_last_green(tmp_path / "state")
     assert kept.versions == {"numpy": "1.26.4", "flask-sqlalchemy": "3.0.5", "odd.name": "1!2.0rc1"}
@@ -42,18 +42,18 @@ def test_each_line_is_a_comment_or_an_exact_requirement(tmp_path):
     assert all("==" in str(Requirement(line)) for line in lines)
 
 
-def test_only_what_did_not_fail_before_is_news(tmp_path):
+def test_only_new_failures_are_news(tmp_path):
     assert failing_tests(RUN) == ("a.py::new[x y]", "a.py::old")
     keep_last_green(tmp_path, LOCK, ["a.py::old", "a.py::gone"], "2025-07-31")
     assert read_last_green(tmp_path).news(RUN) == ("a.py::new[x y]",)
 
 
-def test_before_the_first_green_night_there_is_none(tmp_path):
+def test_there_is_no_file_before_the_first_green_night(tmp_path):
     assert read_last_green(tmp_path / "nowhere") is None
 
 
 @pytest.mark.parametrize("text", ["numpy==1.0\n", "", "# harness watch: {}\n", "# harness watch: {oh}\nx==1\n"])
-def test_a_file_of_someone_else_is_refused(tmp_path, text):
+def test_a_foreign_file_is_refused(tmp_path, text):
     (tmp_path / FILE).write_text(text)
     with pytest.raises(UserMistake, match=FILE):
         read_last_green(tmp_path)

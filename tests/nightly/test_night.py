@@ -1,4 +1,4 @@
-"""What a night does first when its time is short, by a clock that the test turns."""
+"""What a night does first when time is short, with a clock controlled by the test."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 from attrs import define, field
+from commit_project import BACKEND, app, needs
+from git_project import new_project
 from night_cells import FIRST, SECOND, THIRD
 from simulation import BROKEN, MESSAGE, REPRO
 from support import make_parts
@@ -16,17 +18,19 @@ from harness.events import Judged, LevelBegan, Note, SearchBegan, Started
 from harness.matrix import Cell
 from harness.matrix.running import CellProbes
 from harness.model import Verdict
+from harness.model.commit import PinnedCommit
 from harness.nightly.budget import Budget
 from harness.nightly.night import Nightly
 from harness.nightly.record import Past, Standing
 from harness.nightly.triage import Triage
+from harness.request.project import Projects
 from harness.scheduling.lanes import LocalLanes
 from harness.scheduling.probers import Probers
 
 
 @define
 class Clock:
-    """Seconds that pass when something is told: so many for each cell, and for each thing tried for a cause."""
+    """Seconds that pass with each event: for each cell, and for each attempt to find a cause."""
 
     a_cell: float = 0.0
     a_try: float = 0.0
@@ -39,14 +43,14 @@ class Clock:
 
 @define
 class Diary:
-    """Writes down what happens in which order, and lets the time pass."""
+    """Records events in order, and lets time pass."""
 
     clock: Clock
     lines: list[str] = field(factory=list)
     in_cells: bool = False
 
     def report(self, event):
-        """Write it down."""
+        """Record it."""
         match event:
             case Note(sentence):
                 self.lines.append(sentence.partition(":")[0])
@@ -62,7 +66,7 @@ class Diary:
 
 @define
 class Shelf:
-    """Reports by their ids."""
+    """Reports by id."""
 
     kept: dict = field(factory=dict)
 
@@ -71,7 +75,7 @@ class Shelf:
         return self.kept.get(id)
 
     def write(self, kept):
-        """Put it there."""
+        """Store it."""
         self.kept[kept.id] = kept
 
 
@@ -81,11 +85,19 @@ def night(nights, tmp_path, uv_cache, interpreter):
     parts = make_parts(tmp_path, PipSettings(index_url=nights.house.url), uv_cache, interpreter)
     shelf, history, pool = Shelf(), [], LocalLanes(1)
 
-    def run(start: str, clock: Clock, *numbers: int, minutes: float | None = 1.0):
+    def run(start: str, clock: Clock, *numbers: int, minutes: float | None = 1.0, commits: tuple = ()):
         (tmp_path / "repros").mkdir(exist_ok=True)
         path = str(Path.cwd() / "repros" / "step.py")
         cells = tuple(
-            Cell(f"cell {n}", path, ("app==1.0",), params={"case": n}, choice={"parameters.case": n}) for n in numbers
+            Cell(
+                f"cell {n}",
+                path,
+                () if commits else ("app==1.0",),
+                params={"case": n},
+                choice={"parameters.case": n},
+                commits=commits,
+            )
+            for n in numbers
         )
         past, diary = Past.of(tuple(history), "small"), Diary(clock)
         triage = Triage(
@@ -101,7 +113,8 @@ def night(nights, tmp_path, uv_cache, interpreter):
             budget=Budget(clock, minutes),
             reporter=diary,
         )
-        bench = CellProbes(parts.index, {None: interpreter}, as_of=datetime.fromisoformat(start))
+        projects = {None: Projects(parts.workspace, parts.builder.uv, interpreter)}
+        bench = CellProbes(parts.index, {None: interpreter}, as_of=datetime.fromisoformat(start), projects=projects)
         ended = Nightly("small", start, cells, past, bench, triage).run()
         history.append(ended)
         run.diary = diary.lines
@@ -116,8 +129,8 @@ def standings(night) -> list[Standing]:
     return [cell.standing for cell in night.cells]
 
 
-def test_the_cause_of_what_turned_comes_before_the_cells_that_are_left(night, nights):
-    """With half of the time used, the first cell's cause is searched; then the second cell has its turn."""
+def test_causes_of_new_breaks_come_before_the_remaining_cells(night, nights):
+    """After half of the time, the cause of the first cell is searched before the second cell runs."""
     night(FIRST, Clock(), 1, 2)
     nights.helper("1.1", "2024-02-01", BROKEN)
     ended = night(SECOND, Clock(a_cell=29), 1, 2)
@@ -127,7 +140,7 @@ def test_the_cause_of_what_turned_comes_before_the_cells_that_are_left(night, ni
     assert standings(night(THIRD, Clock(), 1, 2)) == [Standing.GOOD, Standing.GOOD]
 
 
-def test_half_of_the_time_is_kept_for_the_cause(night, nights):
+def test_half_of_the_time_is_reserved_for_causes(night, nights):
     night(FIRST, Clock(), 1, 2)
     nights.helper("1.1", "2024-02-01", BROKEN)
     ended = night(SECOND, Clock(a_cell=31), 1, 2)
@@ -136,8 +149,8 @@ def test_half_of_the_time_is_kept_for_the_cause(night, nights):
     assert standings(ended)[0] is Standing.BROKEN
 
 
-def test_a_search_that_runs_out_of_time_goes_on_in_the_next_night(night, nights):
-    """The cell is left as turned, comes first, and what was run is not run again."""
+def test_a_search_that_runs_out_of_time_resumes_the_next_night(night, nights):
+    """The cell stays broken, comes first the next night, and finished runs are not repeated."""
     night(FIRST, Clock(), 1, 2)
     nights.helper("1.1", "2024-02-01", BROKEN)
     nights.other("1.1", "2024-02-01")
@@ -153,8 +166,8 @@ def test_a_search_that_runs_out_of_time_goes_on_in_the_next_night(night, nights)
     assert kept.answer.sentence.startswith("helper 1.1 broke it: 1.0 is good, 1.1 is bad.")
 
 
-def test_a_bug_that_is_known_by_what_it_prints_is_bad_in_every_step(night, nights):
-    """The runs that a report lists are judged with what they printed."""
+def test_a_bug_recognised_by_its_output_is_bad_in_every_step(night, nights):
+    """The runs listed in a report are judged by their output."""
     repro = REPRO.format(message=MESSAGE).replace('exception = "RuntimeError"\n# message', "output")
     (Path.cwd() / "repros" / "step.py").write_text(repro, encoding="utf-8")
     night(FIRST, Clock(), 1)
@@ -166,9 +179,39 @@ def test_a_bug_that_is_known_by_what_it_prints_is_bad_in_every_step(night, night
     assert verdicts == {("1.0", Verdict.GOOD), ("1.1", Verdict.BAD)}
 
 
-def test_what_was_left_comes_first_in_the_next_night(night):
+def test_remaining_cells_come_first_the_next_night(night):
     left = night(FIRST, Clock(a_cell=31), 1, 2, 3)
     assert standings(left) == [Standing.GOOD, Standing.GOOD, Standing.LEFT]
     assert left.left == ("cell 3",)
     night(SECOND, Clock(), 1, 2, 3)
     assert night.diary == ["cell 3 good", "cell 1 good", "cell 2 good"]
+
+
+def test_a_commit_not_compared_for_lack_of_time_is_compared_the_next_night(night, nights, tmp_path):
+    """It failed in the first night; whether the newest release fails too was not asked."""
+    project = new_project(tmp_path / "clone")
+    project.commit("Begin", {**app(), **needs("helper", "other"), "backend.py": BACKEND})
+    project.git("tag", "v1.0")
+    guilty = project.commit("Rework the step", app(BROKEN))
+    clone = str(project.folder)
+    commits = (PinnedCommit("app", "main", guilty, clone, clone, "2024-01-02T00:00:00+00:00"),)
+    first = night(FIRST, Clock(a_cell=61), 1, commits=commits)
+    assert standings(first) == [Standing.LEFT]
+    assert first.left == ("cell 1",)
+    second = night(SECOND, Clock(), 1, commits=commits)
+    assert standings(second) == [Standing.BROKEN]
+    assert [commit.sha for known in second.breaks for commit in known.commits] == [guilty]
+
+
+def test_a_compared_commit_whose_cause_no_time_was_left_for_is_searched_in_the_next_night(night, nights, tmp_path):
+    project = new_project(tmp_path / "clone")
+    project.commit("Begin", {**app(), **needs("helper", "other"), "backend.py": BACKEND})
+    project.git("tag", "v1.0")
+    project.commit("Talk", {"README": "talk\n"})
+    guilty = project.commit("Rework the step", app(BROKEN))
+    clone = str(project.folder)
+    commits = (PinnedCommit("app", "main", guilty, clone, clone, "2024-01-02T00:00:00+00:00"),)
+    first = night(FIRST, Clock(a_try=61), 1, commits=commits)
+    assert standings(first) == [Standing.TURNED]
+    second = night(SECOND, Clock(), 1, commits=commits)
+    assert [commit.sha for known in second.breaks for commit in known.commits] == [guilty]

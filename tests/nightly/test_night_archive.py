@@ -1,4 +1,4 @@
-"""Nights are kept whole, a file each, and read back as they were."""
+"""Nights are stored in one file each, and read back unchanged."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_night_is_read_back_as_it_was(archive, choice):
     }
 
 
-def test_what_can_not_be_read_counts_as_absent(tmp_path):
+def test_an_unreadable_file_counts_as_absent(tmp_path):
     archive = NightArchive(Store(tmp_path))
     archive.put(night(record()))
     for name, text in {"half": '{"schema": 1, "matrix": "x', "later": '{"schema": 2}', "list": "[]"}.items():
@@ -41,14 +41,14 @@ def test_what_can_not_be_read_counts_as_absent(tmp_path):
     assert len(archive.all()) == 1
 
 
-def test_only_earlier_nights_count_as_before(tmp_path):
+def test_only_earlier_nights_are_compared_with(tmp_path):
     archive = NightArchive(Store(tmp_path))
     archive.put(night(record()))
     archive.put(night(record(), start=SECOND))
     assert [one.start for one in archive.before(datetime.fromisoformat(SECOND))] == [FIRST]
 
 
-def test_a_stopped_night_goes_on_for_a_day(tmp_path):
+def test_a_stopped_night_can_resume_for_a_day(tmp_path):
     archive = NightArchive(Store(tmp_path))
     start = datetime(2024, 2, 1, 3, tzinfo=UTC)
     assert archive.start_of("nightly", start) == start

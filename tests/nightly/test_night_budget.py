@@ -1,4 +1,4 @@
-"""A budget counts wall time by its clock, and GPU time by the runs."""
+"""A budget counts wall time on a clock, and GPU time from the runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def run(device: Device, seconds: float, outcome: Outcome = Outcome.COMPLETED) ->
     return Observation("k", outcome, "step", "d", device, duration_s=seconds)
 
 
-def test_wall_time_is_spent_on_every_device():
+def test_every_device_spends_wall_time():
     now = [100.0]
     budget = Budget(lambda: now[0], minutes=1)
     assert not budget.is_spent(Device.CPU)
@@ -24,7 +24,7 @@ def test_wall_time_is_spent_on_every_device():
     assert budget.is_spent(Device.CUDA)
 
 
-def test_gpu_time_is_spent_by_runs_on_a_gpu_and_stops_only_them():
+def test_only_gpu_runs_spend_gpu_time_and_are_stopped_by_it():
     budget = Budget(lambda: 0.0, gpu_minutes=1)
     budget.used(run(Device.CPU, 1000))
     budget.used(run(Device.EMULATED, 1000))
@@ -34,7 +34,7 @@ def test_gpu_time_is_spent_by_runs_on_a_gpu_and_stops_only_them():
     assert not budget.is_spent(Device.CPU)
 
 
-def test_what_never_ran_counts_as_no_run():
+def test_a_cell_that_never_ran_costs_nothing():
     budget = Budget(lambda: 0.0)
     budget.used(run(Device.CPU, 0, Outcome.UNRESOLVABLE))
     budget.used(run(Device.CPU, 1, Outcome.RAISED))
@@ -42,7 +42,7 @@ def test_what_never_ran_counts_as_no_run():
 
 
 @given(st.floats(0, 1e9))
-def test_without_a_limit_nothing_is_ever_spent_and_with_none_at_all_all_is(seconds):
+def test_no_limit_is_never_spent_and_a_limit_of_zero_always_is(seconds):
     times = iter([0.0, *[seconds] * 9])
     assert not Budget(lambda: next(times)).is_spent(Device.CUDA)
     assert Budget(lambda: 0.0, minutes=0).is_spent(Device.CPU)

@@ -1,4 +1,4 @@
-"""What a night says: each thing under its heading, nothing where nothing changed, and an exit code."""
+"""The news of a night: a heading for each kind, nothing if nothing changed, and an exit code."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ BEFORE = Past.of((night(record("a"), record("b")),), "nightly")
         (night(record("a", Standing.UNJUDGED), record("b", Standing.LEFT), start=SECOND), 3),
     ],
 )
-def test_the_exit_code_says_whether_anything_new_broke(tonight, code):
+def test_the_exit_code_tells_whether_anything_new_broke(tonight, code):
     assert exit_code(tonight, BEFORE) == code
 
 
-def test_a_break_that_was_closed_and_is_there_again_counts_as_broken():
+def test_a_reopened_break_counts_as_broken():
     past = Past.of((night(record("a"), breaks=(known(closed=FIRST),)),), "nightly")
     tonight = night(record("a", Standing.BROKEN), start=SECOND, breaks=(known(last_seen=SECOND),))
     assert exit_code(tonight, past) == 1
@@ -40,7 +40,7 @@ def test_a_night_without_news_is_one_line():
     assert one_line(tonight, BEFORE) == "nightly, night of 2024-02-02: nothing changed; 2 cells: 2 good; 0 run now"
 
 
-def test_what_could_not_be_judged_is_news_once():
+def test_an_unjudged_cell_is_news_once():
     tonight = night(record("a", Standing.UNJUDGED, reason="unresolvable"), start=SECOND)
     assert news_of(tonight, BEFORE) == {"could not be judged": ("a: unresolvable",)}
     again = Past.of((night(record("a")), tonight), "nightly")
@@ -49,7 +49,7 @@ def test_what_could_not_be_judged_is_news_once():
     assert "could not be judged" in news_of(other, again)
 
 
-def test_a_path_that_changes_each_night_is_no_news():
+def test_a_path_that_changes_every_night_is_no_news():
     nights = [
         night(record("a", Standing.UNJUDGED, reason=f"no name x in /cache/environments/{one}/x.py"), start=start)
         for one, start in (("1a2b", FIRST), ("3c4d", SECOND))
@@ -57,7 +57,7 @@ def test_a_path_that_changes_each_night_is_no_news():
     assert news_of(nights[1], Past.of((nights[0],), "nightly")) == {}
 
 
-def test_each_thing_has_its_heading():
+def test_each_kind_of_news_has_its_heading():
     tonight = night(
         record("a", Standing.TURNED, reason="bad"),
         record("b", Standing.LEFT),

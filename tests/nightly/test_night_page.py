@@ -1,4 +1,4 @@
-"""The page of all nights links what is there, and shows no text of a run as markup."""
+"""The page of all nights links existing pages, and shows text of a run without markup."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.store import Store
 BROKEN = record("a", Standing.BROKEN, broken_by="ab")
 
 
-def test_nights_come_newest_first_and_breaks_have_when_they_were_seen_last(tmp_path):
+def test_nights_are_newest_first_and_breaks_show_when_they_were_last_seen(tmp_path):
     nights = (night(record("a"), breaks=(known(),)), night(BROKEN, start=SECOND))
     found = nights_of(nights, tmp_path)
     assert [row.day for row in found.rows] == ["2024-02-02 00:00", "2024-02-01 00:00"]
@@ -24,12 +24,12 @@ def test_nights_come_newest_first_and_breaks_have_when_they_were_seen_last(tmp_p
     assert found.closed == ()
 
 
-def test_a_quiet_night_and_the_first_one_are_told_apart(tmp_path):
+def test_a_quiet_night_differs_from_the_first_night(tmp_path):
     found = nights_of((night(record("a")), night(record("a"), start=SECOND)), tmp_path)
     assert [row.quiet for row in found.rows] == ["nothing changed", "the first night: nothing to compare with"]
 
 
-def test_reports_and_matrix_pages_are_linked_where_they_are(tmp_path):
+def test_existing_reports_and_matrix_pages_are_linked(tmp_path):
     store = Store(tmp_path)
     store.write("reports/ab.html", "")
     store.write("matrices/nightly.html", "")
@@ -40,7 +40,7 @@ def test_reports_and_matrix_pages_are_linked_where_they_are(tmp_path):
     assert "prefers-color-scheme: dark" in text
 
 
-def test_texts_are_escaped_and_nothing_private_is_left(tmp_path):
+def test_text_is_escaped_and_private_data_removed(tmp_path):
     store = Store(tmp_path)
     odd = known(title="<script>", sentence="it broke in /home/someone/x", closed=SECOND)
     NightArchive(store).put(night(record("a", Standing.UNJUDGED, reason="a <b>word</b> of secrecy"), breaks=(odd,)))

@@ -1,4 +1,4 @@
-"""What was left comes first, new releases last and the older of them first; estimates come from earlier nights."""
+"""Remaining cells come first, new releases last and in order; estimates come from earlier nights."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def names(cells) -> list[str]:
     return [one.name for one in cells]
 
 
-def test_the_left_ones_come_first_in_their_order():
+def test_remaining_cells_come_first_in_order():
     past = Past(cells={name: record(name) for name in "abcd"}, left=("d", "b"))
     assert names(in_order([cell(name) for name in "abcd"], past)) == ["d", "b", "a", "c"]
 
@@ -28,7 +28,7 @@ def test_new_releases_come_last_in_version_order():
     assert names(in_order(cells, past)) == ["known", "newer", "new"]
 
 
-def test_an_estimate_takes_what_was_measured_and_the_mean_for_the_rest():
+def test_an_estimate_uses_measured_times_and_their_mean():
     past = Past(cells={"a": record("a", seconds=10.0, on_gpu=True), "b": record("b", seconds=20.0)})
     cells = [cell("a"), cell("b"), cell("c")]
     assert estimated_s(cells, past) == 45.0

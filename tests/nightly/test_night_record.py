@@ -1,4 +1,4 @@
-"""The past of a matrix is what its earlier nights left, each cell as the last one that judged it."""
+"""The history of a matrix comes from its earlier nights: each cell keeps its last verdict."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from night_cells import FIRST, SECOND, THIRD, known, night, record
 from harness.nightly.record import Past, Standing
 
 
-def test_a_cell_is_as_the_last_night_that_judged_it_left_it():
+def test_a_cell_keeps_the_verdict_of_the_last_night_that_judged_it():
     past = Past.of(
         (
             night(record("a"), record("b")),
@@ -23,7 +23,7 @@ def test_a_cell_is_as_the_last_night_that_judged_it_left_it():
     assert (past.left, past.nights, past.unjudged) == (("a",), 3, {})
 
 
-def test_breaks_are_those_of_all_matrices_and_cells_of_one():
+def test_breaks_span_all_matrices_and_cells_belong_to_one():
     other = night(record("a"), breaks=(known(closed=THIRD),), start=THIRD)
     past = Past.of((other, night(record("a"), breaks=(known(),))), "another")
     assert past.cells == {}

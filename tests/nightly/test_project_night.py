@@ -1,4 +1,4 @@
-"""One issue says what broke a project's tests: opened once, updated, and closed when they pass again."""
+"""One issue reports what broke a project's tests: opened once, updated, and closed when they pass again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ANSWER = {
                 }
             ],
         },
-        {"tests": [], "signature": None, "culprits": [], "note": "no package can be put back"},
+        {"tests": [], "signature": None, "culprits": [], "note": "no package can be downgraded"},
     ],
     "flaky": ["test_a.py::test_flaky"],
     "constraints_verified": True,
@@ -55,7 +55,7 @@ def issue(number=7, night=BROKEN, *, is_open=True, **changes):
     return Issue(number, changes.get("title", action.title), changes.get("body", action.body), is_open)
 
 
-def test_the_report_says_which_tests_which_release_and_what_to_do():
+def test_the_report_names_tests_release_and_remedy():
     report = report_of(BROKEN)
     for text in (
         "14 tests",
@@ -71,7 +71,7 @@ def test_the_report_says_which_tests_which_release_and_what_to_do():
     assert "harness bisect --run 'pytest -q tests' --good 2023-05-01 --bad 2025-07-31" in report
 
 
-def test_nothing_in_a_message_is_markup_or_calls_a_person():
+def test_a_message_contains_no_markup_and_mentions_nobody():
     page = MarkdownIt("commonmark").enable("table").render(report_of(BROKEN))
     assert "test_a.py::test_0[`" in page
     assert "@me" not in page
@@ -86,7 +86,7 @@ def test_the_night_is_kept_as_json():
     )
 
 
-def test_a_broken_night_opens_an_issue_and_the_same_again_changes_nothing():
+def test_a_broken_night_opens_one_issue_only_once():
     (action,) = issue_actions(BROKEN, [])
     assert action.kind is ActionKind.OPEN
     assert marker(BROKEN.name) in action.body
@@ -102,7 +102,7 @@ def test_another_answer_updates_the_issue():
     assert "15 tests" in action.title
 
 
-def test_the_issue_is_closed_when_the_tests_pass_and_a_new_break_opens_a_new_one():
+def test_passing_tests_close_the_issue_and_a_new_break_opens_another():
     (action,) = issue_actions(PASSES, [issue()])
     assert (action.kind, action.number) == (ActionKind.CLOSE, 7)
     closed = issue(is_open=False)
@@ -111,7 +111,7 @@ def test_the_issue_is_closed_when_the_tests_pass_and_a_new_break_opens_a_new_one
 
 
 @pytest.mark.parametrize("status", [NightStatus.UNKNOWN, NightStatus.NOT_PACKAGES])
-def test_a_night_that_is_not_sure_leaves_the_issue_alone(status):
+def test_an_unsure_night_leaves_the_issue_alone(status):
     assert issue_actions(evolve(BROKEN, status=status), [issue()]) == ()
     assert issue_actions(evolve(BROKEN, status=status), []) == ()
 
@@ -123,18 +123,18 @@ def test_issues_of_others_and_of_other_watches_are_left_alone():
     assert [one.kind for one in issue_actions(BROKEN, [other, stranger])] == [ActionKind.OPEN]
 
 
-def test_of_two_open_issues_the_first_is_kept():
+def test_the_first_of_two_open_issues_is_kept():
     assert [(one.kind, one.number) for one in issue_actions(BROKEN, [issue(9), issue(7)])] == [(ActionKind.CLOSE, 9)]
 
 
-def test_a_long_report_is_cut_to_what_github_takes():
+def test_a_long_report_is_cut_to_the_limit_of_github():
     tests = [f"tests/{'x' * 200}_{i}.py::test" for i in range(10)]
     many = [{**ANSWER["groups"][0], "tests": tests} for _ in range(60)]
     (action,) = issue_actions(evolve(BROKEN, answer={"groups": many}), [])
     assert 50_000 < len(action.body) < 65_536
 
 
-def test_the_exit_code_tells_what_is_sure():
+def test_the_exit_code_tells_how_sure_it_is():
     assert {status: status.exit_code for status in NightStatus} == {
         NightStatus.PASSES: 0,
         NightStatus.BROKEN: 1,

@@ -1,4 +1,4 @@
-"""Whole nights on a local index that gains releases: what broke is found and reported once, what fixed it is noted."""
+"""Whole nights on a local index with new releases: breaks are found and reported once, fixes are noted."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from simulation import BROKEN, MESSAGE, ODD
 from harness.store import Store
 
 
-def test_a_release_of_a_companion_breaks_it_and_another_fixes_it(nights):
-    """The reports say which package, release, file and line; a quiet night runs nothing and says one line."""
+def test_a_dependency_breaks_it_and_its_next_release_fixes_it(nights):
+    """The reports name package, release, file and line; a quiet night runs nothing and prints one line."""
     first = nights.run("2024-02-01")
     assert first.code == 0
     assert "first night, so there is nothing to compare with" in first.stdout
@@ -78,8 +78,8 @@ def test_a_new_release_of_the_axis_package_breaks_and_the_next_one_fixes_it(nigh
     assert fixed["breaks"][0]["closed"]
 
 
-def test_cells_that_fail_alike_for_one_reason_share_one_report(nights):
-    """Two releases of the app and two cases; one cause is searched, and the report lists all four cells."""
+def test_cells_failing_for_one_reason_share_a_report(nights):
+    """Two releases of the app and two cases: one cause is searched, and the report lists all four cells."""
     nights.app("1.1", "2024-01-02")
     nights.apps, nights.cases = ["latest 2"], [1, 2]
     nights.run("2024-02-01")
@@ -105,8 +105,8 @@ def test_the_same_failure_with_another_culprit_is_another_report(nights):
     assert len(nights.reports()) == 2
 
 
-def test_a_known_break_that_reaches_a_new_release_has_its_report_updated(nights):
-    """The new release is broken by what its older sibling is broken by; nothing is searched again."""
+def test_a_known_break_in_a_new_release_updates_its_report(nights):
+    """The new release has the break of its older sibling; nothing is searched again."""
     nights.apps = ["latest 3"]
     nights.run("2024-02-01")
     nights.helper("1.1", "2024-02-01", BROKEN)
@@ -121,8 +121,8 @@ def test_a_known_break_that_reaches_a_new_release_has_its_report_updated(nights)
     assert "- Last spread: in the night of 2024-02-03" in report
 
 
-def test_a_break_that_comes_back_is_opened_again(nights):
-    """The release that fixed it is withdrawn: the same report, open again, and its fix is no fix any more."""
+def test_a_recurring_break_is_reopened(nights):
+    """The release with the fix is withdrawn: the report is reopened, without its fix."""
     nights.run("2024-02-01")
     nights.helper("1.1", "2024-02-01", BROKEN)
     nights.run("2024-02-02")
@@ -138,7 +138,7 @@ def test_a_break_that_comes_back_is_opened_again(nights):
     assert [cell["standing"] for cell in back["cells"]] == ["broken"]
 
 
-def test_a_failure_that_nobody_described_is_its_own_signature(nights):
+def test_a_failure_without_a_signature_is_its_own_signature(nights):
     nights.run("2024-02-01")
     nights.helper("1.1", "2024-02-01", ODD)
     broke = nights.run("2024-02-02")
@@ -149,8 +149,8 @@ def test_a_failure_that_nobody_described_is_its_own_signature(nights):
     assert nights.run("2024-02-03").stdout.count("\n") == 1
 
 
-def test_a_failure_that_does_not_come_again_is_flaky(nights, tmp_path):
-    """It has no report, and is told once."""
+def test_a_failure_that_does_not_recur_is_flaky(nights, tmp_path):
+    """It has no report, and is mentioned once."""
     nights.run("2024-02-01")
     marker = tmp_path / "was here"
     nights.helper(
@@ -166,8 +166,8 @@ def test_a_failure_that_does_not_come_again_is_flaky(nights, tmp_path):
     assert nights.run("2024-02-03").stdout.count("\n") == 1
 
 
-def test_what_was_good_and_fails_now_as_well_is_no_package(nights, tmp_path):
-    """A change of the surroundings is not blamed on the packages that came on the same day."""
+def test_a_changed_surrounding_is_not_blamed_on_a_package(nights, tmp_path):
+    """A change outside the packages is not blamed on the releases of that day."""
     text = (nights.harness.folder / "repros" / "step.py").read_text(encoding="utf-8")
     gone = tmp_path / "gone"
     text += f"import pathlib\nif pathlib.Path({str(gone)!r}).exists(): raise RuntimeError({MESSAGE!r})\n"
@@ -181,7 +181,7 @@ def test_what_was_good_and_fails_now_as_well_is_no_package(nights, tmp_path):
     assert nights.reports() == {}
 
 
-def test_what_can_not_be_resolved_is_never_a_break(nights):
+def test_an_unresolvable_cell_is_never_a_break(nights):
     nights.apps = ["latest"]
     nights.run("2024-02-01")
     nights.app("1.1", "2024-02-01", requires=("a-project-that-is-nowhere",))
@@ -191,8 +191,8 @@ def test_what_can_not_be_resolved_is_never_a_break(nights):
     assert nights.reports() == {}
 
 
-def test_what_could_not_be_judged_is_told_once(nights):
-    """Also where the reason names a path of an environment, which no record holds."""
+def test_an_unjudged_cell_is_reported_once(nights):
+    """Even if the reason contains the path of an environment, which no record holds."""
     nights.helper("1.1", "2024-01-02", "raise ImportError('not from ' + __file__)")
     first = nights.run("2024-02-01")
     assert "could not be judged:\n  step-app-1.0-case=1: failed differently: ImportError: not from " in first.stdout
@@ -201,7 +201,7 @@ def test_what_could_not_be_judged_is_told_once(nights):
     assert nights.run("2024-02-02").stdout.count("\n") == 1
 
 
-def test_what_is_bad_in_the_first_night_has_no_report(nights):
+def test_a_cell_bad_in_the_first_night_has_no_report(nights):
     nights.helper("1.1", "2024-01-02", BROKEN)
     first = nights.run("2024-02-01")
     assert first.code == 0
@@ -211,7 +211,7 @@ def test_what_is_bad_in_the_first_night_has_no_report(nights):
     assert "is good now; it was broken before the first night" in nights.run("2024-02-02").stdout
 
 
-def test_a_spent_budget_leaves_work_that_the_next_night_does_first(nights):
+def test_work_left_by_a_spent_budget_comes_first_the_next_night(nights):
     nights.cases = [1, 2]
     left = nights.run("2024-02-01", "--budget", "0")
     assert left.code == 3
@@ -222,11 +222,11 @@ def test_a_spent_budget_leaves_work_that_the_next_night_does_first(nights):
     assert order == ["step-app-1.0-case=1", "step-app-1.0-case=2", "step-app-1.0-case=0"]
 
 
-def test_gpu_time_does_not_stop_what_runs_on_the_cpu(nights):
+def test_spent_gpu_time_does_not_stop_cpu_cells(nights):
     assert nights.run("2024-02-01", "--gpu-budget", "0").code == 0
 
 
-def test_the_same_night_again_runs_nothing_and_says_the_same(nights):
+def test_repeating_a_night_runs_nothing_and_reports_the_same(nights):
     nights.run("2024-02-01")
     nights.helper("1.1", "2024-02-01", BROKEN)
     once, again = nights.run("2024-02-02", "--json").json, nights.run("2024-02-02", "--json").json
@@ -234,8 +234,8 @@ def test_the_same_night_again_runs_nothing_and_says_the_same(nights):
     assert {**once, "ran": 0, "wall_s": 0} == {**again, "wall_s": 0}
 
 
-def test_without_the_last_good_environment_the_answer_says_so(nights):
-    """Its wheel is gone from the index, from uv's cache and from the harness'."""
+def test_a_missing_last_good_environment_is_reported(nights):
+    """Its wheel is gone from the index, from uv's cache and from the cache of the harness."""
     nights.run("2024-02-01")
     nights.helper("1.1", "2024-02-01", BROKEN)
     nights.house.withdraw("helper", "1.0")
@@ -247,8 +247,8 @@ def test_without_the_last_good_environment_the_answer_says_so(nights):
     assert known["sentence"].startswith("helper 1.1 broke it: 1.0 is good, 1.1 is bad.")
 
 
-def test_an_interrupted_night_goes_on(nights):
-    """Ctrl-C ends with 130; the same command takes up the same night, and what was run is not run again."""
+def test_an_interrupted_night_resumes(nights):
+    """Ctrl-C exits with 130; the same command resumes the night, and finished runs are not repeated."""
     nights.helper("1.0", "2024-01-01", "import time; time.sleep(1.5); return 1")
     nights.cases = [1, 2, 3]
     folder, matrix = nights.harness.folder, nights.write()

@@ -1,4 +1,4 @@
-"""The tracker is brought to the state of the breaks, and left alone where it has it."""
+"""The tracker is updated to match the breaks, and left alone if it does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REPORT = "**It broke.**\n"
 
 
 def after(action: Action, issues: list[Issue]) -> list[Issue]:
-    """The tracker after one deed."""
+    """The tracker after one action."""
     if action.kind is ActionKind.OPEN:
         return [*issues, Issue(len(issues) + 1, action.title, action.body.rstrip("\n"), is_open=True)]
     changes = {
@@ -46,8 +46,8 @@ breaks_of_a_night = st.lists(states, unique_by=lambda known: known.id, max_size=
 
 
 @given(st.lists(breaks_of_a_night, min_size=1, max_size=4))
-def test_each_break_has_at_most_one_issue_in_its_own_state(nights):
-    """Whatever happens from night to night, and doing it again changes nothing."""
+def test_each_break_has_at_most_one_issue_in_the_matching_state(nights):
+    """Whatever happens from night to night; repeating an action changes nothing."""
     issues: list[Issue] = [Issue(1, "somebody else's", "no marker", is_open=True)]
     for breaks in nights:
         issues = brought(breaks, issues)
@@ -59,20 +59,20 @@ def test_each_break_has_at_most_one_issue_in_its_own_state(nights):
     assert issues[0] == Issue(1, "somebody else's", "no marker", is_open=True)
 
 
-def test_an_issue_says_what_the_break_is_and_holds_its_report():
+def test_an_issue_describes_the_break_and_contains_its_report():
     body = body_of(known(fixes=(Fix("nightly: a", "helper 1.3", SECOND),), closed=SECOND), REPORT)
     assert body.startswith("<!-- harness-break: ab -->\n\nhelper 1.2 broke it.\n")
     assert "- `nightly: a` by helper 1.3, in the night of 2024-02-02" in body
     assert body.endswith("---\n\n**It broke.**\n")
 
 
-def test_a_report_that_is_too_long_is_named():
+def test_a_report_too_long_for_an_issue_is_linked():
     body = body_of(known(), "x" * 70_000)
     assert len(body) < 65_536
     assert "The report is `reports/ab.md`" in body
 
 
-def test_line_ends_of_the_tracker_are_no_change():
+def test_line_endings_of_the_tracker_are_not_a_change():
     there = Issue(3, known().title, body_of(known(), REPORT).replace("\n", "\r\n"), is_open=True)
     assert actions([known()], {"ab": REPORT}, [there]) == ()
     assert actions([known(first_seen=FIRST, cells=("x: y",))], {"ab": REPORT}, [there])[0].kind is ActionKind.UPDATE

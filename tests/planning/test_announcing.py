@@ -1,4 +1,4 @@
-"""A search is announced with its range and with what was chosen for the user."""
+"""A search is announced with its range and the choices made for the user."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.planning.plan import make_plan
 from harness.request.question import Question
 
 
-def test_the_range_and_what_was_chosen_are_said(tmp_path, house, interpreter):
+def test_the_range_and_the_choices_are_shown(tmp_path, house, interpreter):
     repro = parse_repro(repro_text("mixed"), name="step")
     index = Index(PipSettings(index_url=house.url), tmp_path, environ={})
     plan = make_plan(

@@ -1,4 +1,4 @@
-"""A plan fixes all that was left open, and says what it chose."""
+"""A plan decides everything that was left open, and reports its choices."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_only_releases_between_the_ends_are_tried(plan):
 BOUNDS = '[tool.harness.subjects.brittle]\ngood = "1.2"\nbad = "1.7"\nhold = ["helper==1.0", "other==2"]\n'
 
 
-def test_the_repros_bounds_fill_in_where_they_fit(plan):
+def test_the_bounds_of_the_repro_are_used_where_they_fit(plan):
     assert shown(plan(tool=BOUNDS))[0::5] == ["1.2", "1.7"]
     made = plan(tool=BOUNDS, bad="1.1")
     assert (made.good, shown(made)[-1]) == (None, "1.1")
@@ -49,7 +49,7 @@ def test_the_repros_bounds_fill_in_where_they_fit(plan):
     assert plan(tool=BOUNDS, find_fix=True).releases[0] == plan(good="1.7", bad="1.8").releases[0]
 
 
-def test_what_the_user_says_takes_the_place_of_the_repros_requirement(plan):
+def test_a_requirement_of_the_user_replaces_the_one_in_the_repro(plan):
     dependencies = '["brittle>=1", "helper==2.0", "other"]'
     made = plan(dependencies=dependencies, tool=BOUNDS, with_=("Helper==3.0",), hold=("other==1",))
     assert made.combination(0, None).requirements == ("Helper==3.0", "other", "brittle==1.2")
@@ -63,7 +63,7 @@ def test_only_a_release_without_a_wheel_is_built(plan):
     assert allowed == {"1.0": ("helper",), "1.4": ("helper", "mixed"), "1.6": ("helper",)}
 
 
-def test_an_era_has_the_date_of_each_release_and_a_date_is_for_all(plan):
+def test_era_uses_the_date_of_each_release_and_a_date_is_for_all(plan):
     era = plan(good="1.0", bad="1.3", as_of="era")
     assert era.combination(1, None).as_of == datetime(2023, 2, 1, 13, tzinfo=UTC)
     fixed = plan(good="1.0", bad="1.3", as_of="2024-05-01")
@@ -81,11 +81,11 @@ def test_pre_releases_are_allowed_for_the_subject_alone(plan):
     ]
 
 
-def test_a_yanked_release_that_is_named_is_tried(plan):
+def test_a_yanked_release_is_tried_if_named(plan):
     assert shown(plan("mixed", good="1.1")) == ["1.1", "1.6"]
 
 
-def test_where_nothing_can_be_tried_the_reasons_are_told(plan, house):
+def test_the_reasons_are_given_if_nothing_can_be_tried(plan, house):
     house.add("nothing", "1.0", requires_python=">=3.99")
     house.add("nothing", "1.1", yanked="gone")
     with pytest.raises(UnknownRelease, match=r"no release can be tried: requires Python >=3\.99.*; yanked: gone"):
@@ -102,6 +102,6 @@ def test_where_nothing_can_be_tried_the_reasons_are_told(plan, house):
         ({"with_": ("x=1",)}, "is not a requirement"),
     ],
 )
-def test_questions_that_make_no_sense_are_refused(plan, asked, words):
+def test_contradictory_questions_are_refused(plan, asked, words):
     with pytest.raises(UserMistake, match=words):
         plan(**asked)

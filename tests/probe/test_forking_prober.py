@@ -1,4 +1,4 @@
-"""Probes of mixtures that are forked from a process which has imported what they share."""
+"""Probes of mixtures forked from a process that has imported the shared modules."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run(prober, probe):
     return prober.execute(prober.prepare(probe))
 
 
-def test_a_fork_sees_the_candidates_files_and_the_next_one_its_own(parts, bad):
+def test_each_fork_sees_the_files_of_its_candidate(parts, bad):
     with forking(parts.prober, bad, ["brittle.py"]) as forks:
         fixed = run(forks, mixed(bad, GOOD))
         same = run(forks, evolve(bad, mixture=Mixture(files={}, label="as it is")))
@@ -48,7 +48,7 @@ def test_a_fork_sees_the_candidates_files_and_the_next_one_its_own(parts, bad):
     assert fixed.machine["forked"] is True
 
 
-def test_an_import_error_of_a_fork_is_settled_by_a_fresh_process(parts, bad):
+def test_an_import_error_in_a_fork_is_repeated_in_a_fresh_process(parts, bad):
     with forking(parts.prober, bad, ["brittle.py"]) as forks:
         seen = run(forks, mixed(bad, b"import a_module_that_is_missing\n"))
     assert seen.exception.name == "ModuleNotFoundError"
@@ -63,7 +63,7 @@ def test_a_proof_is_never_a_fork(parts, bad):
     assert "forked" not in proof.machine
 
 
-def test_what_a_fork_showed_is_not_taken_for_what_a_fresh_process_showed(parts, bad):
+def test_a_forked_run_is_not_stored_as_a_fresh_one(parts, bad):
     with forking(parts.prober, bad, ["brittle.py"]) as forks:
         run(forks, mixed(bad, GOOD))
     prepared = parts.prober.prepare(mixed(bad, GOOD))
@@ -72,7 +72,7 @@ def test_what_a_fork_showed_is_not_taken_for_what_a_fresh_process_showed(parts, 
         assert forks.prepare(mixed(bad, GOOD)).cached
 
 
-def test_other_files_and_other_environments_are_not_forked(parts, bad):
+def test_other_files_or_environments_are_not_forked(parts, bad):
     with forking(parts.prober, bad, ["brittle.py"]) as forks:
         other = evolve(bad, mixture=Mixture(files={"other.py": b""}, label="another file"))
         assert "forked" not in run(forks, other).machine
@@ -91,7 +91,7 @@ def test_a_command_is_not_forked(parts, bad):
         pass
 
 
-def test_a_thread_that_an_import_started_forbids_it(parts, bad):
+def test_an_import_that_starts_a_thread_prevents_forking(parts, bad):
     source = repro_text("brittle", body="import threads_at_import\nimport brittle\nbrittle.step()\n")
     repro = parse_repro(source, name="threads")
     folder = parts.workspace.root / "threads"
@@ -103,7 +103,7 @@ def test_a_thread_that_an_import_started_forbids_it(parts, bad):
         pass
 
 
-def test_nothing_is_left(parts, bad):
+def test_no_process_is_left(parts, bad):
     with forking(parts.prober, bad, ["brittle.py"]) as forks:
         run(forks, mixed(bad, GOOD))
     assert list(parts.workspace.scratch.iterdir()) == []

@@ -1,4 +1,4 @@
-"""The judge reads what a run printed where the signature asks for it, and nowhere else."""
+"""The judge reads the output of a run only if the signature needs it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def seen(tmp_path):
     return make
 
 
-def test_a_signature_of_the_output_is_matched_with_the_log(seen):
+def test_an_output_signature_is_matched_against_the_log(seen):
     run, store = seen(Outcome.COMPLETED, "step 3: loss is nan")
     assert Judge(Signature(output="loss is nan"), store)(run).verdict is Verdict.BAD
     assert Judge(Signature(output="out of memory"), store)(run).verdict is Verdict.GOOD
@@ -42,7 +42,7 @@ def test_without_a_signature_nothing_is_bad(seen):
     assert judge(seen(Outcome.EXITED, detail="exit code 1")[0]).verdict is Verdict.SKIP
 
 
-def test_a_failed_command_gives_a_signature_by_what_it_printed(seen):
+def test_a_failed_command_gives_a_signature_from_its_output(seen):
     run, store = seen(Outcome.EXITED, "ValueError: no 3 of them\n", exit_code=1)
     judge = Judge(None, store).or_captured(run)
     assert judge.signature.exit_code == 1
@@ -51,7 +51,7 @@ def test_a_failed_command_gives_a_signature_by_what_it_printed(seen):
     assert judge(other).verdict is Verdict.SKIP
 
 
-def test_what_did_not_fail_gives_no_signature(seen):
+def test_a_passing_run_gives_no_signature(seen):
     run, store = seen(Outcome.COMPLETED)
     given = Judge(Signature(hang=True), store)
     assert Judge(None, store).or_captured(run).signature is None

@@ -1,4 +1,4 @@
-"""What may be imported ahead of a probe."""
+"""What can be imported ahead of a probe."""
 
 from harness.probe.preload import preloadable
 
@@ -14,22 +14,22 @@ FILES = {
 IMPORTS = {"pkg": ["pkg.core"], "pkg.model": ["torch", "pkg.core"], "user": ["pkg.model"], "pkg.zoo.lion": ["torch"]}
 
 
-def test_a_module_that_no_candidate_reaches_is_loaded_ahead() -> None:
+def test_a_module_out_of_reach_of_candidates_is_preloaded() -> None:
     assert preloadable(FILES, IMPORTS, {"pkg/model.py"}) == ("torch", "pkg", "pkg.core", "pkg.zoo", "pkg.zoo.lion")
 
 
-def test_importers_of_a_candidate_wait_at_any_distance() -> None:
+def test_direct_and_indirect_importers_of_a_candidate_are_not_preloaded() -> None:
     assert preloadable(FILES, IMPORTS, {"pkg/core.py"}) == ("torch",)
 
 
-def test_what_lies_in_a_package_that_may_change_waits() -> None:
+def test_modules_of_a_changing_package_are_not_preloaded() -> None:
     assert "pkg.zoo.lion" not in preloadable(FILES, IMPORTS, {"pkg/zoo/__init__.py"})
 
 
-def test_without_candidates_all_is_loaded_in_the_order_of_the_run() -> None:
+def test_without_candidates_everything_is_preloaded_in_order() -> None:
     assert preloadable(FILES, IMPORTS, set()) == tuple(FILES)
 
 
-def test_a_circle_of_imports_is_no_trap() -> None:
+def test_circular_imports_are_handled() -> None:
     circle = {"a": ["b"], "b": ["a"]}
     assert preloadable({"a": "a.py", "b": "b.py", "c": "c.py"}, circle, {"a.py"}) == ("c",)

@@ -12,7 +12,7 @@ from harness.terminal.answer import print_answer
 from harness.terminal.console import Console
 
 
-def test_evidence_names_what_was_removed_and_the_file():
+def test_evidence_names_the_removed_name_and_its_file():
     out = io.StringIO()
     evidence = Evidence("removed-name", "shop.sell", "shop.sell was in 1.1 (shop/till.py:7) and was removed in 1.2")
     print_answer(Console(file=out, width=200), evolve(ANSWER, evidence=(evidence,)), "results")

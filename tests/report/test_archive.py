@@ -1,4 +1,4 @@
-"""A kept answer comes back as it was, and is found by the begin of its id."""
+"""A stored answer is read back unchanged, and found by a prefix of its id."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def archive(tmp_path):
     return Archive(Store(tmp_path / "results"))
 
 
-def test_an_answer_comes_back_equal(archive):
+def test_an_answer_is_read_back_unchanged(archive):
     archive.put(KEPT)
     assert archive.get() == KEPT
     assert archive.get("ab12") == KEPT
@@ -30,20 +30,20 @@ def test_the_record_names_its_schema(archive):
     assert record["schema"] == 1
 
 
-def test_the_newest_is_taken_without_an_id(archive):
+def test_the_newest_answer_is_taken_without_an_id(archive):
     archive.put(evolve(KEPT, id="newer", kept="2026-02-01T00:00:00+00:00"))
     archive.put(evolve(KEPT, id="older", kept="2026-01-01T00:00:00+00:00"))
     assert archive.get().id == "newer"
 
 
-def test_the_same_question_takes_the_place_of_its_answer(archive):
+def test_asking_again_replaces_the_answer(archive):
     archive.put(KEPT)
     archive.put(evolve(KEPT, answer=evolve(ANSWER, sentence="another")))
     assert [kept.answer.sentence for kept in archive.all()] == ["another"]
 
 
-@pytest.mark.parametrize(("prefix", "said"), [("zz", "no answer begins"), ("a", "2 answers begin")])
-def test_an_id_that_names_none_or_two_is_a_mistake(archive, prefix, said):
+@pytest.mark.parametrize(("prefix", "said"), [("zz", "no answer id starts"), ("a", "2 answer ids start")])
+def test_an_unknown_or_ambiguous_id_is_a_mistake(archive, prefix, said):
     archive.put(evolve(KEPT, id="aa"))
     archive.put(evolve(KEPT, id="ab"))
     with pytest.raises(UserMistake) as caught:
@@ -52,20 +52,20 @@ def test_an_id_that_names_none_or_two_is_a_mistake(archive, prefix, said):
     assert "aa shop with sale" in caught.value.hint
 
 
-def test_without_any_answer_it_says_how_to_make_one(archive):
+def test_without_an_answer_it_says_how_to_get_one(archive):
     with pytest.raises(UserMistake) as caught:
         archive.get()
     assert "harness bisect" in caught.value.hint
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": 2}', '{"schema": 1, "id": "x"}'])
-def test_a_record_that_cannot_be_read_counts_as_absent(archive, text):
+def test_an_unreadable_record_counts_as_absent(archive, text):
     archive.put(KEPT)
     (archive.store.root / "answers" / "broken.json").write_text(text, encoding="utf-8")
     assert archive.all() == [KEPT]
 
 
-def test_numbers_that_are_none_survive(archive):
+def test_nan_and_infinity_survive(archive):
     run = evolve(BAD_RUN, metrics={"loss": float("inf")})
     archive.put(evolve(KEPT, answer=evolve(ANSWER, sides=(run, run))))
     assert archive.get().answer.sides[0].metrics == {"loss": float("inf")}

@@ -1,4 +1,4 @@
-"""What a report says of an answer: sides, versions, certainty, for whom it is, and what was not tried."""
+"""The content of a report: sides, versions, certainty, recipient, and what was not tried."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ def test_the_versions_that_matter_come_subject_first():
         ("coin", "0.9", "1.0"),
         ("till", "3.0", "3.0"),
     ]
-    assert rows[0].role == "named, culprit"
-    assert rows[1].role == "asked for, changed"
+    assert rows[0].role == "bisected, culprit"
+    assert rows[1].role == "required, changed"
 
 
-def test_the_sides_stand_in_version_order():
+def test_the_sides_are_in_version_order():
     content = make_content(KEPT)
     assert (content.before, content.after) == ("shop 1.1 (good)", "shop 1.2 (bad)")
     assert [side.verdict for side in content.sides] == ["good", "bad"]
 
 
-def test_a_fix_has_its_bad_side_first_and_that_ones_traceback():
+def test_a_fix_shows_its_bad_side_first_with_its_traceback():
     fixed = kept(
         status=Status.FIXED,
         last_good=None,
@@ -41,28 +41,28 @@ def test_a_fix_has_its_bad_side_first_and_that_ones_traceback():
     assert content.traceback.endswith("ValueError: no price\nnot even a small one")
 
 
-def test_what_is_proved_both_ways_is_called_so():
+def test_proof_both_ways_is_called_proof():
     assert make_content(KEPT).certainty == "proved both ways, down to the region"
     assert make_content(KEPT).recipient == ""
 
 
-def test_what_is_shown_one_way_is_a_suspect_and_the_level_above_is_named():
+def test_proof_one_way_makes_a_suspect_and_names_the_level_above():
     content = make_content(kept(culprit=found(REVERTED, UNPROVED)))
     assert content.certainty == "proved both ways down to the package; the region is a suspect, shown one way only"
-    assert content.versions[0].role == "named, culprit"
+    assert content.versions[0].role == "bisected, culprit"
     assert content.lines_title == "Suspect, not proved both ways"
     assert content.proofs[-1].seen == "not run"
     assert f"Not shown: {UNPROVED.sentence} (does not import)." in content.not_tried
 
 
-def test_a_package_that_no_level_proves_is_only_a_suspect():
+def test_an_unproven_package_is_only_a_suspect():
     unproved = found(UNPROVED, package=Change("coin", "0.9", "1.0"))
     content = make_content(kept(culprit=evolve(unproved, findings=unproved.findings[-1:])))
     assert "the suspect is coin 0.9 -> 1.0" in content.recipient
     assert content.certainty.endswith("the region is a suspect, not proved")
 
 
-def test_where_the_culprit_is_another_package_it_says_whose_it_is():
+def test_a_culprit_in_another_package_names_that_package():
     content = make_content(kept(culprit=found(REVERTED, ADVANCED, package=Change("coin", "0.9", "1.0"))))
     whose, _, where = content.recipient.partition("the culprit is coin 0.9 -> 1.0")
     assert "maintainers of coin, not of shop" in whose
@@ -83,7 +83,7 @@ def test_every_release_of_the_range_has_a_cell():
     assert content.cells[3].title == "1.3, 2025-04-01: skipped (failed differently: a|b `c`)"
 
 
-def test_a_release_that_was_not_run_is_a_question_only_while_it_may_matter():
+def test_a_release_not_run_is_open_only_while_it_can_matter():
     steps = tuple(step for step in ANSWER.steps if step.release not in ("1.2", "1.3"))
     assert make_content(kept(steps=steps, suspects=("1.2", "1.4"))).picture == "GG?-xB"
 
@@ -96,7 +96,7 @@ def test_an_answer_without_sides_shows_the_newest_failure():
     assert content.certainty == "certain for the releases that were run"
 
 
-def test_a_link_is_made_only_where_the_repository_is_known():
+def test_links_need_a_known_repository():
     assert make_content(KEPT).links == ()
     content = make_content(
         KEPT, repositories={"shop": "https://github.com/mall/shop", "coin": "https://github.com/b/c"}
@@ -104,7 +104,7 @@ def test_a_link_is_made_only_where_the_repository_is_known():
     assert content.links == (("shop 1.1 to 1.2", "https://github.com/mall/shop/compare/v1.1...v1.2"),)
 
 
-def test_the_device_and_its_limits_are_told():
+def test_the_device_and_its_limits_are_named():
     assert any("Nothing ran on a GPU" in line for line in make_content(KEPT).not_tried)
     emulated = make_content(kept(device="emulated"))
     assert any("stand-in" in line for line in emulated.not_tried)
@@ -120,7 +120,7 @@ def test_files_that_a_run_changed_in_its_environment_are_listed_by_release():
     ]
 
 
-def test_an_end_of_each_log_is_kept():
+def test_the_end_of_each_log_is_kept():
     log = "\n".join(f"line {n}" for n in range(500)) + "\n"
     side = make_content(KEPT, logs={GOOD_RUN.key: log}).sides[0]
     assert side.log.splitlines()[0] == "... 300 lines before these"
@@ -128,7 +128,7 @@ def test_an_end_of_each_log_is_kept():
     assert len(side.log.splitlines()) == 201
 
 
-def test_an_answer_about_a_number_says_where_it_is_written():
+def test_an_answer_about_a_metric_says_where_it_is_written():
     content = make_content(kept(signature=Signature(metric="loss", above=2.0)))
     assert all(side.command.startswith("HARNESS_METRICS=metrics.json uv run") for side in content.sides)
-    assert "The number to look at is loss in metrics.json." in content.how_to
+    assert "Compare loss in metrics.json." in content.how_to

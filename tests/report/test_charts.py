@@ -1,4 +1,4 @@
-"""Charts: every number is a point with its words, gaps stay gaps, and nothing comes from elsewhere."""
+"""Charts: every value is a labelled point, gaps stay gaps, and nothing is loaded from elsewhere."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def points(*values, metric="loss", series="", verdict="good"):
-    """One for each value that is not None, over releases 1.0, 1.1, ..."""
+    """One point for each value that is not None, over releases 1.0, 1.1, ..."""
     return [
         ChartPoint(metric, f"1.{i}", value, verdict, series, href=f"#run-1.{i}")
         for i, value in enumerate(values)
@@ -30,7 +30,7 @@ def labels(root):
     return [text.text for text in axis.iter(f"{SVG}text")]
 
 
-def test_each_metric_has_a_chart_in_the_order_of_the_points():
+def test_each_metric_has_a_chart():
     charts = metric_charts([*points(1.0, 2.0), *points(3.0, metric="duration_s")])
     assert [chart.title for chart in charts] == ["loss", "run, seconds"]
 
@@ -45,7 +45,7 @@ def test_a_point_has_its_verdict_a_tooltip_and_a_link():
     assert "_blank" not in chart.svg
 
 
-def test_charts_share_their_releases_and_a_missing_number_breaks_the_line():
+def test_charts_share_releases_and_a_missing_value_breaks_the_line():
     loss, seconds = metric_charts([*points(1, 2, 3, 4, 5, metric="duration_s"), *points(1, 2, None, 4, 5)])[::-1]
     assert labels(drawn(loss)) == labels(drawn(seconds)) == ["1.0", "1.1", "1.2", "1.3", "1.4"]
 
@@ -57,7 +57,7 @@ def test_charts_share_their_releases_and_a_missing_number_breaks_the_line():
     assert (strokes(seconds), strokes(loss)) == (1, 2)
 
 
-def test_series_are_lines_of_their_own():
+def test_each_series_is_a_line():
     (chart,) = metric_charts([*points(1.0, 2.0, series="3.11"), *points(3.0, None, series="3.12")])
     assert chart.series == ("3.11", "3.12")
     told = [dot.get("aria-label") for dot in drawn(chart).iter(f"{SVG}circle")]
@@ -65,7 +65,7 @@ def test_series_are_lines_of_their_own():
     assert {"color-0", "color-1"} <= {word for g in drawn(chart).iter(f"{SVG}g") for word in g.get("class", "").split()}
 
 
-def test_what_is_not_a_number_is_named_and_not_drawn():
+def test_nan_and_infinity_are_named_and_not_drawn():
     (chart,) = metric_charts(points(1.0, math.nan, math.inf))
     assert len(list(drawn(chart).iter(f"{SVG}circle"))) == 1
     assert chart.missing == ("1.1: nan", "1.2: inf")
@@ -73,13 +73,13 @@ def test_what_is_not_a_number_is_named_and_not_drawn():
     assert (empty.svg, empty.missing) == ("", ("1.0: nan",))
 
 
-def test_of_many_releases_some_are_labelled():
+def test_only_some_of_many_releases_are_labelled():
     (chart,) = metric_charts(points(*map(float, range(60))))
     assert 10 <= len(labels(drawn(chart))) <= 20
     assert len(list(drawn(chart).iter(f"{SVG}circle"))) == 60
 
 
-def test_nothing_in_it_runs_or_comes_from_elsewhere_and_it_is_the_same_each_time():
+def test_a_chart_is_self_contained_and_reproducible():
     (chart,) = metric_charts(points(1.0, 2.0))
     assert [e.tag for e in drawn(chart).iter() if e.tag in (f"{SVG}script", f"{SVG}style", f"{SVG}image")] == []
     outside = chart.svg.replace("http://www.w3.org/", "")

@@ -1,4 +1,4 @@
-"""The command of a side pins what was asked for and what differs, and has the rest of that time."""
+"""The command of a side pins the requested packages and the differences, and takes the rest from that day."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.model import Signature
 from harness.report.answer.commands import asked_for, exact_command, newest_day, side_command
 
 
-def test_only_what_is_named_is_pinned():
+def test_only_named_packages_are_pinned():
     command = side_command(BAD_RUN, BAD_LOCK, {"shop", "coin"}, set(), REPRO, None)
     assert command == (
         "uv run --no-project --python 3.11 --with coin==1.0 --with shop==1.2 "
@@ -19,7 +19,7 @@ def test_only_what_is_named_is_pinned():
     )
 
 
-def test_the_date_that_was_asked_for_counts_and_held_packages_may_be_newer():
+def test_the_requested_date_applies_and_held_packages_can_be_newer():
     run = evolve(BAD_RUN, as_of="2025-06-01T00:00:00+00:00")
     command = side_command(run, BAD_LOCK, {"shop", "coin"}, {"coin", "absent"}, REPRO, None)
     assert newest_day(run) == "2025-06-01T00:00:00Z"
@@ -30,19 +30,19 @@ def test_the_local_part_of_a_version_is_left_out():
     assert "--with torch==2.1 " in side_command(BAD_RUN, lock_of(torch="2.1+cpu"), {"torch"}, set(), REPRO, None)
 
 
-def test_parameters_and_numbers_go_by_the_environment():
+def test_parameters_and_metrics_use_environment_variables():
     repro = evolve(REPRO, params={"lora": False, "name": "it's"})
     words = shlex.split(side_command(BAD_RUN, BAD_LOCK, {"shop"}, set(), repro, Signature(metric="loss", above=1.0)))
     assert words[0] == "HARNESS_METRICS=metrics.json"
     assert words[-4:] == ["env", 'HARNESS_PARAMS={"lora": false, "name": "it\'s"}', "python", "sale.py"]
 
 
-def test_a_command_repro_is_run_as_it_was_typed():
+def test_a_command_is_shown_as_typed():
     repro = evolve(REPRO, source="", argv=("pytest", "-x", "tests/test a.py"))
     assert side_command(BAD_RUN, BAD_LOCK, {"shop"}, set(), repro, None).endswith("pytest -x 'tests/test a.py'")
 
 
-def test_the_exact_command_reads_a_file_of_hashes():
+def test_the_exact_command_installs_a_file_with_hashes():
     assert exact_command(BAD_LOCK, "requirements-bad.txt", REPRO) == (
         "uv run --no-project --python 3.11 --with-requirements requirements-bad.txt python sale.py"
     )

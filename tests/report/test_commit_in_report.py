@@ -1,4 +1,4 @@
-"""A report of an answer that goes down to a commit names it, its pull request and how to replay the bisection."""
+"""A report down to the commit names it, its pull request and how to replay the bisection."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COMMIT = Commit(
 
 
 def answered(commit: Commit = COMMIT) -> Culprit:
-    """The culprit of the example answer, with a level for its commit."""
+    """The culprit of the example answer, with a commit."""
     assert ANSWER.culprit is not None
     region = ANSWER.culprit.finest
     proofs = (evolve(REVERTED, sentence="commit aaaa"), evolve(ADVANCED, sentence="commit 0123"))
@@ -46,14 +46,14 @@ def test_a_report_names_the_commit_and_links_it(render) -> None:
         assert "<b>price" not in text
 
 
-def test_without_known_pages_nothing_is_linked() -> None:
+def test_nothing_is_linked_without_known_pages() -> None:
     bare = evolve(COMMIT, link="", pull_request_link="")
     text = render_markdown(make_content(kept(culprit=answered(bare))))
     assert COMMIT.sha in text
     assert "https://github.com/a/shop" not in text
 
 
-def test_the_sentence_has_the_commit_its_day_and_what_its_parent_came_to() -> None:
+def test_the_sentence_names_the_commit_its_day_and_the_verdict_of_its_parent() -> None:
     culprit = answered()
     sentence = culprit_sentence(ANSWER, culprit)
     assert COMMIT.short in sentence
@@ -63,7 +63,7 @@ def test_the_sentence_has_the_commit_its_day_and_what_its_parent_came_to() -> No
     assert "not proved" in culprit_sentence(ANSWER, Culprit((*culprit.findings[:-1], unproved)))
 
 
-def test_a_pull_request_that_the_subject_names_is_not_named_twice() -> None:
+def test_a_pull_request_in_the_subject_is_not_repeated() -> None:
     assert COMMIT.described.count("#42") == 1
     assert "pull request #42" in evolve(COMMIT, subject="Rework the price").described
 
@@ -77,6 +77,6 @@ def test_a_pull_request_that_the_subject_names_is_not_named_twice() -> None:
         ("", ""),
     ],
 )
-def test_the_page_of_a_pull_request_is_that_of_its_host(repository: str, page: str) -> None:
+def test_the_link_of_a_pull_request_follows_its_host(repository: str, page: str) -> None:
     assert pull_request_url(repository, 7) == page
     assert pull_request_url(repository, None) == ""

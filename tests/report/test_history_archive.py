@@ -1,4 +1,4 @@
-"""Histories are kept under their question, as JSON that every program reads."""
+"""Histories are stored by their question, as JSON that any program can read."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_record_is_the_json_of_the_history_with_its_question(made, tmp_path):
     assert rows["1.1"]["observation"] is None
 
 
-def test_the_same_question_more_closely_takes_the_place_of_its_record(made):
+def test_a_finer_scan_replaces_the_record(made):
     assert history_id(evolve(made, stride=1)) == history_id(made)
     shorter = evolve(made, plan=evolve(made.plan, releases=made.plan.releases[:-1]))
     assert history_id(shorter) != history_id(made)

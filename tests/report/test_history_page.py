@@ -1,4 +1,4 @@
-"""The page of a history: windows, a cell for each release, numbers, and a log behind a click."""
+"""The page of a history: windows, a cell per release, metrics, and logs on a click."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ HISTORY = History(
 
 
 def hostile():
-    """A history whose every text tries to break out."""
+    """A history in which every text tries to break out."""
     rows = tuple(evolve(row, reason=HOSTILE, measured={HOSTILE: 1.0}) for row in HISTORY.rows)
     return evolve(HISTORY, sentence=HOSTILE, notes=(HOSTILE,), rows=rows, advice=HOSTILE, drift={"1.0": (HOSTILE,)})
 
 
 @pytest.fixture
 def content(interpreter):
-    """What is said of a history."""
+    """The content of the page."""
     releases = tuple(Release("shop", Version(f"1.{minor}")) for minor in (0, 1, 2, 3, 5))
     plan = Plan(
         Question("shop", REPRO), REPRO, interpreter, Device.CPU, releases, None, None, (), "none", (), ("coin<2",)
@@ -85,7 +85,7 @@ def content(interpreter):
 
 @pytest.fixture
 def page(browser, content, tmp_path):
-    """Opens the page of a history, with what its console said and what it asked for."""
+    """Open the page of a history; also return console messages and requests."""
 
     def opening(history=HISTORY, **options):
         path = tmp_path / "history.html"
@@ -102,7 +102,7 @@ def page(browser, content, tmp_path):
     return opening
 
 
-def test_markdown_has_the_windows_the_picture_and_every_reason(content):
+def test_markdown_has_windows_picture_and_reasons(content):
     text = render_history_markdown(content())
     assert text.startswith("**shop with sale: broken in 1.2 only, good from 1.5.**")
     assert "[GgBSxG]  1.0 to 1.5" in text
@@ -132,7 +132,7 @@ def test_a_window_says_how_sure_it_is(content, window, words):
     assert made.windows[0].certainty.startswith(words)
 
 
-def test_nothing_breaks_out_of_its_place_in_markdown(content):
+def test_text_cannot_break_out_in_markdown(content):
     text = render_history_markdown(content(hostile()))
     tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(text)
     raw = [token.content for token in tokens if token.type == "html_block"]
@@ -141,26 +141,26 @@ def test_nothing_breaks_out_of_its_place_in_markdown(content):
     assert sum(part.count("<details>") for part in raw) == sum(part.count("</details>") for part in raw) > 0
 
 
-def test_what_is_private_is_in_no_text(content):
+def test_private_data_is_in_no_text(content):
     made = content(evolve(HISTORY, sentence="a secret-word"), "secret-word", Private({"secret-word": "<secret>"}))
     assert "secret-word" not in render_history_html(made) + render_history_markdown(made)
 
 
 @pytest.mark.parametrize("history", [HISTORY, hostile()], ids=["whole", "hostile"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_browser_has_nothing_to_complain_of(page, history, scheme):
+def test_a_browser_reports_no_errors(page, history, scheme):
     opened, said = page(history, color_scheme=scheme, viewport={"width": 1200, "height": 900})
     assert [line for line in said if not line.startswith("data:")] == []
     assert opened.evaluate("document.images.length + document.scripts.length") == 1
 
 
 @pytest.mark.parametrize("history", [HISTORY, hostile()], ids=["whole", "hostile"])
-def test_a_phone_need_not_scroll_sideways(page, history):
+def test_a_phone_does_not_scroll_sideways(page, history):
     opened, _ = page(history, viewport={"width": 360, "height": 700})
     assert opened.evaluate("document.documentElement.scrollWidth") <= 360
 
 
-def test_each_release_is_a_cell_and_a_run_leads_to_its_log(page):
+def test_each_release_has_a_cell_that_opens_its_log(page):
     opened, _ = page()
     cells = opened.query_selector_all(".range .cell")
     assert [cell.inner_text().split() for cell in cells] == [
@@ -180,7 +180,7 @@ def test_each_release_is_a_cell_and_a_run_leads_to_its_log(page):
     assert log.is_visible()
 
 
-def test_charts_take_their_colours_from_the_page(page):
+def test_charts_use_the_colours_of_the_page(page):
     def colour(scheme):
         opened, _ = page(color_scheme=scheme)
         return opened.evaluate("getComputedStyle(document.querySelector('.chart .dot.good')).fill")
@@ -188,7 +188,7 @@ def test_charts_take_their_colours_from_the_page(page):
     assert colour("light") != colour("dark")
 
 
-def test_a_number_that_cannot_be_drawn_is_named(page):
+def test_an_undrawable_value_is_named(page):
     opened, _ = page()
     assert opened.locator(".chart .missing").inner_text() == "1.2: nan"
     assert opened.locator(".chart circle").count() == 2

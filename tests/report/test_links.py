@@ -1,4 +1,4 @@
-"""Links come from a package's own metadata, or not at all."""
+"""Links come only from the metadata of a package."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ SHOP = {"shop": "https://github.com/mall/shop"}
         ("Summary: see https://github.com/mall/shop", {}),
     ],
 )
-def test_only_a_repository_that_the_metadata_names_counts(tmp_path, header, found):
+def test_only_a_repository_in_the_metadata_is_linked(tmp_path, header, found):
     folder = tmp_path / "lib" / "python3.11" / "site-packages" / "Shop-1.0.dist-info"
     folder.mkdir(parents=True)
     (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: Shop\n{header}\n\nthe text\n", encoding="utf-8")
     assert repositories_in(tmp_path, ["shop"]) == found
 
 
-def test_an_environment_that_is_gone_gives_nothing(tmp_path):
+def test_a_missing_environment_gives_no_links(tmp_path):
     assert repositories_in(tmp_path / "gone", ["shop"]) == {}
 
 

@@ -1,4 +1,4 @@
-"""No text breaks out of its place in Markdown; what a reader of it sees is the text."""
+"""No text can break out in Markdown, and readers see exactly the text."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ TEXTS = st.text(st.sampled_from(list("ab `|\\*_<>&#~[]()!@1\n+-.")), max_size=40
 
 
 def seen(rendered: str) -> str:
-    """What a reader sees of a piece of HTML."""
+    """The visible text of a piece of HTML."""
     return html.unescape(re.sub(r"<[^>]*>", "", re.sub(r"<!--.*?-->", "", rendered))).strip()
 
 
 @given(TEXTS)
-def test_a_fence_holds_whatever_is_in_it(text):
+def test_a_fence_holds_any_content(text):
     tokens = READER.parse(f"before\n\n{fence(text, 'text')}\n\nafter\n")
     blocks = [token for token in tokens if token.type == "fence"]
     assert [block.content.rstrip("\n") for block in blocks] == [text.rstrip("\n")]
@@ -44,5 +44,5 @@ def test_a_paragraph_shows_its_text_and_no_markup(text):
 
 
 @pytest.mark.parametrize("text", ["@someone", "see #123", "owner/name#5"])
-def test_nobody_is_called_and_nothing_is_linked(text):
+def test_nobody_is_mentioned_and_nothing_is_linked(text):
     assert re.search(r"[@#]\w", paragraph(text)) is None

@@ -1,4 +1,4 @@
-"""The numbers of a matrix over its releases: a line for each column."""
+"""The metrics of a matrix over its releases: one line per column."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def plots_of(standings):
     return plots(pivot(cells), standings, [f"id{n}" for n in range(len(cells))])
 
 
-def test_what_a_repro_measured_is_drawn_with_time_and_memory():
+def test_metrics_are_drawn_beside_time_and_memory():
     cells = [cell_of(shop=shop, case=case) for shop in ("1.9", "1.10") for case in ("whole", "half")]
     runs = [run_of(cell, Verdict.GOOD, metrics={"loss": float(n)}, peak_memory=2**21) for n, cell in enumerate(cells)]
     (drawn,) = plots_of([Standing(run.cell, run) for run in runs])
@@ -31,7 +31,7 @@ def test_what_a_repro_measured_is_drawn_with_time_and_memory():
     assert "id3" in drawn.charts[0].svg
 
 
-def test_what_did_not_run_has_no_point():
+def test_a_cell_that_did_not_run_has_no_point():
     (drawn,) = plots_of(SMALL.standings)
     assert [(one.label, one.verdict) for one in drawn.points if one.metric == "duration_s"] == [
         ("1.9", "good"),
@@ -40,12 +40,12 @@ def test_what_did_not_run_has_no_point():
     ]
 
 
-def test_one_release_is_no_course():
+def test_a_single_release_has_no_chart():
     assert plots_of(stand("g", [cell_of(shop="1.0")])) == ()
     assert plots_of(stand("??", [cell_of(shop="1.0"), cell_of(shop="1.1")])) == ()
 
 
-def test_more_lines_than_colours_are_told():
+def test_more_lines_than_colours_are_reported():
     cells = [cell_of(shop=f"1.{n}", case=case) for n in range(9) for case in "abcdefgh"]
     (drawn,) = plots_of(stand("g" * 72, cells))
     assert len(drawn.charts[-1].series) == 6
@@ -57,7 +57,7 @@ def test_a_matrix_of_several_tables_has_charts_for_each():
     assert titles == ["till = 2.0", "till = 3.0"]
 
 
-def test_a_number_that_is_none_is_named():
+def test_nan_and_infinity_are_named():
     runs = [run_of(cell_of(shop=shop), Verdict.GOOD, metrics={"loss": float("nan")}) for shop in ("1.9", "1.10")]
     (drawn,) = plots_of([Standing(run.cell, run) for run in runs])
     assert drawn.charts[0].missing == ("1.9: nan", "1.10: nan")

@@ -1,4 +1,4 @@
-"""The page of a matrix in a browser: a click leads to a cell's log, in both schemes, whatever the log contains."""
+"""The page of a matrix in a browser: a click opens a log, in both colour schemes, whatever the log contains."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def text_of(matrix) -> str:
 
 
 def hostile():
-    """A matrix whose every text tries to break out."""
+    """A matrix in which every text tries to break out."""
     cell = evolve(cell_of(shop="1.0", case=HOSTILE), name=f'"{HOSTILE}')
     run = run_of(cell, Verdict.BAD, drift=(HOSTILE,))
     run = evolve(run, judgement=Judgement(Verdict.BAD, HOSTILE))
@@ -46,7 +46,7 @@ def test_the_page_asks_for_nothing_from_outside():
 
 @pytest.mark.parametrize("matrix", [SMALL, hostile()], ids=["small", "hostile"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_click_on_a_cell_opens_its_log(open_page, matrix, scheme):
+def test_clicking_a_cell_opens_its_log(open_page, matrix, scheme):
     opened, said = open_page(text_of(matrix), color_scheme=scheme, viewport={"width": 1200, "height": 900})
     assert opened.locator("dialog[open]").count() == 0
     opened.locator(".chip.bad").first.click()
@@ -62,7 +62,7 @@ def test_a_click_on_a_cell_opens_its_log(open_page, matrix, scheme):
     assert opened.evaluate("document.images.length + document.scripts.length") == 1
 
 
-def test_each_cell_leads_to_its_own_panel(open_page):
+def test_each_cell_opens_its_own_panel(open_page):
     opened, _ = open_page(text_of(SMALL))
     for chip in opened.locator(".chip").all():
         chip.click()
@@ -73,8 +73,8 @@ def test_each_cell_leads_to_its_own_panel(open_page):
         panel.locator(".close").click()
 
 
-def test_words_say_what_colours_say(open_page):
-    """No two verdicts look the same in the two schemes, and none is told by colour alone."""
+def test_verdicts_do_not_rely_on_colour(open_page):
+    """No two verdicts look the same in either scheme, and colour alone never tells them apart."""
     for scheme in ("light", "dark"):
         opened, _ = open_page(text_of(SMALL), color_scheme=scheme)
         chips = opened.locator(".chip").all()
@@ -83,7 +83,7 @@ def test_words_say_what_colours_say(open_page):
         assert len({chip.evaluate(style) for chip in chips}) == 4
 
 
-def test_a_panel_leads_to_the_older_and_the_newer_cell(open_page):
+def test_a_panel_links_to_the_older_and_newer_cell(open_page):
     opened, _ = open_page(text_of(SMALL))
     opened.locator(".chip.bad").first.click()
     title = opened.locator("dialog[open] h2")
@@ -99,7 +99,7 @@ def test_an_address_with_a_cell_opens_it(open_page):
     assert opened.locator("dialog[open]").get_attribute("id") == panel.id
 
 
-def test_without_a_script_the_log_is_a_click_away_too(open_page):
+def test_logs_open_without_javascript(open_page):
     opened, _ = open_page(text_of(SMALL), java_script_enabled=False)
     log = opened.locator("dialog .log pre").nth(1)
     assert not log.is_visible()
@@ -108,15 +108,15 @@ def test_without_a_script_the_log_is_a_click_away_too(open_page):
 
 
 @pytest.mark.parametrize("matrix", [large(6), hostile()], ids=["large", "hostile"])
-def test_a_phone_need_not_scroll_sideways(open_page, matrix):
-    """What is wide scrolls inside its own box."""
+def test_a_phone_does_not_scroll_sideways(open_page, matrix):
+    """Wide content scrolls inside its own box."""
     opened, _ = open_page(text_of(matrix), viewport={"width": 360, "height": 700})
     assert opened.evaluate("document.documentElement.scrollWidth") <= 360
     opened.locator(".chip.bad").first.click()
     assert opened.locator("dialog[open]").evaluate("e => e.scrollWidth <= e.clientWidth")
 
 
-def test_cells_can_be_filtered_by_verdict_and_by_words(open_page):
+def test_cells_can_be_filtered_by_verdict_and_text(open_page):
     opened, _ = open_page(text_of(SMALL))
 
     def shown():
@@ -132,7 +132,7 @@ def test_cells_can_be_filtered_by_verdict_and_by_words(open_page):
     assert shown() == ["bad", "bad"]
 
 
-def test_a_click_on_a_number_opens_its_cell(open_page):
+def test_clicking_a_point_opens_its_cell(open_page):
     opened, said = open_page(text_of(SMALL))
     opened.locator(".chart .dot.good").first.click()
     assert "shop 1.9" in opened.locator("dialog[open] h2").inner_text()

@@ -1,4 +1,4 @@
-"""Where each cell of a matrix stands in its table."""
+"""Where each cell of a matrix is placed in its table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CELLS = [standing.cell for standing in SMALL.standings]
 VALUES = st.sampled_from(["1.9", "1.10", "2.0rc1", "2.0", ">=2", "1.10.post1"])
 
 
-def test_releases_are_in_version_order_and_cases_in_that_of_the_file():
+def test_releases_are_in_version_order_and_cases_in_file_order():
     cells = [cell_of(shop=shop, case=case) for shop in ("2.0", "1.10", "2.0rc1", "1.9") for case in ("whole", "half")]
     laid = pivot(cells)
     assert laid.rows == ("1.9", "1.10", "2.0rc1", "2.0")
@@ -22,33 +22,33 @@ def test_releases_are_in_version_order_and_cases_in_that_of_the_file():
     assert laid.places["1.10", ("half",)] == (3,)
 
 
-def test_pythons_are_versions_and_dates_are_in_the_order_of_time():
+def test_pythons_are_in_version_order_and_dates_in_time_order():
     pythons = [cell_of(python=python) for python in ("3.10", "3.9", "3.11")]
     assert pivot(pythons).rows == ("3.9", "3.10", "3.11")
     days = [cell_of(as_of=day) for day in ("2025-03-01", "none", "2024-12-01")]
     assert pivot(days).rows == ("2024-12-01", "2025-03-01", "none")
 
 
-def test_the_axis_with_the_most_values_goes_down():
+def test_the_longest_axis_becomes_the_rows():
     assert (pivot(CELLS).down, pivot(CELLS).across) == ("packages.shop", ("parameters.case",))
     assert axis_name("packages.shop") == axis_name("parameters.shop") == "shop"
 
 
-def test_one_axis_has_one_column_and_one_cell_a_row():
+def test_a_single_axis_has_one_column():
     laid = pivot([cell_of(shop="1.0"), cell_of(shop="1.1")])
     assert (laid.columns, laid.places) == (((),), {("1.0", ()): (0,), ("1.1", ()): (1,)})
     alone = pivot([cell_of(shop="1.0")])
     assert (alone.down, alone.rows, alone.places) == ("repro", ("sale",), {("sale", ()): (0,)})
 
 
-def test_a_value_that_is_true_or_a_number_is_written_as_in_the_file():
+def test_booleans_and_numbers_are_shown_as_in_the_file():
     cells = [Cell(str(value), "sale", choice={"parameters.fast": value}) for value in (True, False, 1)]
     assert pivot(cells).rows == ("true", "false", "1")
 
 
 @given(st.lists(st.tuples(VALUES, VALUES, st.sampled_from(["a", "b", ""])), min_size=1, max_size=12))
 def test_every_cell_has_one_place(choices):
-    """Whatever the values: none is lost, none is shown twice, in the whole and in its parts."""
+    """Whatever the values, no cell is lost or shown twice, in the whole and in its parts."""
     cells = [cell_of(shop=shop, till=till, **({"case": case} if case else {})) for shop, till, case in choices]
     laid = pivot(cells)
     assert sorted(i for place in laid.places.values() for i in place) == list(range(len(cells)))
@@ -58,7 +58,7 @@ def test_every_cell_has_one_place(choices):
     )
 
 
-def test_cells_at_one_place_are_told_apart_by_what_their_commands_differ_in():
+def test_cells_in_one_place_are_distinguished_by_their_commands():
     plain = cell_of(shop="1.0")
     held = evolve(plain, hold=("coin<2",), name="old coin")
     assert pivot([plain, held]).places == {("sale", ()): (0, 1)}
@@ -66,7 +66,7 @@ def test_cells_at_one_place_are_told_apart_by_what_their_commands_differ_in():
     assert differences([plain]) == ("",)
 
 
-def test_a_cell_is_called_by_what_varies_or_by_its_name():
+def test_a_cell_is_labelled_by_what_varies_or_by_its_name():
     assert labels(CELLS)[:2] == ("shop 1.9, case=whole", "shop 1.10, case=whole")
     plain = cell_of(shop="1.0")
     assert labels([plain, evolve(plain, name="old coin")]) == (plain.name, "old coin")
@@ -81,7 +81,7 @@ def test_too_many_columns_become_several_tables():
     assert parts(pivot(CELLS)) == [("", pivot(CELLS))]
 
 
-def test_a_part_of_the_cells_keeps_its_place():
+def test_a_subset_of_cells_keeps_its_places():
     laid = pivot(CELLS).of([1, 2])
     assert (laid.down, laid.rows, laid.columns) == ("packages.shop", ("1.10",), (("whole",), ("half",)))
     assert laid.places == {("1.10", ("whole",)): (1,), ("1.10", ("half",)): (2,)}

@@ -1,4 +1,4 @@
-"""Nothing private leaves, in whatever text of a report it was, and ordinary source is left as it is."""
+"""No private data leaves in any text of a report, and ordinary source is unchanged."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def private():
 
 
 def planted():
-    """An answer with something private in every text of it."""
+    """An answer with private data in every text."""
     frame = StackFrame(f"{HOME}/lib.py", 1, "jane", "shop", PLANT)
     raised = RaisedException("builtins.ValueError", PLANT, frames=(frame,))
     bad = evolve(BAD_RUN, exception=evolve(raised, cause=raised), detail=PLANT, machine={"name": "workhorse"})
@@ -85,7 +85,7 @@ def planted():
 
 
 @pytest.mark.parametrize("style", RENDERERS)
-def test_what_is_planted_everywhere_is_found_nowhere(style, private):
+def test_planted_private_data_is_found_nowhere(style, private):
     logs = {GOOD_RUN.key: PLANT, BAD_RUN.key: f"{PLANT}\n{PLANT}"}
     text = RENDERERS[style](make_content(planted(), logs=logs, private=private))
     assert [secret for secret in SECRETS if secret in text] == []
@@ -93,8 +93,8 @@ def test_what_is_planted_everywhere_is_found_nowhere(style, private):
 
 
 @pytest.mark.parametrize("style", RENDERERS)
-def test_a_report_without_redaction_would_show_it(style):
-    """The plant is in every format, so that the test above can fail."""
+def test_without_redaction_the_report_shows_the_planted_data(style):
+    """The private data is in every format, so the test above can fail."""
     text = RENDERERS[style](make_content(planted(), logs={GOOD_RUN.key: PLANT}))
     assert "workhorse" in text
 
@@ -126,21 +126,21 @@ def test_ordinary_text_is_left_alone(text, private):
         ("-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----", "<secret>"),
     ],
 )
-def test_forms_that_tell_by_themselves(text, shown):
+def test_secrets_are_recognised_by_their_form(text, shown):
     assert redact(text).endswith(shown)
 
 
-def test_the_longer_folder_counts_before_the_one_it_is_in():
+def test_the_longest_matching_folder_wins():
     private = Private({"/data": "<cache>", "/data/scratch": "<scratch>"})
     assert redact("/data/scratch/x /data/y /database", private) == "<scratch>/x <cache>/y /database"
 
 
-def test_common_names_and_those_of_packages_are_not_taken_for_a_user():
+def test_common_names_and_package_names_are_not_a_user():
     private = private_here({"HOME": "/h", "USER": "root", "HOSTNAME": "shop"}, {}, spared=["shop"])
     assert not {"root", "shop"} & set(private.names)
 
 
-def test_variables_that_were_passed_on_are_secret_whatever_their_name():
+def test_passed_variables_are_secret_whatever_their_name():
     private = private_here({"HOME": "/h", "PLACE": "a-long-value"}, {}, pass_env=["PLACE"])
     assert redact("at a-long-value", private) == "at <secret>"
 

@@ -1,4 +1,4 @@
-"""The formats: safe against their content, whole, and readable in a browser without a word on its console."""
+"""The report formats: safe against their content, complete, and free of browser errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BARE = kept(status=Status.NO_FAILURE, sides=(), culprit=None, lock_changes=(), s
 
 
 def hostile():
-    """An answer whose every text tries to break out."""
+    """An answer in which every text tries to break out."""
     culprit = found(REVERTED, evolve(ADVANCED, sentence=HOSTILE, reason=HOSTILE))
     region = evolve(culprit.finest.regions[0], diff=f"@@ -1 +1 @@\n-{HOSTILE}\n", function=HOSTILE)
     culprit = evolve(culprit, findings=(evolve(culprit.finest, regions=(region,), notes=(HOSTILE,)),))
@@ -31,12 +31,12 @@ def hostile():
 
 @pytest.mark.parametrize("style", RENDERERS)
 @pytest.mark.parametrize("answer", [KEPT, BARE, hostile()], ids=["whole", "bare", "hostile"])
-def test_every_answer_can_be_written(style, answer):
+def test_every_answer_can_be_rendered(style, answer):
     text = RENDERERS[style](make_content(answer, logs={GOOD_RUN.key: HOSTILE}))
     assert answer.answer.subject in text
 
 
-def test_markdown_says_all_that_an_issue_needs():
+def test_markdown_has_everything_an_issue_needs():
     text = render_markdown(make_content(KEPT, repositories={"shop": "https://github.com/mall/shop"}))
     assert text.startswith("**shop 1.2 broke it: 1.1 is good, 1.2 is bad.**\n\nCertainty: proved both ways")
     assert f"```diff\n{DIFF}```" in text
@@ -52,7 +52,7 @@ def test_markdown_says_all_that_an_issue_needs():
 
 
 @pytest.mark.parametrize("style", ["html", "markdown"])
-def test_files_that_a_run_changed_are_told(style):
+def test_files_changed_by_a_run_are_listed(style):
     text = RENDERERS[style](make_content(kept(altered={"1.2": ("lib/python3.11/site-packages/till/data.py",)})))
     assert "till/data.py" in text
     assert "till/data.py" not in RENDERERS[style](make_content(KEPT))
@@ -63,7 +63,7 @@ def test_markdown_names_its_recipient_first():
     assert render_markdown(make_content(changed)).startswith("> **This is for the maintainers of coin, not of shop")
 
 
-def test_nothing_breaks_out_of_its_place_in_markdown():
+def test_text_cannot_break_out_in_markdown():
     tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(render_markdown(make_content(hostile())))
     blocks = [token for token in tokens if token.type == "fence"]
     assert any(HOSTILE in block.content for block in blocks)
@@ -76,7 +76,7 @@ def test_nothing_breaks_out_of_its_place_in_markdown():
     assert headings[-1] == "Not tried"
 
 
-def test_markdown_stays_below_what_an_issue_takes():
+def test_markdown_stays_below_the_limit_of_an_issue():
     many = lock_of(**{f"package_{n}": "1.0" for n in range(700)})
     sides = tuple(evolve(side, lock=evolve(many, pins=(*many.pins, *side.lock.pins))) for side in KEPT.answer.sides)
     content = make_content(kept(sides=sides))
@@ -86,7 +86,7 @@ def test_markdown_stays_below_what_an_issue_takes():
     assert "package_699==1.0 --hash" in render_html(content)
 
 
-def test_a_repro_too_long_for_an_issue_is_left_to_the_other_reports():
+def test_a_repro_too_long_for_an_issue_is_left_out():
     content = make_content(evolve(KEPT, repro=evolve(KEPT.repro, source="x = 1\n" * 20_000)))
     text = render_markdown(content)
     assert len(text) < 65_536
@@ -109,7 +109,7 @@ def test_json_has_both_sides():
     assert good["metrics"] == {"loss": 1.5}
 
 
-def test_json_has_no_numbers_that_json_lacks():
+def test_json_has_no_nan():
     run = evolve(GOOD_RUN, metrics={"loss": float("nan")})
     text = render_json(make_content(kept(sides=(run, run))))
     assert json.loads(text, parse_constant=pytest.fail)["sides"][0]["metrics"] == {"loss": None}
@@ -126,7 +126,7 @@ def test_html_asks_for_nothing_from_outside():
 
 @pytest.fixture
 def page(open_page):
-    """Opens an answer's report and gives the page, with what its console said and what it asked for."""
+    """Open the report of an answer; also return console messages and requests."""
 
     def opening(answer, **options):
         content = make_content(answer, logs={GOOD_RUN.key: f"{HOSTILE}\nthe last line"})
@@ -137,7 +137,7 @@ def page(open_page):
 
 @pytest.mark.parametrize("answer", [KEPT, BARE, hostile()], ids=["whole", "bare", "hostile"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_browser_has_nothing_to_complain_of(page, answer, scheme):
+def test_a_browser_reports_no_errors(page, answer, scheme):
     opened, said = page(answer, color_scheme=scheme, viewport={"width": 1200, "height": 900})
     assert [line for line in said if not line.startswith("data:")] == []
     assert opened.evaluate("document.images.length + document.scripts.length") == 1
@@ -152,12 +152,12 @@ def test_light_and_dark_differ(page):
 
 
 @pytest.mark.parametrize("answer", [KEPT, hostile()], ids=["whole", "hostile"])
-def test_a_phone_need_not_scroll_sideways(page, answer):
+def test_a_phone_does_not_scroll_sideways(page, answer):
     opened, _ = page(answer, viewport={"width": 360, "height": 700})
     assert opened.evaluate("document.documentElement.scrollWidth") <= 360
 
 
-def test_steps_can_be_filtered_by_verdict_and_by_words(page):
+def test_steps_can_be_filtered_by_verdict_and_text(page):
     opened, said = page(KEPT)
 
     def shown():
@@ -175,7 +175,7 @@ def test_steps_can_be_filtered_by_verdict_and_by_words(page):
     assert [line for line in said if not line.startswith("data:")] == []
 
 
-def test_a_log_is_behind_a_click(page):
+def test_a_click_opens_a_log(page):
     opened, _ = page(KEPT)
     log = opened.locator("details", has_text="Log of shop 1.1 (good)").last
     assert not log.locator("pre").is_visible()

@@ -1,4 +1,4 @@
-"""A report that is too long for an issue loses details, the longest first, and says which."""
+"""A report too long for an issue loses details, the longest first, and names them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def test_the_longest_details_go_first_and_are_named():
     assert "### Traceback" in text
 
 
-def test_answer_proofs_and_repro_never_go():
-    """Whatever the limit is."""
+def test_answer_proofs_and_repro_are_never_dropped():
+    """Whatever the limit."""
     text = shortened(CONTENT, render_issue, limit=10)
     assert CONTENT.sentence in text
     assert CONTENT.repro_source in text

@@ -38,7 +38,7 @@ def test_an_endless_recursion_is_shortened():
     assert len(lines) == 15
 
 
-def test_a_cause_stands_before_what_it_caused():
+def test_a_cause_comes_before_its_effect():
     text = trimmed_traceback(evolve(RAISED, cause=evolve(RAISED, message="the cause")), {"shop"}, "sale.py")
     assert text.index("ValueError: the cause") < text.index("direct cause") < text.index("ValueError: no price")
 

@@ -1,4 +1,4 @@
-"""Clones and folders of commits that the harness keeps; the user's own are never changed."""
+"""Clones and folders of commits in the cache; the user's own repositories are never changed."""
 
 import subprocess
 from pathlib import Path
@@ -13,7 +13,7 @@ from harness.repository.git import Repository
 from harness.repository.replay import bisect_log
 
 
-def test_a_clone_is_made_once_and_brought_up_to_date(tmp_path: Path) -> None:
+def test_a_clone_is_made_once_and_then_updated(tmp_path: Path) -> None:
     project = new_project(tmp_path / "p")
     first = project.commit("First", {"a.py": "1\n"})
     url = f"file://{project.folder}"
@@ -24,13 +24,13 @@ def test_a_clone_is_made_once_and_brought_up_to_date(tmp_path: Path) -> None:
     assert clone.commit("main").sha == second
 
 
-def test_a_url_that_does_not_answer_is_one_sentence(tmp_path: Path) -> None:
+def test_an_unreachable_url_gives_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(NoNetwork):
         clone_of(f"file://{tmp_path}/nothing", tmp_path / "cache")
     assert [path for path in (tmp_path / "cache").iterdir() if path.is_dir()] == []
 
 
-def test_a_commit_becomes_a_folder_with_its_files_alone(tmp_path: Path) -> None:
+def test_a_commit_becomes_a_folder_with_only_its_files(tmp_path: Path) -> None:
     project = new_project(tmp_path / "p")
     first = project.commit("First", {"pkg/a.py": "1\n"})
     project.commit("Second", {"pkg/a.py": "2\n"})
@@ -40,7 +40,7 @@ def test_a_commit_becomes_a_folder_with_its_files_alone(tmp_path: Path) -> None:
     assert not (folder / ".git").exists()
 
 
-def test_a_link_that_leads_out_is_refused(tmp_path: Path) -> None:
+def test_a_link_that_leaves_the_folder_is_refused(tmp_path: Path) -> None:
     project = new_project(tmp_path / "p")
     (project.folder / "link").symlink_to("/etc")
     project.commit("Trap", {"a.py": ""})
@@ -49,7 +49,7 @@ def test_a_link_that_leads_out_is_refused(tmp_path: Path) -> None:
         archive_of(repository, repository.commit("main"), tmp_path / "cache")
 
 
-def test_git_replays_the_log_of_what_was_run(tmp_path: Path) -> None:
+def test_git_can_replay_the_log(tmp_path: Path) -> None:
     project = new_project(tmp_path / "p")
     for number in range(6):
         project.commit(f"Change {number}", {"a.py": f"{number}\n"})

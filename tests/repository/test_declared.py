@@ -1,4 +1,4 @@
-"""What a commit says that it needs, read and not run."""
+"""The dependencies declared by a commit are parsed, and nothing is executed."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ SETUP = "from setuptools import setup\nNEEDS = ['numpy', 'torch>=2']\nsetup(name
         ({}, None),
     ],
 )  # fmt: skip
-def test_requirements_are_read_from_what_is_there(texts: dict[str, str], found: tuple[str, ...] | None) -> None:
+def test_requirements_are_read_from_any_metadata(texts: dict[str, str], found: tuple[str, ...] | None) -> None:
     assert declared_requirements(texts) == found
 
 
-def test_nothing_of_a_setup_file_is_run(tmp_path) -> None:
+def test_a_setup_file_is_never_run(tmp_path) -> None:
     mark = tmp_path / "ran"
     text = f"open({str(mark)!r}, 'w')\nfrom setuptools import setup\nsetup(install_requires=['numpy'])\n"
     assert declared_requirements({"setup.py": text}) == ("numpy",)

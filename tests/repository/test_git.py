@@ -1,8 +1,9 @@
-"""Reading repositories: what is in them, and one clear sentence for what is not."""
+"""Reading repositories, and one clear sentence for everything missing."""
 
 from __future__ import annotations
 
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ def test_a_revision_is_found_by_branch_tag_and_hash(project: GitProject) -> None
     assert found[0].parents == (repository.commit("v1.0").sha,)
 
 
-def test_an_annotated_tag_stands_for_its_commit(project: GitProject) -> None:
+def test_an_annotated_tag_names_its_commit(project: GitProject) -> None:
     tags = Repository.open(project.folder).tags()
     assert tags == {"v1.0": project.git("rev-parse", "v1.0"), "v2.0": project.git("rev-parse", "HEAD")}
 
@@ -56,7 +57,7 @@ def test_a_merge_request_number_comes_from_a_merge_subject(project: GitProject) 
     assert found.is_merge
 
 
-def test_first_parents_leave_out_what_a_merge_brought(project: GitProject) -> None:
+def test_first_parents_leave_out_merged_commits(project: GitProject) -> None:
     base = project.git("rev-parse", "HEAD")
     project.git("checkout", "--quiet", "-b", "side")
     project.commit("Work", {"pkg/side.py": ""})
@@ -66,7 +67,7 @@ def test_first_parents_leave_out_what_a_merge_brought(project: GitProject) -> No
 
 
 @pytest.mark.parametrize("name", ["no-such-branch", "deadbeef", "--help", ""])
-def test_an_unknown_revision_is_one_sentence(project: GitProject, name: str) -> None:
+def test_an_unknown_revision_gives_one_sentence(project: GitProject, name: str) -> None:
     with pytest.raises(BadRepository) as caught:
         Repository.open(project.folder).commit(name)
     assert repr(name) in caught.value.message
@@ -89,7 +90,7 @@ def test_a_shallow_clone_says_how_to_complete_it(project: GitProject, tmp_path: 
     assert "--unshallow" in caught.value.hint
 
 
-def test_a_hook_or_monitor_of_the_repository_never_runs(project: GitProject, tmp_path: Path) -> None:
+def test_hooks_of_the_repository_never_run(project: GitProject, tmp_path: Path) -> None:
     trap = tmp_path / "trap"
     script = tmp_path / "monitor"
     script.write_text(f"#!/bin/sh\ntouch {trap}\n", encoding="utf-8")
@@ -102,9 +103,43 @@ def test_a_hook_or_monitor_of_the_repository_never_runs(project: GitProject, tmp
     assert not trap.exists()
 
 
-def test_the_clone_is_as_it_was(project: GitProject) -> None:
+def test_the_clone_is_unchanged(project: GitProject) -> None:
     before = {path: path.stat().st_mtime_ns for path in sorted(project.folder.rglob("*")) if path.is_file()}
     repository = Repository.open(project.folder)
     repository.tree(repository.commit("main").sha)
     repository.describe(repository.commit("v1.0").sha)
     assert {path: path.stat().st_mtime_ns for path in sorted(project.folder.rglob("*")) if path.is_file()} == before
+
+
+def test_a_branch_that_only_origin_has_is_found(project: GitProject, tmp_path: Path) -> None:
+    project.git("branch", "next")
+    subprocess.run(["git", "clone", "--quiet", str(project.folder), str(tmp_path / "clone")], check=True)
+    clone = Repository.open(tmp_path / "clone")
+    assert clone.commit("next").sha == project.git("rev-parse", "next")
+    assert clone.newest("next", datetime.now(UTC)).sha == project.git("rev-parse", "next")
+
+
+def test_a_tag_of_a_tag_names_its_commit_and_one_of_a_file_is_left_out(project: GitProject) -> None:
+    project.git("tag", "--annotate", "--message", "again", "v2.0.0", "v2.0")
+    project.git("tag", "v3.0", "HEAD:pkg/new.py")
+    tags = Repository.open(project.folder).tags()
+    assert tags["v2.0.0"] == project.git("rev-parse", "HEAD")
+    assert "v3.0" not in tags
+
+
+def test_a_folder_inside_a_repository_is_that_repository(project: GitProject, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(project.folder / "pkg")
+    for folder in (project.folder / "pkg", tmp_path / "link"):
+        found = Repository.open(folder)
+        assert (found.folder, found.inside) == (project.folder, "pkg")
+
+
+def test_nothing_is_fetched_into_a_partial_clone(project: GitProject, tmp_path: Path) -> None:
+    project.git("config", "uploadpack.allowFilter", "true")
+    clone = ["git", "clone", "--quiet", "--no-checkout", "--filter=blob:none", project.folder.as_uri()]
+    subprocess.run([*clone, str(tmp_path / "partial")], check=True, capture_output=True)
+    repository = Repository.open(tmp_path / "partial")
+    tree = repository.tree(repository.commit("v1.0").sha)
+    with pytest.raises(BadRepository) as caught:
+        repository.contents(entry.blob for entry in tree.values())
+    assert "partial" in caught.value.hint

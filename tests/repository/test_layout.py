@@ -1,4 +1,4 @@
-"""Where a wheel's files lie in its repository."""
+"""Where the files of a wheel are in its repository."""
 
 from harness.repository.layout import blob_id, find_layout
 
@@ -18,7 +18,7 @@ WHEEL = _tree(
 )
 
 
-def test_the_hash_is_gits_own() -> None:
+def test_the_hash_equals_that_of_git() -> None:
     assert blob_id(b"hello\n") == "ce013625030ba8dba906f756967f9e9ca394464a"
 
 
@@ -27,10 +27,10 @@ def test_a_src_layout_is_found() -> None:
     layout = find_layout(WHEEL, tree)
     assert layout.prefixes == {"pkg": "src/"}
     assert layout.generated == ("pkg/_version.py",)
-    assert layout.changed == ()
+    assert layout.changed == {}
 
 
-def test_a_package_beside_a_copy_of_itself_is_the_one_with_the_same_contents() -> None:
+def test_of_two_copies_the_one_with_equal_contents_is_the_package() -> None:
     tree = _tree(
         **{
             "old/pkg/__init__.py": "x",
@@ -42,7 +42,7 @@ def test_a_package_beside_a_copy_of_itself_is_the_one_with_the_same_contents() -
     assert find_layout(WHEEL, tree).prefixes == {"pkg": "libs/core/"}
 
 
-def test_changes_are_what_a_commit_has_otherwise() -> None:
+def test_changes_are_the_differences_of_a_commit() -> None:
     tag = _tree(**{"pkg/__init__.py": "a", "pkg/sub/mod.py": "b", "pkg/data.json": "{}"})
     commit = _tree(
         **{"pkg/__init__.py": "a", "pkg/sub/new.py": "c", "pkg/data.json": "{1}", "pkg/notes.md": "n", "tests/t.py": ""}
@@ -51,12 +51,28 @@ def test_changes_are_what_a_commit_has_otherwise() -> None:
     assert changes == {"pkg/sub/new.py": blob_id(b"c"), "pkg/data.json": blob_id(b"{1}"), "pkg/sub/mod.py": None}
 
 
-def test_a_generated_file_stays_as_the_wheel_has_it() -> None:
+def test_a_generated_file_is_kept_from_the_wheel() -> None:
     tag = _tree(**{"pkg/__init__.py": "a"})
     assert "pkg/_version.py" not in find_layout(WHEEL, tag).changes(WHEEL, _tree(**{"pkg/__init__.py": "z"}))
 
 
-def test_tests_that_the_wheel_leaves_out_stay_out() -> None:
+def test_a_file_written_by_the_build_is_kept_only_where_the_commit_has_that_of_the_tag() -> None:
+    tag = _tree(**{"pkg/__init__.py": "a", "pkg/sub/mod.py": "without version"})
+    layout = find_layout(WHEEL, tag)
+    assert layout.changes(WHEEL, tag) == {}
+    commit = _tree(**{"pkg/__init__.py": "a", "pkg/sub/mod.py": "new"})
+    assert layout.changes(WHEEL, commit)["pkg/sub/mod.py"] == blob_id(b"new")
+
+
+def test_a_file_of_another_commit_is_never_kept() -> None:
+    """The wheel was not built from the tag: its file is in the repository."""
+    tag = _tree(**{"pkg/__init__.py": "a", "pkg/sub/mod.py": "old"})
+    layout = find_layout(WHEEL, tag).with_sources(WHEEL, {blob_id(b"b")})
+    assert layout.elsewhere == ("pkg/sub/mod.py",)
+    assert layout.changes(WHEEL, tag)["pkg/sub/mod.py"] == blob_id(b"old")
+
+
+def test_tests_missing_from_the_wheel_stay_out() -> None:
     tag = _tree(**{"pkg/__init__.py": "a", "pkg/tests/test_a.py": "t"})
     layout = find_layout(WHEEL, tag)
     assert layout.left_out == {"pkg/tests"}

@@ -15,7 +15,7 @@ def _wheel(**files: str) -> dict[str, str]:
     return {path: blob_id(text.encode()) for path, text in files.items()}
 
 
-def test_of_two_tags_the_one_with_the_wheels_files_is_taken(tmp_path: Path) -> None:
+def test_of_two_tags_the_one_matching_the_wheel_is_taken(tmp_path: Path) -> None:
     project = new_project(tmp_path / "p")
     project.commit("First", {"src/pkg/__init__.py": "1\n"})
     project.git("tag", "1.0")
@@ -27,7 +27,7 @@ def test_of_two_tags_the_one_with_the_wheels_files_is_taken(tmp_path: Path) -> N
     assert found.notes == ()
 
 
-def test_what_the_tag_lacks_is_told(tmp_path: Path) -> None:
+def test_files_missing_at_the_tag_are_reported(tmp_path: Path) -> None:
     project = new_project(tmp_path / "p")
     project.commit("First", {"pkg/__init__.py": "1\n"})
     project.git("tag", "v1.0")
@@ -38,7 +38,7 @@ def test_what_the_tag_lacks_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("version", "files"), [("2.0", {"pkg/__init__.py": "1\n"}), ("1.0", {"other/x.py": "q\n"})])
-def test_a_release_that_is_not_there_is_one_sentence(tmp_path: Path, version: str, files: dict[str, str]) -> None:
+def test_a_missing_release_gives_one_sentence(tmp_path: Path, version: str, files: dict[str, str]) -> None:
     project = new_project(tmp_path / "p")
     project.commit("First", {"pkg/__init__.py": "1\n"})
     project.git("tag", "v1.0")

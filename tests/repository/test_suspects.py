@@ -1,4 +1,4 @@
-"""The commits behind changed lines, as history tells."""
+"""The commits behind changed lines, from the history."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from harness.repository.suspects import ChangedLines, commits_behind
 _BODY = "".join(f"line_{i} = {i}\n" for i in range(20))
 
 
-def test_blame_names_the_commit_that_added_lines_through_a_rename(tmp_path: Path) -> None:
+def test_blame_follows_added_lines_through_a_rename(tmp_path: Path) -> None:
     project = new_project(tmp_path / "p")
     older = project.commit("Begin", {"pkg/a.py": _BODY})
     project.commit("Noise", {"pkg/other.py": "1\n"})

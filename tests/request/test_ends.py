@@ -1,4 +1,4 @@
-"""An end is read from one text: a path that exists, else a day, else a release."""
+"""An end is parsed from one text: an existing path, a day, or a release."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_a_day_lasts_until_its_midnight():
     assert (end.kind, end.moment) == (EndKind.DAY, datetime(2025, 6, 21, tzinfo=UTC))
 
 
-def test_a_moment_is_taken_as_it_is():
+def test_a_moment_is_kept_exactly():
     assert parse_end("2025-06-20T12:00Z", "--good", now=NOW).moment == datetime(2025, 6, 20, 12, tzinfo=UTC)
 
 
@@ -31,7 +31,7 @@ def test_a_version_is_a_release(text):
     assert parse_end(text, "--good", now=NOW).kind is EndKind.RELEASE
 
 
-def test_a_file_and_an_environment(tmp_path):
+def test_a_file_or_an_environment_is_an_end(tmp_path):
     lock = tmp_path / "2025-06-20"
     lock.write_text("six==1.16.0\n")
     assert parse_end(str(lock), "--good", now=NOW).kind is EndKind.LOCK
@@ -42,12 +42,12 @@ def test_a_file_and_an_environment(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["newest", "missing.txt", "2025-13-40", "2031-01-01"])
-def test_what_is_no_end_is_refused(text):
+def test_an_invalid_end_is_refused(text):
     with pytest.raises(UserMistake):
         parse_end(text, "--good", now=NOW)
 
 
-def test_releases_of_a_subject_are_no_question_between_worlds():
+def test_two_releases_of_one_package_are_a_plain_bisection():
     assert read_ends("1.0", "2.0", "numpy") is None
     assert read_ends(None, None, "numpy") is None
 
@@ -57,7 +57,7 @@ def test_a_release_without_a_subject_is_refused():
         read_ends("1.0", None, None)
 
 
-def test_without_a_bad_end_it_is_today():
+def test_the_default_bad_end_is_today():
     ends = read_ends("2025-01-01", None, None)
     assert ends is not None
     assert (ends.bad.text, ends.bad.kind) == ("today", EndKind.DAY)

@@ -1,4 +1,4 @@
-"""Lock files of every kind come to the same pins."""
+"""Lock files of every kind give the same pins."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def read(tmp_path, name, text):
     return read_pins(path, PYTHON)
 
 
-def test_what_no_index_gives_again_is_told(tmp_path):
+def test_entries_that_no_index_has_are_reported(tmp_path):
     text = """
 six==1.16.0
 -e git+https://example.org/a/tool@main#egg=tool
@@ -31,7 +31,7 @@ old==1.0; python_version < "3.8"
     assert not pins.is_exact
 
 
-def test_nested_requirement_files_count(tmp_path):
+def test_nested_requirement_files_are_read(tmp_path):
     (tmp_path / "more.txt").write_text("six==1.16.0\n")
     assert read(tmp_path, "all.txt", "-r more.txt\nidna==3.4\n").requirements == ("six==1.16.0", "idna==3.4")
 
@@ -74,7 +74,7 @@ source = { registry = "https://example.org/simple" }
 """
 
 
-def test_markers_decide_what_of_a_lock_counts(tmp_path):
+def test_markers_select_the_entries_of_a_lock(tmp_path):
     pins = read(tmp_path, "uv.lock", UV)
     assert sorted(pins.requirements) == ["a==1.0", "forked==2.0", "tool==3.0"]
     assert [told.partition(" ")[0] for told in pins.told] == ["tool"]
@@ -128,6 +128,6 @@ def test_the_pip_part_of_a_conda_environment(tmp_path):
         ("empty.txt", "# nothing\n"),
     ],
 )
-def test_a_file_that_can_not_be_read_is_refused(tmp_path, name, text):
+def test_an_unreadable_file_is_refused(tmp_path, name, text):
     with pytest.raises(UserMistake):
         read(tmp_path, name, text)

@@ -1,4 +1,4 @@
-"""Test tools that a project uses without saying so are found, and no others."""
+"""Test tools that a project uses without requiring them are found, and no others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def benchmark(): pass
 """
 
 
-def test_options_settings_fixtures_marks_and_imports(tmp_path):
+def test_plugins_are_found_by_options_settings_fixtures_marks_and_imports(tmp_path):
     (tmp_path / "setup.cfg").write_text("[tool:pytest]\naddopts = --cov=mine -q --strict-markers\ntimeout = 60\n")
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_it.py").write_text(TESTS)
@@ -30,7 +30,7 @@ def test_options_settings_fixtures_marks_and_imports(tmp_path):
     }  # fmt: skip
 
 
-def test_what_a_project_asks_for_itself_is_left_as_it_asks(tmp_path):
+def test_requirements_of_the_project_are_unchanged(tmp_path):
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --cov-report=xml -n 2\n")
     (tmp_path / "requirements-test.txt").write_text("pytest-cov<6\n")
     found = requirements_of(tmp_path, None, Wanted(find=True), environment_of("3.11.7"))
@@ -38,7 +38,15 @@ def test_what_a_project_asks_for_itself_is_left_as_it_asks(tmp_path):
     assert any("-n" in told for told in found.told)
 
 
-def test_a_module_of_the_project_is_no_tool(tmp_path):
+def test_a_module_of_the_project_is_not_a_tool(tmp_path):
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_it.py").write_text("from .mock import thing\n")
     assert plugins_in_use(tmp_path) == {}
+
+
+def test_setuptools_is_added_where_the_project_imports_pkg_resources(tmp_path):
+    (tmp_path / "setup.py").write_text("import pkg_resources\n")
+    (tmp_path / "mine.py").write_text("# no pkg_resources here\n")
+    assert plugins_in_use(tmp_path) == {}
+    (tmp_path / "mine.py").write_text("def version():\n    from pkg_resources import get_distribution\n")
+    assert plugins_in_use(tmp_path) == {"setuptools": "pkg_resources"}

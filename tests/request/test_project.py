@@ -1,4 +1,4 @@
-"""A project is copied as git knows it, built once, and asked for its own requirements."""
+"""A project is copied as known to git, built once, and asked for its requirements."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wheelhouse import Wheelhouse
 
 from harness.environment import PipSettings
 from harness.errors import UserMistake
-from harness.request.commands import read_beside, read_command, unpinned
+from harness.request.commands import ChosenProject, read_beside, read_command, unpinned
 from harness.request.project import Projects, find_project
 
 BACKEND = """
@@ -55,7 +55,7 @@ def folder(tmp_path):
     return folder
 
 
-def test_its_requirements_are_those_of_its_metadata(projects, folder):
+def test_requirements_come_from_the_metadata(projects, folder):
     project = projects.read(folder)
     assert project.name == "mine"
     assert project.requirements == ("six>=1", "idna")  # the extra for tests is chosen, without its pin, and told
@@ -63,18 +63,18 @@ def test_its_requirements_are_those_of_its_metadata(projects, folder):
     assert (project.built / "bin" / "mine-tool").exists()
 
 
-def test_a_folder_in_place_of_a_release_brings_no_extras(projects, folder):
+def test_a_folder_in_place_of_a_release_adds_no_extras(projects, folder):
     """`--with ./folder` is used, not tested."""
     beside = read_beside([str(folder)], projects)
     assert beside.folders[0].requirements == ("six>=1",)
     assert beside.told == ()
 
 
-def test_what_is_asked_for_by_name_keeps_its_pins(projects, folder):
+def test_packages_requested_by_name_keep_their_pins(projects, folder):
     assert projects.read(folder, extras=["test"]).requirements == ("six>=1", "idna==3.4")
 
 
-def test_what_has_no_file_for_this_machine_is_left_out_of_what_its_tests_need(tmp_path, folder, uv_cache, interpreter):
+def test_test_requirements_without_a_matching_file_are_left_out(tmp_path, folder, uv_cache, interpreter):
     house = Wheelhouse(tmp_path / "house")
     house.add("driver", "2.9", tag="cp311-cp311-win_amd64")
     house.add_sdist("driver", "2.9")
@@ -89,12 +89,12 @@ def test_what_has_no_file_for_this_machine_is_left_out_of_what_its_tests_need(tm
     assert any("driver" in told and "unheard_of" in told for told in project.told)
 
 
-def test_an_extra_that_it_lacks_is_refused(projects, folder):
+def test_a_missing_extra_is_refused(projects, folder):
     with pytest.raises(UserMistake):
         projects.read(folder, extras=["docs"])
 
 
-def test_a_build_that_asks_git_for_files_and_version_gets_both(projects, folder):
+def test_a_build_that_needs_git_gets_files_and_version(projects, folder):
     told = 'os.environ["SETUPTOOLS_SCM_PRETEND_VERSION"] + subprocess.check_output(["git", "ls-files"], text=True)'
     backend = BACKEND.replace("import pathlib", "import os, subprocess, pathlib").replace('"MADE = True"', told)
     (folder / "backend.py").write_text(backend)
@@ -106,7 +106,7 @@ def test_a_build_that_asks_git_for_files_and_version_gets_both(projects, folder)
     assert "test_it.py" in text
 
 
-def test_only_what_git_knows_is_copied(projects, folder):
+def test_only_files_known_to_git_are_copied(projects, folder):
     (folder / "untracked.py").write_text("B = 1\n")
     (folder / "test_it.py").write_text("A = 2\n")
     project = projects.read(folder)
@@ -120,7 +120,7 @@ def test_a_changed_file_is_another_question(projects, folder):
     assert projects.read(folder).digest != before
 
 
-def test_a_project_that_can_not_be_built_is_put_on_the_path(projects, folder):
+def test_an_unbuildable_project_is_put_on_the_path(projects, folder):
     (folder / "backend.py").write_text("def build_wheel(*a, **k): raise RuntimeError('no compiler')\n")
     project = projects.read(folder)
     assert project.built is None
@@ -134,11 +134,11 @@ def test_the_nearest_folder_above_is_the_project(folder):
     assert find_project(inside) == folder
 
 
-def test_exact_pins_are_lifted_and_ranges_are_kept():
+def test_exact_pins_are_dropped_and_ranges_kept():
     assert [unpinned(text) for text in ("a==1.0", "b[x]==2", "c>=1,<2", "d==1.*")] == ["a", "b[x]", "c>=1,<2", "d==1.*"]
 
 
-def test_folders_and_files_beside_a_command(projects, folder, tmp_path):
+def test_folders_and_files_of_a_command_are_found(projects, folder, tmp_path):
     (tmp_path / "more.txt").write_text("idna==3.4\n")
     beside = read_beside(["six", f"-r {tmp_path / 'more.txt'}", f"mine @ {folder}"], projects)
     assert [project.name for project in beside.folders] == ["mine"]
@@ -148,8 +148,22 @@ def test_folders_and_files_beside_a_command(projects, folder, tmp_path):
     assert command.repro.search_path[0].startswith(str(projects.workspace.projects))
 
 
-@pytest.mark.parametrize(("beside", "is_found"), [("setuptools<81", True), ("pytest-cov", True), ("six", False)])
-def test_what_a_user_adds_as_a_tool_takes_the_place_of_nothing(projects, folder, beside, is_found):
+@pytest.mark.parametrize(
+    ("beside", "is_found"),
+    [
+        (["setuptools<81"], True),
+        (["pytest-cov"], True),
+        (["idna"], True),
+        (["six==1.16"], True),
+        (["setuptools", "pytest"], True),
+        (["idna", "pytest"], False),
+        (["-r needs.txt"], False),
+    ],
+)
+def test_what_with_names_is_added_unless_it_names_the_test_tool_too(projects, folder, monkeypatch, beside, is_found):
+    monkeypatch.chdir(folder)
+    (folder / "needs.txt").write_text("idna\n")
     (folder / "test_it.py").write_text("def test_it(mocker): pass\n")
-    command = read_command("pytest", read_beside([beside], projects), projects, start=folder, folder=folder)
+    command = read_command("pytest", read_beside(beside, projects), projects, ChosenProject(folder), start=folder)
     assert ("pytest-mock" in command.repro.dependencies) is is_found
+    assert any(text in told for text in read_beside(beside, projects).requirements for told in command.told)

@@ -1,4 +1,4 @@
-"""Repros are found by name, path, or what they are bisected over."""
+"""Repros are found by name, path or subject."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_name_or_a_path_finds_one(folder):
     assert find_repro(str(folder / "repros" / "two.py")).name == "two"
 
 
-def test_what_can_not_be_read_is_told(folder):
+def test_an_unreadable_repro_is_reported(folder):
     for name, words in {"broken": "no inline script metadata", "binary": "not text in UTF-8"}.items():
         with pytest.raises(BadRepro, match=words):
             find_repro(name, folder)

@@ -1,4 +1,4 @@
-"""What a project's tests need is found wherever projects say so."""
+"""The requirements of a project's tests are found wherever projects declare them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def requirements(tmp_path):
     return requirements_of(tmp_path, None, Wanted(find=True), ENVIRONMENT).requirements
 
 
-def test_those_of_tox_without_what_is_for_one_of_its_environments(tmp_path):
+def test_shared_requirements_of_tox_are_read(tmp_path):
     write(tmp_path, "tox.ini", TOX)
     write(tmp_path, "tests/needs.txt", "requests-mock==1.9\n")
     write(tmp_path, "setup.cfg", "[metadata]\nname = mine\n[options]\ninstall_requires =\n    six\n"
@@ -65,53 +65,67 @@ def test_those_of_tox_without_what_is_for_one_of_its_environments(tmp_path):
     assert requirements(tmp_path) == ("six", "orjson", "pytest", "responses", "requests-mock")
 
 
-def test_those_that_a_setup_file_names_as_literals(tmp_path):
+def test_literal_requirements_in_a_setup_file_are_read(tmp_path):
     write(tmp_path, "setup.py", SETUP)
     assert requirements(tmp_path) == ("numpy", "networkx>=2.0", "nose")
 
 
-def test_a_group_of_poetry_without_tools_that_nothing_imports(tmp_path):
+def test_a_poetry_group_is_read_without_unused_tools(tmp_path):
     write(tmp_path, "pyproject.toml", POETRY)
     assert requirements(tmp_path) == ("pytest>=6.2.4", "factory-boy[doc]")
 
 
-def test_a_tool_that_the_tests_import_is_kept(tmp_path):
+def test_a_tool_imported_by_the_tests_is_kept(tmp_path):
     write(tmp_path, "pyproject.toml", HATCH)
     write(tmp_path, "tests/test_it.py", "import mypy.api\n")
     assert requirements(tmp_path) == ("six", "pytest", "mypy", "ruff-api")
 
 
 @pytest.mark.parametrize("name", ["requirements-test.txt", "test_requirements.txt", "requirements/tests.in"])
-def test_files_that_are_called_after_tests(tmp_path, name):
+def test_files_named_after_tests_are_read(tmp_path, name):
     write(tmp_path, name, "pytest-mock==3.10\nhypothesis>=6\n")
     write(tmp_path, "requirements-dev.txt", "tox\n")
     assert requirements(tmp_path) == ("pytest-mock", "hypothesis>=6")
 
 
-def test_what_a_file_of_pins_was_made_of_takes_its_place(tmp_path):
+def test_the_source_of_a_pinned_file_replaces_it(tmp_path):
     write(tmp_path, "tox.ini", "[testenv]\ndeps =\n    -r requirements/tests.txt\n")
     write(tmp_path, "requirements/tests.txt", "iniconfig==2.0.0\npluggy==1.0.0\npytest==7.2.1\n")
     write(tmp_path, "requirements/tests.in", "pytest\n")
     assert requirements(tmp_path) == ("pytest",)
 
 
-def test_files_of_other_work_do_not_count_where_the_tests_have_their_own(tmp_path):
+def test_other_files_are_ignored_if_tests_have_their_own(tmp_path):
     write(tmp_path, "requirements-docs.txt", "sphinx\n")
     write(tmp_path, "requirements-test.txt", "pytest-mock\n")
     assert requirements(tmp_path) == ("pytest-mock",)
 
 
-def test_where_it_was_found_is_told(tmp_path):
+def test_the_source_of_requirements_is_reported(tmp_path):
     write(tmp_path, "tox.ini", TOX)
     assert any("tox" in told for told in requirements_of(tmp_path, None, Wanted(find=True), ENVIRONMENT).told)
 
 
-def test_nothing_is_looked_for_where_the_user_named_what_is_needed(tmp_path):
+def test_nothing_is_searched_if_the_user_named_the_requirements(tmp_path):
     write(tmp_path, "tox.ini", TOX)
     assert requirements_of(tmp_path, None, Wanted(), ENVIRONMENT).requirements == ()
 
 
-def test_a_file_that_can_not_be_read_is_left_alone(tmp_path):
+def test_an_unreadable_file_is_ignored(tmp_path):
     write(tmp_path, "tox.ini", UNRELATED_TOX + "[testenv:lint]\nbroken\n")
     write(tmp_path, "setup.py", "def (")
     assert requirements(tmp_path) == ()
+
+
+def test_tools_that_no_test_uses_are_left_out_wherever_they_are_named(tmp_path):
+    write(tmp_path, "tox.ini", "[testenv]\ndeps =\n    pytest\n    flake8\n    black\n    mypy\n")
+    write(tmp_path, "requirements.txt", "six==1.16.0\nisort==5.0\n")
+    write(tmp_path, "tests/test_it.py", "import subprocess\nimport black\nsubprocess.run(['mypy', '--version'])\n")
+    found = requirements_of(tmp_path, None, Wanted(find=True), ENVIRONMENT)
+    assert found.requirements == ("six==1.16.0", "pytest", "black", "mypy")
+    assert any("flake8" in told and "isort" in told for told in found.told)
+
+
+def test_a_group_that_is_asked_for_by_name_keeps_its_tools(tmp_path):
+    write(tmp_path, "pyproject.toml", "[dependency-groups]\nlint = ['flake8']\n")
+    assert requirements_of(tmp_path, None, Wanted(groups=("lint",)), ENVIRONMENT).requirements == ("flake8",)

@@ -1,4 +1,4 @@
-"""The child driver alone, in every interpreter at hand: it needs nothing but the standard library."""
+"""The child driver alone, in every installed interpreter: it needs only the standard library."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OLD_AND_NEW = ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
 
 
 def child(folder, source, *, python=sys.executable, emulation=None):
-    """Run the driver; its report (None if it wrote none) and the finished process."""
+    """Run the driver; return its report (None if there is none) and the finished process."""
     script, report, job = folder / "script" / "probe.py", folder / "report.json", folder / "job.json"
     script.parent.mkdir()
     script.write_text(source)
@@ -40,7 +40,7 @@ def stand_in(folder, source):
 
 
 @pytest.mark.parametrize("version", OLD_AND_NEW)
-def test_every_supported_interpreter_reports_alike(tmp_path, version):
+def test_every_supported_interpreter_reports_the_same(tmp_path, version):
     python = shutil.which(f"python{version}")
     if python is None or subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode:
         pytest.skip(f"no Python {version} here")
@@ -55,14 +55,14 @@ def test_every_supported_interpreter_reports_alike(tmp_path, version):
     assert [(frame["line"], frame["function"]) for frame in raised["frames"]] == [(4, "<module>"), (3, "f")]
 
 
-def test_the_stand_in_is_there_before_the_script(tmp_path):
+def test_the_stand_in_is_installed_before_the_script(tmp_path):
     package = stand_in(tmp_path, "def install(*, capability):\n    global asked\n    asked = capability\n")
     report, done = child(tmp_path, "import _harness_emulation as e\nprint(e.asked)\n", emulation=package)
     assert (done.stdout, done.stderr) == ("8.6\n", "")
     assert (report["end"], report["stage"]) == ("completed", "script")
 
 
-def test_a_gap_that_the_script_runs_into_is_in_the_chain(tmp_path):
+def test_a_gap_hit_by_the_script_is_in_the_chain(tmp_path):
     package = stand_in(tmp_path, "def install(*, capability): pass\ndef graph(): raise EmulationGap('graph')\n")
     report, done = child(tmp_path, "import _harness_emulation as e\ne.graph()\n", emulation=package)
     assert done.returncode == 1
@@ -71,20 +71,20 @@ def test_a_gap_that_the_script_runs_into_is_in_the_chain(tmp_path):
 
 
 @pytest.mark.parametrize("fault", ["def install(*, capability): raise ImportError('no torch')\n", "1 / 0\n"])
-def test_a_stand_in_that_fails_is_told_apart_from_the_script(tmp_path, fault):
+def test_a_failing_stand_in_is_not_blamed_on_the_script(tmp_path, fault):
     report, done = child(tmp_path, "print('ran')\n", emulation=stand_in(tmp_path, fault))
     assert (report["end"], report["stage"]) == ("raised", "emulation")
     assert done.stdout == ""
 
 
-def test_no_report_is_left_when_the_interpreter_is_ended_hard(tmp_path):
+def test_a_killed_interpreter_leaves_no_report(tmp_path):
     report, done = child(tmp_path, "import os; os._exit(5)\n")
     assert (report, done.returncode) == (None, 5)
     assert [path.name for path in tmp_path.iterdir()] != []
     assert not list(tmp_path.glob("report*"))
 
 
-def test_the_report_is_written_before_handlers_at_exit_run(tmp_path):
+def test_the_report_is_written_before_exit_handlers(tmp_path):
     source = (
         "import atexit, os\n"
         "report = os.path.join(os.path.dirname(os.path.dirname(__file__)), 'report.json')\n"
@@ -94,7 +94,7 @@ def test_the_report_is_written_before_handlers_at_exit_run(tmp_path):
     assert done.stdout == "True\n"
 
 
-def test_device_facts_come_from_a_torch_that_was_imported(tmp_path):
+def test_device_facts_come_from_an_imported_torch(tmp_path):
     source = (
         "import sys, types\n"
         "torch = sys.modules['torch'] = types.ModuleType('torch')\n"
@@ -109,7 +109,7 @@ def test_device_facts_come_from_a_torch_that_was_imported(tmp_path):
     assert (facts["device"], facts["capability"], facts["peak_device_memory"]) == ("GPU", "8.6", 12)
 
 
-def test_a_torch_that_fails_to_answer_takes_nothing_else_with_it(tmp_path):
+def test_a_failing_torch_loses_only_device_facts(tmp_path):
     source = (
         "import sys, types\n"
         "torch = sys.modules['torch'] = types.ModuleType('torch')\n"

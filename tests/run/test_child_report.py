@@ -1,4 +1,4 @@
-"""Whatever a run leaves as its report or metrics is read without a crash, and what is kept is of the right kind."""
+"""Any report or metrics of a run are read without a crash, and the stored values have the right types."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def texts(exception: RaisedException | None):
 
 @settings(deadline=None)
 @given(st.one_of(NEARLY, ANYTHING).map(json.dumps) | st.text())
-def test_any_report_comes_to_something(tmp_path_factory, text):
+def test_any_report_is_parsed(tmp_path_factory, text):
     folder = tmp_path_factory.getbasetemp()
     path = folder / "any-report.json"
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
@@ -71,7 +71,7 @@ def test_any_report_comes_to_something(tmp_path_factory, text):
 
 @settings(deadline=None)
 @given(st.binary())
-def test_any_bytes_are_a_report_or_are_not(tmp_path_factory, data):
+def test_any_bytes_are_parsed_or_rejected(tmp_path_factory, data):
     path = tmp_path_factory.getbasetemp() / "bytes-report.json"
     path.write_bytes(data)
     with contextlib.suppress(Unreadable):
@@ -80,7 +80,7 @@ def test_any_bytes_are_a_report_or_are_not(tmp_path_factory, data):
 
 @settings(deadline=None)
 @given(st.dictionaries(st.text(st.characters(codec=None)), ANYTHING).map(json.dumps) | ANYTHING.map(json.dumps))
-def test_any_metrics_come_to_numbers(tmp_path_factory, text):
+def test_any_metrics_are_parsed_to_numbers(tmp_path_factory, text):
     path = tmp_path_factory.getbasetemp() / "any-metrics.json"
     path.write_text(text)
     metrics, complaint = read_metrics(path)
@@ -90,7 +90,7 @@ def test_any_metrics_come_to_numbers(tmp_path_factory, text):
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"end": "completed", "machine": ' + "[" * 50_000, "nul", "{}", "[]"])
-def test_a_report_that_is_none_is_told(tmp_path, text):
+def test_an_invalid_report_is_reported(tmp_path, text):
     path = tmp_path / "report.json"
     path.write_text(text)
     with pytest.raises(Unreadable):
@@ -99,13 +99,13 @@ def test_a_report_that_is_none_is_told(tmp_path, text):
     assert "its report" in ran.detail
 
 
-def test_infinite_metrics_are_numbers(tmp_path):
+def test_infinite_metrics_are_kept(tmp_path):
     path = tmp_path / "metrics.json"
     path.write_text('{"a": -Infinity, "b": 1e999}')
     assert read_metrics(path)[0] == {"a": -math.inf, "b": math.inf}
 
 
-def test_what_was_left_out_of_the_log_is_told(tmp_path):
+def test_bytes_cut_from_the_log_are_reported(tmp_path):
     left = LeftBehind(evolve(DONE, output=10**9), "", tmp_path / "r", tmp_path / "m", is_command=True)
     ran = result_of(left, device=Device.CPU, limits=Limits(1))
     assert f"{10**9 - 16 * 2**20} bytes" in ran.detail

@@ -100,12 +100,12 @@ def of_raised(*arguments, device=Device.CPU, **more):
         ),
     ],
 )
-def test_how_a_process_ended_gives_the_outcome(ended, report, outcome, detail):
+def test_the_end_of_a_process_gives_the_outcome(ended, report, outcome, detail):
     assert of(ended, report) == (outcome, detail)
 
 
 @pytest.mark.parametrize("report", [None, Report("exit"), Report("forked")])
-def test_exit_code_0_of_a_script_without_its_last_word_is_no_success(report):
+def test_exit_code_0_without_a_final_report_is_not_success(report):
     assert of(DONE, report)[0] is Outcome.NO_REPORT
 
 
@@ -113,11 +113,11 @@ def test_exit_code_0_of_a_command_is_success():
     assert of(DONE, None, is_command=True) == (Outcome.COMPLETED, "ran to its end")
 
 
-def test_a_run_whose_guard_was_killed_is_no_crash():
+def test_a_killed_guard_is_not_a_crash():
     assert of(evolve(KILLED, reason=EndReason.LOST))[0] is Outcome.NO_REPORT
 
 
-def test_an_exception_is_told_with_its_message():
+def test_an_exception_is_reported_with_its_message():
     assert of_raised("builtins.ModuleNotFoundError", "No module named 'x'") == (
         Outcome.RAISED,
         "ModuleNotFoundError: No module named 'x'",
@@ -125,7 +125,7 @@ def test_an_exception_is_told_with_its_message():
     assert of_raised("a.b.Odd")[1] == "Odd"
 
 
-def test_an_exception_counts_more_than_a_process_that_hangs_at_its_exit():
+def test_an_exception_outranks_a_hang_at_exit():
     for ended in (evolve(KILLED, reason=EndReason.TIMEOUT), evolve(DONE, returncode=-11)):
         assert of(ended, raised(message="boom")) == (Outcome.RAISED, "RuntimeError: boom")
 
@@ -144,7 +144,7 @@ def test_an_exception_counts_more_than_a_process_that_hangs_at_its_exit():
     ],
 )
 @pytest.mark.parametrize("device", list(Device))
-def test_want_of_memory_is_recognised_on_every_device(type_, bases, message, device):
+def test_out_of_memory_is_recognised_on_every_device(type_, bases, message, device):
     assert of_raised(type_, message, bases=bases, device=device)[0] is Outcome.OUT_OF_MEMORY
     wrapped = RaisedException(type_, message, bases=bases)
     assert of_raised(message="step failed", cause=wrapped, device=device)[0] is Outcome.OUT_OF_MEMORY
@@ -174,25 +174,25 @@ _LIBCUDA = "libcuda.so.1: cannot open shared object file"
         ("Trying to backward through the graph a second time", Outcome.RAISED, Outcome.RAISED),
     ],
 )
-def test_what_a_device_says_depends_on_the_device(message, on_cuda, on_emulated):
+def test_device_messages_are_read_per_device(message, on_cuda, on_emulated):
     assert of_raised(message=message, device=Device.CPU)[0] is Outcome.RAISED
     assert of_raised(message=message, device=Device.CUDA)[0] is on_cuda
     assert of_raised(message=message, device=Device.EMULATED)[0] is on_emulated
 
 
 @pytest.mark.parametrize("device", list(Device))
-def test_a_gap_counts_wherever_it_is_in_the_chain(device):
+def test_a_gap_counts_anywhere_in_the_chain(device):
     gap = ("_harness_emulation.gaps.EmulationGap", "torch.cuda.Graph")
     found = of_raised(message="step failed", chain=(("builtins.KeyError", "x"), gap), device=device)
     assert found == (Outcome.EMULATION_GAP, "EmulationGap: torch.cuda.Graph")
 
 
-def test_a_message_that_was_being_handled_by_chance_does_not_count():
+def test_an_unrelated_handled_exception_is_ignored():
     chain = (("builtins.OSError", _LIBCUDA),)
     assert of_raised(message="boom", chain=chain, device=Device.EMULATED)[0] is Outcome.RAISED
 
 
-def test_a_stand_in_that_can_not_be_set_up_is_a_gap():
+def test_a_stand_in_that_fails_to_install_is_a_gap():
     outcome, detail = of_raised("builtins.ImportError", "no torch", stage="emulation", device=Device.EMULATED)
     assert outcome is Outcome.EMULATION_GAP
     assert detail == "the stand-in for CUDA can't be set up: ImportError: no torch"
@@ -208,17 +208,17 @@ def test_a_stand_in_that_can_not_be_set_up_is_a_gap():
         ("AssertionError: 2 != 3\n", Outcome.EXITED),
     ],
 )
-def test_without_a_report_the_error_lines_of_a_failure_tell(printed, outcome):
+def test_without_a_report_error_lines_are_read(printed, outcome):
     assert of(evolve(DONE, returncode=1), printed=printed, device=Device.CUDA)[0] is outcome
     assert of(printed=printed, device=Device.CUDA, is_command=True)[0] is Outcome.COMPLETED
 
 
-def test_with_a_report_nothing_is_read_out_of_what_was_printed():
+def test_with_a_report_output_is_not_read():
     printed = "RuntimeError: CUDA out of memory\n"
     assert of(evolve(DONE, returncode=3), Report("exit"), printed=printed)[0] is Outcome.EXITED
 
 
-def test_a_command_that_is_not_there_exits_as_in_a_shell():
+def test_a_missing_command_exits_like_in_a_shell():
     assert not_started("pytest", "No such file") == (
         Outcome.EXITED, "pytest can't be started: No such file", 127)  # fmt: skip
 

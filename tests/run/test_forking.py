@@ -1,4 +1,4 @@
-"""Runs that are forked from a process which has imported something before them."""
+"""Runs forked from a process that has imported something before."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PYTHON = Path(sys.executable)
 
 @pytest.fixture
 def modules(tmp_path: Path) -> Path:
-    """A folder with a module that counts how often it was loaded, one with a thread, one that fails."""
+    """A folder with a module that counts its imports, one with a thread, and one that fails."""
     folder = tmp_path / "modules"
     folder.mkdir()
     loads = tmp_path / "loads"
@@ -60,7 +60,7 @@ def forked(
     return run_repro(job, cancel=cancel)
 
 
-def test_a_fork_has_what_was_imported_and_nothing_of_the_fork_before(tmp_path: Path, zygote: Zygote) -> None:
+def test_a_fork_has_the_imports_but_nothing_from_earlier_forks(tmp_path: Path, zygote: Zygote) -> None:
     source = (
         "import heavy\nheavy.VALUE.append(2)\nassert heavy.VALUE == [1, 2], heavy.VALUE\nprint('value', heavy.VALUE)\n"
     )
@@ -70,7 +70,7 @@ def test_a_fork_has_what_was_imported_and_nothing_of_the_fork_before(tmp_path: P
     assert b"value [1, 2]" in gzip.decompress((tmp_path / "log.gz").read_bytes())
 
 
-def test_an_exception_comes_back_with_type_message_and_frames(tmp_path: Path, zygote: Zygote) -> None:
+def test_an_exception_is_returned_with_type_message_and_frames(tmp_path: Path, zygote: Zygote) -> None:
     ran = forked(tmp_path, zygote, "def step():\n    raise KeyError('the step')\n\nstep()\n")
     assert ran.outcome is Outcome.RAISED
     assert ran.exception is not None
@@ -78,7 +78,7 @@ def test_an_exception_comes_back_with_type_message_and_frames(tmp_path: Path, zy
     assert [frame.function for frame in ran.exception.frames][-1] == "step"
 
 
-def test_metrics_scratch_folder_and_environment_are_those_of_the_run(tmp_path: Path, zygote: Zygote) -> None:
+def test_metrics_scratch_folder_and_environment_belong_to_the_run(tmp_path: Path, zygote: Zygote) -> None:
     source = (
         "import json, os, sys\n"
         "open('here', 'w').close()\n"
@@ -100,13 +100,13 @@ def test_metrics_scratch_folder_and_environment_are_those_of_the_run(tmp_path: P
         ("import sys\nsys.exit(125)\n", Outcome.DECLINED),
     ],
 )
-def test_each_way_to_end_is_told_as_of_a_fresh_process(
+def test_each_way_to_end_is_reported_like_a_fresh_process(
     tmp_path: Path, zygote: Zygote, source: str, outcome: Outcome
 ) -> None:
     assert forked(tmp_path, zygote, source, timeout=2.0).outcome is outcome
 
 
-def test_what_a_fork_leaves_running_is_ended(tmp_path: Path, zygote: Zygote) -> None:
+def test_processes_left_by_a_fork_are_killed(tmp_path: Path, zygote: Zygote) -> None:
     pid_file = tmp_path / "pid"
     source = (
         "import subprocess\np = subprocess.Popen(['sleep', '60'], start_new_session=True)\n"
@@ -116,7 +116,7 @@ def test_what_a_fork_leaves_running_is_ended(tmp_path: Path, zygote: Zygote) -> 
     assert not psutil.pid_exists(int(pid_file.read_text(encoding="utf-8")))
 
 
-def test_a_fork_is_called_off(tmp_path: Path, zygote: Zygote) -> None:
+def test_a_fork_can_be_cancelled(tmp_path: Path, zygote: Zygote) -> None:
     cancel = threading.Event()
     threading.Timer(0.5, cancel.set).start()
     with pytest.raises(Cancelled):
@@ -124,7 +124,7 @@ def test_a_fork_is_called_off(tmp_path: Path, zygote: Zygote) -> None:
     assert forked(tmp_path, zygote, "pass\n").outcome is Outcome.COMPLETED
 
 
-def test_what_runs_at_exit_runs(tmp_path: Path, zygote: Zygote) -> None:
+def test_exit_handlers_run(tmp_path: Path, zygote: Zygote) -> None:
     source = (
         "import atexit, threading, time\natexit.register(print, 'at exit')\n"
         "threading.Thread(target=lambda: (time.sleep(0.3), print('thread done'))).start()\n"
@@ -135,12 +135,12 @@ def test_what_runs_at_exit_runs(tmp_path: Path, zygote: Zygote) -> None:
     assert b"at exit" in log
 
 
-def test_what_starts_a_thread_is_not_forked(tmp_path: Path, modules: Path) -> None:
+def test_an_import_that_starts_a_thread_is_not_forked(tmp_path: Path, modules: Path) -> None:
     with pytest.raises(ZygoteFailed, match="thread"):
         start(tmp_path, modules, "threaded")
 
 
-def test_a_failing_import_is_left_to_the_fork(tmp_path: Path, modules: Path) -> None:
+def test_a_failing_import_is_repeated_in_the_fork(tmp_path: Path, modules: Path) -> None:
     zygote = start(tmp_path, modules, "failing", "heavy")
     try:
         assert zygote.preloaded.loaded == 1
@@ -151,7 +151,7 @@ def test_a_failing_import_is_left_to_the_fork(tmp_path: Path, modules: Path) -> 
         zygote.close()
 
 
-def test_an_import_that_ends_the_process_is_told(tmp_path: Path, modules: Path) -> None:
+def test_an_import_that_exits_is_reported(tmp_path: Path, modules: Path) -> None:
     with pytest.raises(ZygoteFailed):
         start(tmp_path, modules, "fatal")
 

@@ -1,4 +1,4 @@
-"""Nothing that a command starts outlives it, whatever happens to the harness."""
+"""No process started by a command outlives it, whatever happens to the harness."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def python(source):
     return [sys.executable, "-c", source]
 
 
-def test_a_command_that_ends_gives_its_exit_code_and_output(tmp_path):
+def test_a_finished_command_gives_its_exit_code_and_output(tmp_path):
     ended = guarded(tmp_path, ["sh", "-c", "echo out; echo err >&2; exit 3"])
     assert (ended.returncode, ended.reason, ended.signal) == (3, EndReason.ENDED, None)
     assert (tmp_path / "output").read_text() == "out\nerr\n"
@@ -42,7 +42,7 @@ def test_a_command_that_ends_gives_its_exit_code_and_output(tmp_path):
     assert ended.peak_memory > 0
 
 
-def test_a_signal_is_named(tmp_path):
+def test_a_death_by_signal_is_named(tmp_path):
     assert guarded(tmp_path, ["sh", "-c", "kill -TERM $$"]).signal == "SIGTERM"
 
 
@@ -57,21 +57,21 @@ def test_a_missing_working_directory_is_an_oserror(tmp_path):
         run_guarded(["true"], env={}, cwd=tmp_path / "none", limits=Limits(9), output=tmp_path / "output")
 
 
-def test_nobody_is_left_when_the_command_ends_before_its_descendants(tmp_path):
+def test_descendants_are_killed_when_the_command_ends(tmp_path):
     pids = tmp_path / "pids"
     ended = guarded(tmp_path, python(probes.DETACHED_GRANDCHILD), env={"PIDS": str(pids)})
     assert ended.reason is EndReason.ENDED
     assert all(probes.is_gone(pid) for pid in probes.told_pids(pids, 2))
 
 
-def test_nobody_is_left_after_a_timeout(tmp_path):
+def test_no_process_is_left_after_a_timeout(tmp_path):
     pids = tmp_path / "pids"
     ended = guarded(tmp_path, python(probes.HANG), wall_s=1.0, env={"PIDS": str(pids)})
     assert ended.reason is EndReason.TIMEOUT
     assert all(probes.is_gone(pid) for pid in probes.told_pids(pids, 2))
 
 
-def test_a_process_that_ignores_every_signal_is_killed_too(tmp_path):
+def test_a_process_that_ignores_signals_is_killed(tmp_path):
     source = (
         "import signal, time\n"
         "for number in (signal.SIGABRT, signal.SIGTERM, signal.SIGINT):\n"
@@ -96,16 +96,16 @@ def test_the_memory_of_the_whole_tree_counts(tmp_path):
     assert ended.peak_memory > 100_000_000
 
 
-def test_pages_shared_by_forked_processes_count_once(tmp_path):
+def test_memory_shared_by_forks_counts_once(tmp_path):
     source = "import os, time\nheld = b'x' * 60_000_000\npids = [os.fork() for _ in range(3)]\ntime.sleep(0.6)\n"
     assert guarded(tmp_path, python(source), memory=150_000_000).reason is EndReason.ENDED
 
 
-def test_without_a_limit_most_of_the_machine_may_be_used():
+def test_the_default_limit_is_most_of_the_machine():
     assert Limits(1).bytes == int(physical_memory() * 0.9)
 
 
-def test_cancelling_ends_everything(tmp_path):
+def test_cancelling_kills_everything(tmp_path):
     pids, cancel, raised = tmp_path / "pids", threading.Event(), []
 
     def work():
@@ -123,7 +123,7 @@ def test_cancelling_ends_everything(tmp_path):
     assert all(probes.is_gone(pid) for pid in started)
 
 
-def test_a_command_ends_by_itself_while_it_could_be_cancelled(tmp_path):
+def test_a_cancellable_command_can_end_by_itself(tmp_path):
     assert guarded(tmp_path, ["true"], cancel=threading.Event()).returncode == 0
 
 
@@ -146,7 +146,7 @@ def test_kill_9_of_the_harness_leaves_no_process_and_no_scratch(tmp_path):
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
-def test_ctrl_c_in_the_terminal_reaches_the_harness_alone(tmp_path):
+def test_ctrl_c_in_the_terminal_reaches_only_the_harness(tmp_path):
     pids = tmp_path / "pids"
     source = (
         "import pathlib, probes, sys\n"
@@ -178,7 +178,7 @@ time.sleep(1000)
 
 
 @pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGSTOP"])
-def test_a_command_that_signals_its_guard_is_ended_with_all_it_started(tmp_path, monkeypatch, name):
+def test_a_command_that_signals_its_guard_is_killed_with_its_children(tmp_path, monkeypatch, name):
     monkeypatch.setattr("harness.run.process._SILENT_S", 0.5)
     pids = tmp_path / "pids"
     env = {"PIDS": str(pids), "HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path / "tmp")}
@@ -187,7 +187,7 @@ def test_a_command_that_signals_its_guard_is_ended_with_all_it_started(tmp_path,
     assert probes.all_gone(probes.told_pids(pids, 1))
 
 
-def test_the_guard_has_no_variable_of_the_user(tmp_path, monkeypatch):
+def test_the_guard_has_no_variables_of_the_user(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_TOKEN", "hush")
     source = "import os; print(open(f'/proc/{os.getppid()}/environ').read())"
     ended = guarded(tmp_path, python(source))
@@ -209,7 +209,7 @@ def test_output_beyond_the_limit_keeps_head_and_tail(tmp_path):
     assert len(kept) < LOG_KEPT + 200
 
 
-def test_a_command_that_prints_without_end_is_ended(tmp_path):
+def test_a_command_that_prints_endlessly_is_stopped(tmp_path):
     begun = time.monotonic()
     ended = run_guarded(
         ["yes"], env={"PATH": os.environ["PATH"]}, cwd=tmp_path, limits=Limits(60, output=50_000_000),
@@ -220,7 +220,7 @@ def test_a_command_that_prints_without_end_is_ended(tmp_path):
     assert time.monotonic() - begun < 30
 
 
-def test_what_is_printed_last_arrives_though_its_process_ends_at_once(tmp_path):
+def test_the_last_output_arrives_even_if_its_process_exits_at_once(tmp_path):
     guarded(tmp_path, python("import os; os.write(1, b'x' * 65536); os._exit(0)"))
     assert (tmp_path / "output").read_bytes() == b"x" * 65536
 
@@ -231,7 +231,7 @@ def test_ignored_signals_are_not_passed_on(tmp_path):
     assert (tmp_path / "output").read_text() == "['SIG_DFL', 'SIG_DFL']\n"
 
 
-def test_many_at_once_do_not_disturb_each_other(tmp_path):
+def test_many_concurrent_runs_do_not_interfere(tmp_path):
     codes = {}
 
     def work(number):
@@ -247,7 +247,7 @@ def test_many_at_once_do_not_disturb_each_other(tmp_path):
     assert codes == {number: number for number in range(8)}
 
 
-def test_the_clock_of_a_run_is_the_commands_own(tmp_path):
+def test_the_clock_measures_only_the_command(tmp_path):
     begun = time.monotonic()
     ended = guarded(tmp_path, ["true"])
     assert 0 < ended.seconds < time.monotonic() - begun

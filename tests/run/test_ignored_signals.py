@@ -1,4 +1,4 @@
-"""The tests themselves work where Ctrl-C is ignored from the start."""
+"""The tests themselves work with Ctrl-C ignored from the start."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 
-def test_what_the_tests_start_hears_ctrl_c_though_they_were_started_in_the_background():
+def test_children_receive_ctrl_c_even_if_tests_run_in_the_background():
     source = (
         "import support, subprocess, sys\n"
         "told = [sys.executable, '-c', 'import signal; print(signal.getsignal(signal.SIGINT))']\n"

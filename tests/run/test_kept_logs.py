@@ -1,4 +1,4 @@
-"""A compressed log is read as far as it is whole and as far as one can be long."""
+"""A compressed log is read up to its damage and up to the maximum length."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def damaged(position):
     "data",
     [b"", b"no gzip", WHOLE[:30_000], damaged(0), damaged(12), damaged(60_000), damaged(len(WHOLE) - 8), WHOLE + b"x"],
 )
-def test_a_damaged_log_is_read_as_far_as_it_is_whole(tmp_path, data):
+def test_a_damaged_log_is_read_up_to_the_damage(tmp_path, data):
     path = tmp_path / "log.gz"
     path.write_bytes(data)
     text = gzip.decompress(WHOLE).decode()
@@ -32,12 +32,12 @@ def test_a_damaged_log_is_read_as_far_as_it_is_whole(tmp_path, data):
     assert len(read_log(path)) <= len(text)
 
 
-def test_a_log_that_is_not_there_is_empty(tmp_path):
+def test_a_missing_log_is_empty(tmp_path):
     assert read_log(tmp_path / "none") == ""
     assert read_log(tmp_path) == ""
 
 
-def test_a_small_file_that_unpacks_to_a_huge_one_is_read_in_part(tmp_path):
+def test_a_decompression_bomb_is_read_in_part(tmp_path):
     path = tmp_path / "log.gz"
     with gzip.open(path, "wb") as file:
         for _ in range(64):

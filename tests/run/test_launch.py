@@ -1,4 +1,4 @@
-"""How a run is laid out and what is kept of it, before and after anything runs."""
+"""The files of a run, and what is kept of them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 from harness.run.launch import (
     LOG_KEPT,
     OUTPUT_LIMIT,
+    GuardLimits,
     guard_request,
     keep_log,
     memory_limit,
@@ -31,13 +32,13 @@ def test_a_verdict_on_the_cpu_never_comes_from_a_gpu():
     assert "CUDA_VISIBLE_DEVICES" not in repro_variables({}, "cuda")
 
 
-def test_memory_is_what_is_asked_or_nine_tenths_of_the_machine():
+def test_the_memory_limit_is_as_requested_or_nine_tenths_of_the_machine():
     assert memory_limit(5) == 5
     assert memory_limit(None) == int(physical_memory() * 0.9)
 
 
 @pytest.mark.parametrize("capability", [None, "9.0"])
-def test_script_and_job_lie_where_the_child_driver_finds_them(tmp_path, capability):
+def test_script_and_job_are_where_the_child_driver_looks(tmp_path, capability):
     with scratch_folder(tmp_path) as place:
         command = script_command(
             place, python=Path("/p"), inside=tmp_path, name="step.py", source="pass", capability=capability
@@ -49,8 +50,8 @@ def test_script_and_job_lie_where_the_child_driver_finds_them(tmp_path, capabili
         assert job["emulation"] == (emulation if capability else None)
 
 
-def test_the_order_to_the_guard_is_one_line():
-    line = guard_request(["a"], env={"B": "c\nd"}, cwd=Path("/"), wall_s=1.5, memory=9, output=Path("/log"))
+def test_the_instructions_to_the_guard_are_one_line():
+    line = guard_request(["a"], GuardLimits(1.5, 9), env={"B": "c\nd"}, cwd=Path("/"), output=Path("/log"))
     assert line.count(b"\n") == 1
     told = json.loads(line)
     assert (told.pop("log_keep"), told.pop("output_limit"), told.pop("sandbox")) == (LOG_KEPT, OUTPUT_LIMIT, [])
@@ -66,14 +67,14 @@ def test_the_order_to_the_guard_is_one_line():
 
 
 class Broken(io.BytesIO):
-    """A log that can't be read."""
+    """A log that cannot be read."""
 
     def read(self, size: int | None = -1) -> bytes:
-        """Fail as a disk does."""
+        """Fail like a disk."""
         raise OSError("gone")
 
 
-def test_a_log_is_kept_whole_or_not_at_all(tmp_path):
+def test_a_log_is_kept_completely_or_not_at_all(tmp_path):
     keep_log(io.BytesIO(b"stepping\n"), tmp_path / "logs" / "one.gz")
     assert gzip.decompress((tmp_path / "logs" / "one.gz").read_bytes()) == b"stepping\n"
     with pytest.raises(OSError, match="gone"):

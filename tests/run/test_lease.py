@@ -1,4 +1,4 @@
-"""Leases of GPUs: one probe at a time on each, with enough memory, for a limited wait that can be called off."""
+"""GPU leases: one probe at a time per GPU, with enough memory, for a limited and cancellable wait."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ TWIN = evolve(T4, index=1, uuid="GPU-b")
 
 @define
 class Time:
-    """Time that passes by pausing alone; `events` happen at their second."""
+    """Time that passes only by pausing; `events` happen at their second."""
 
     now: float = 0.0
     events: dict[float, object] = field(factory=dict)
 
     def clock(self):
-        """The second that it is."""
+        """The current second."""
         return self.now
 
     def pause(self, seconds, cancel):
-        """Let time pass, and happen what happens."""
+        """Let time pass, with its events."""
         self.now += seconds
         for at in [at for at in self.events if at <= self.now]:
             self.events.pop(at)()
@@ -39,18 +39,18 @@ class Time:
 
 @frozen
 class Cancels:
-    """A reporter that calls a wait off at its first note."""
+    """A reporter that cancels a wait at its first note."""
 
     cancel: threading.Event
 
     def report(self, event):
-        """Call it off."""
+        """Cancel."""
         self.cancel.set()
 
 
 @pytest.fixture
 def pool_of(tmp_path):
-    """A pool with listings that are made up, and what it reports."""
+    """A pool with made-up listings, and its reports."""
 
     def make(*listings, wait_s=600.0, time=None, gpus=None):
         time = time or Time()
@@ -61,7 +61,7 @@ def pool_of(tmp_path):
     return make
 
 
-def test_the_gpu_with_most_memory_free_is_leased_first(pool_of):
+def test_the_gpu_with_the_most_free_memory_is_leased_first(pool_of):
     pool, heard, time = pool_of((evolve(T4, free=2 * GIB), TWIN))
     with pool.lease(GIB) as gpu:
         assert gpu == TWIN
@@ -92,7 +92,7 @@ def test_waiting_for_another_probe_has_no_limit(pool_of):
     assert time.now == 3600.0
 
 
-def test_another_process_that_dies_gives_its_gpu_back(pool_of, tmp_path):
+def test_a_dead_process_releases_its_gpu(pool_of, tmp_path):
     code = "import sys, filelock\nlock = filelock.FileLock(sys.argv[1])\nlock.acquire()\nprint(1, flush=True)\ninput()"
     command = [sys.executable, "-c", code, str(tmp_path / "gpu-GPU-a.lock")]
     holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -109,7 +109,7 @@ def test_another_process_that_dies_gives_its_gpu_back(pool_of, tmp_path):
             assert (gpu, time.now) == (T4, 100.0)
 
 
-def test_memory_that_comes_free_in_time_is_waited_for(pool_of):
+def test_the_lease_waits_for_memory_to_be_freed(pool_of):
     full = (evolve(T4, free=GIB),)
     pool, heard, time = pool_of(full, full, (T4,))
     with pool.lease(4 * GIB) as gpu:
@@ -137,7 +137,7 @@ def test_memory_that_comes_free_in_time_is_waited_for(pool_of):
         (3, (), "nvidia-smi has not listed GPU 0 (NVIDIA T4) for 3 s"),
     ],
 )
-def test_the_wait_for_memory_ends_at_its_limit_and_says_what_was_missing(pool_of, wait_s, listing, words):
+def test_the_wait_for_memory_has_a_limit_and_reports_the_shortage(pool_of, wait_s, listing, words):
     pool, _, time = pool_of(listing, wait_s=wait_s, gpus=listing or (T4,))
     with pool.lease(4 * GIB) as nothing:
         assert nothing == NoGpu(words)
@@ -146,21 +146,21 @@ def test_the_wait_for_memory_ends_at_its_limit_and_says_what_was_missing(pool_of
         assert gpu.address in {one.address for one in pool.gpus}
 
 
-def test_what_no_gpu_can_ever_have_is_not_waited_for(pool_of):
+def test_an_impossible_amount_of_memory_is_not_waited_for(pool_of):
     pool, heard, time = pool_of((T4, TWIN))
     with pool.lease(40 * GIB) as nothing:
         assert nothing == NoGpu("GPU 0 (NVIDIA T4) has 15 GiB of memory, 40 GiB are needed")
     assert (heard.events, time.now) == ([], 0.0)
 
 
-def test_a_gpu_that_tells_no_memory_and_one_that_is_not_of_the_pool(pool_of):
+def test_a_gpu_without_memory_information_is_usable(pool_of):
     shared = evolve(T4, memory=0, free=0)
     pool, _, _ = pool_of((TWIN, shared), gpus=(shared,))
     with pool.lease(40 * GIB) as gpu:
         assert gpu == shared
 
 
-def test_a_wait_that_is_called_off_ends_at_once_and_holds_nothing(pool_of):
+def test_a_cancelled_wait_ends_at_once_and_holds_nothing(pool_of):
     cancel = threading.Event()
     cancel.set()
     pool, _, _ = pool_of((T4,))

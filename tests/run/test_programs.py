@@ -1,4 +1,4 @@
-"""What a command starts is the environment's own, or a tool of the system; never a Python tool of the user's."""
+"""A command starts programs of the environment or the system, never the user's Python tools."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.run.programs import missing_program, user_tools
 
 @pytest.fixture(scope="module")
 def empty(tmp_path_factory):
-    """The interpreter of a virtual environment with nothing in it but one module."""
+    """The interpreter of a virtual environment with a single module."""
     root = tmp_path_factory.mktemp("empty")
     venv.EnvBuilder(symlinks=True, with_pip=False).create(root)
     site = next(root.glob("lib/python*/site-packages"))
@@ -27,7 +27,7 @@ def empty(tmp_path_factory):
 
 @pytest.fixture
 def users(tmp_path, monkeypatch):
-    """A folder of the user's on the PATH, with tools of many kinds."""
+    """A folder of the user on the PATH, with tools of many kinds."""
     folder = tmp_path / "users" / "bin"
     folder.mkdir(parents=True)
     texts = {
@@ -62,7 +62,7 @@ def users(tmp_path, monkeypatch):
         ("no-such-tool",),
     ],
 )
-def test_what_the_environment_lacks_is_told_before_anything_runs(tmp_path, empty, users, argv):
+def test_a_missing_program_is_reported_before_any_run(tmp_path, empty, users, argv):
     with pytest.raises(MissingProgram) as told:
         probes.run(tmp_path, argv=argv, python=str(empty))
     assert told.value.exit_code == 2
@@ -83,13 +83,13 @@ def test_what_the_environment_lacks_is_told_before_anything_runs(tmp_path, empty
         ("timeout", "9", "python", "-m", "there"),
     ],
 )
-def test_the_environments_own_and_the_systems_tools_run(tmp_path, empty, users, argv):
+def test_tools_of_the_environment_and_the_system_run(tmp_path, empty, users, argv):
     ran = probes.run(tmp_path, argv=argv, python=str(empty))
     assert ran.outcome is Outcome.COMPLETED, ran.tail
 
 
 @pytest.mark.parametrize("command", ["pytest -x", "fancytool", "nox", "python3.8 -c pass", "pip3 --version"])
-def test_a_shell_does_not_find_the_users_python_tools_either(tmp_path, empty, users, command):
+def test_a_shell_does_not_find_python_tools_of_the_user(tmp_path, empty, users, command):
     ran = probes.run(tmp_path, argv=("sh", "-c", command), python=str(empty))
     assert (ran.outcome, ran.exit_code) == (Outcome.EXITED, 127)
     assert "of the user" not in ran.tail
@@ -104,7 +104,7 @@ def test_a_script_whose_first_line_names_another_python_is_refused(tmp_path, emp
     assert missing_program(("./go",), empty, os.environ["PATH"], tmp_path) == ""
 
 
-def test_a_program_behind_a_python_tool_of_its_name_is_found(tmp_path, users, empty):
+def test_a_program_shadowed_by_a_python_tool_is_found(tmp_path, users, empty):
     behind = tmp_path / "behind"
     behind.mkdir()
     (behind / "fancytool").write_text("#!/bin/sh\necho behind\n")
@@ -132,7 +132,7 @@ OWN = "import sys\nsys.stderr.write(\"ModuleNotFoundError: No module named '{}'\
         (("python", "-c", "1 / 0"), False),
     ],
 )
-def test_a_failure_of_how_the_command_was_written_is_no_bug(tmp_path, empty, argv, is_mistake):
+def test_a_mistake_in_the_command_is_not_the_bug(tmp_path, empty, argv, is_mistake):
     here = tmp_path / "here"
     (here / "src" / "mine").mkdir(parents=True)
     ran = probes.run(tmp_path, argv=argv, python=str(empty), invoked_from=here)
@@ -142,14 +142,14 @@ def test_a_failure_of_how_the_command_was_written_is_no_bug(tmp_path, empty, arg
     assert (capture_signature(seen, ran.tail) is None) is is_mistake
 
 
-def test_a_repro_that_imports_the_users_own_project_says_so(tmp_path, empty):
+def test_a_repro_that_imports_the_project_of_the_user_says_so(tmp_path, empty):
     (tmp_path / "mine.py").write_text("")
     ran = probes.run(tmp_path, "import mine", python=str(empty), invoked_from=tmp_path)
     assert str(tmp_path / "mine") in ran.mistake
     assert not probes.run(tmp_path, "import other", python=str(empty), invoked_from=tmp_path).mistake
 
 
-def test_real_pytest_tells_its_mistakes(tmp_path):
+def test_usage_errors_of_real_pytest_are_recognised(tmp_path):
     here = tmp_path / "here"
     here.mkdir()
     (here / "test_none.py").write_text("")

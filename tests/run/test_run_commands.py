@@ -1,4 +1,4 @@
-"""Which commands run tests that we can read, and how they are restricted to some of them."""
+"""Which commands run tests that the harness can read, and how they are restricted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from harness.run.commands import TestTool, only, recognised, typed
         ("python -B -m unittest discover -s tests", TestTool.UNITTEST),
     ],
 )
-def test_commands_that_run_tests_are_recognised(command, tool):
+def test_test_commands_are_recognised(command, tool):
     found = recognised(command.split())
     assert found is not None
     assert found.tool is tool
@@ -51,7 +51,7 @@ def test_any_other_command_is_left_alone(command):
     assert recognised(command.split()) is None
 
 
-def test_a_command_is_restricted_without_a_change_to_its_words():
+def test_a_command_is_restricted_without_changing_its_arguments():
     command = ["python", "-m", "pytest", "-k", "fast", "tests"]
     restricted = only(command, ["tests/test_a.py::test_b[x y]", "tests/test_a.py::test_c"])
     found = recognised(restricted)
@@ -59,12 +59,12 @@ def test_a_command_is_restricted_without_a_change_to_its_words():
     assert found.only == ("tests/test_a.py::test_b[x y]", "tests/test_a.py::test_c")
 
 
-def test_a_restriction_takes_the_place_of_an_earlier_one():
+def test_a_restriction_replaces_an_earlier_one():
     once = only(["pytest", "tests"], ["a.py::b", "a.py::c"])
     assert recognised(only(once, ["a.py::c"])).only == ("a.py::c",)
 
 
-def test_another_command_can_not_be_restricted():
+def test_other_commands_cannot_be_restricted():
     with pytest.raises(ValueError, match="make test"):
         only(["make", "test"], ["a"])
 
@@ -81,6 +81,6 @@ def test_another_command_can_not_be_restricted():
         ("make test", None, "make test"),
     ],
 )
-def test_a_restricted_command_as_a_person_would_type_it(command, tests, line):
+def test_a_restricted_command_is_shown_as_a_person_would_type_it(command, tests, line):
     argv = command.split()
     assert typed(only(argv, tests) if tests is not None else argv) == line

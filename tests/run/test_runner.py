@@ -1,4 +1,4 @@
-"""One repro in one real interpreter: what happened comes back whole, and nothing leaks."""
+"""One repro in one real interpreter: the outcome is complete, and nothing leaks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def log_of(folder):
 # -- how a script ends
 
 
-def test_a_script_that_ends_has_completed(tmp_path):
+def test_a_script_that_ends_normally_completed(tmp_path):
     ran = probes.run(tmp_path, "print('hello')")
     assert (ran.outcome, ran.detail, ran.exit_code) == (Outcome.COMPLETED, "ran to its end", 0)
     assert ran.exception is None
@@ -38,7 +38,7 @@ def test_a_script_that_ends_has_completed(tmp_path):
     assert ran.peak_memory > 1_000_000
 
 
-def test_an_exception_comes_back_with_its_frames(tmp_path):
+def test_an_exception_is_returned_with_its_frames(tmp_path):
     ran = probes.run(tmp_path, "def step():\n    raise ValueError('bad value')\n\nstep()\n")
     assert (ran.outcome, ran.detail, ran.exit_code) == (Outcome.RAISED, "ValueError: bad value", 1)
     assert ran.exception.type == "builtins.ValueError"
@@ -59,7 +59,7 @@ def test_the_traceback_is_printed_as_python_prints_it(tmp_path):
     assert "child.py" not in ran.tail
 
 
-def test_an_explicit_cause_comes_along_and_a_context_does_not(tmp_path):
+def test_an_explicit_cause_is_kept_and_a_context_is_not(tmp_path):
     source = "try:\n    1 / 0\nexcept ZeroDivisionError as error:\n    raise KeyError('k'){}\n"
     caused = probes.run(tmp_path, source.format(" from error")).exception
     assert (caused.name, caused.cause.name, caused.cause.message) == (
@@ -71,7 +71,7 @@ def test_an_explicit_cause_comes_along_and_a_context_does_not(tmp_path):
     assert probes.run(tmp_path, source.format("")).exception.cause is None
 
 
-def test_a_gap_is_found_behind_what_was_raised_while_handling_it(tmp_path):
+def test_a_gap_is_found_behind_the_exception_that_replaced_it(tmp_path):
     source = (
         "class EmulationGap(RuntimeError): pass\n"
         "try:\n    raise EmulationGap('torch.cuda.Graph')\n"
@@ -82,19 +82,19 @@ def test_a_gap_is_found_behind_what_was_raised_while_handling_it(tmp_path):
     assert ran.exception.name == "ValueError"
 
 
-def test_a_syntax_error_is_an_exception_like_others(tmp_path):
+def test_a_syntax_error_is_an_ordinary_exception(tmp_path):
     ran = probes.run(tmp_path, "def f(:\n")
     assert (ran.outcome, ran.exception.name) == (Outcome.RAISED, "SyntaxError")
     assert "SyntaxError" in ran.tail
 
 
-def test_endless_recursion_is_told_in_few_frames(tmp_path):
+def test_endless_recursion_is_reported_in_few_frames(tmp_path):
     ran = probes.run(tmp_path, "def f(): f()\nf()\n")
     assert ran.exception.name == "RecursionError"
     assert len(ran.exception.frames) == 200
 
 
-def test_an_exception_without_a_message_of_its_own_is_reported(tmp_path):
+def test_an_exception_with_a_failing_message_is_reported(tmp_path):
     source = "class Mute(Exception):\n    def __str__(self): raise KeyError('x')\nraise Mute\n"
     ran = probes.run(tmp_path, source)
     assert ran.exception.type == "__main__.Mute"
@@ -127,7 +127,7 @@ def test_an_exception_without_a_message_of_its_own_is_reported(tmp_path):
         ),
     ],
 )
-def test_ways_to_end(tmp_path, source, outcome, code, detail):
+def test_each_way_to_end_has_its_outcome(tmp_path, source, outcome, code, detail):
     ran = probes.run(tmp_path, source)
     assert (ran.outcome, ran.exit_code, ran.detail) == (outcome, code, detail)
 
@@ -145,7 +145,7 @@ NO_LAST_WORD = {
 
 
 @pytest.mark.parametrize("source", NO_LAST_WORD.values(), ids=NO_LAST_WORD)
-def test_a_script_without_its_last_word_has_not_completed(tmp_path, source):
+def test_a_script_without_a_final_report_did_not_complete(tmp_path, source):
     ran = probes.run(tmp_path, source)
     assert ran.outcome is Outcome.NO_REPORT, ran.detail
     seen = Observation("k", ran.outcome, "r", "d", Device.CPU, detail=ran.detail, exit_code=ran.exit_code)
@@ -163,11 +163,11 @@ def test_a_script_without_its_last_word_has_not_completed(tmp_path, source):
         "import subprocess; subprocess.Popen(['sleep', '9'])",
     ],
 )
-def test_processes_of_other_kinds_do_not_keep_a_script_from_completing(tmp_path, source):
+def test_other_processes_do_not_keep_a_script_from_completing(tmp_path, source):
     assert probes.run(tmp_path, source).outcome is Outcome.COMPLETED
 
 
-def test_a_hang_ends_at_its_limit_and_says_where_it_hung(tmp_path):
+def test_a_hang_ends_at_the_timeout_and_shows_where_it_hung(tmp_path):
     pids = tmp_path / "pids"
     ran = probes.run(tmp_path, probes.HANG, timeout=1.5, extra_env={"PIDS": str(pids)})
     assert (ran.outcome, ran.exit_code, ran.detail) == (Outcome.TIMED_OUT, None, "timed out after 1.5 s")
@@ -175,7 +175,7 @@ def test_a_hang_ends_at_its_limit_and_says_where_it_hung(tmp_path):
     assert 'probe.py", line 16 in <module>' in ran.tail
 
 
-def test_an_exception_is_reported_though_a_thread_hangs_at_exit(tmp_path):
+def test_an_exception_is_reported_even_if_a_thread_hangs_at_exit(tmp_path):
     source = "import threading, time\nthreading.Thread(target=time.sleep, args=(1000,)).start()\n{}\n"
     raised = probes.run(tmp_path, source.format("raise ValueError('x')"), timeout=1.0)
     assert (raised.outcome, raised.detail, raised.exit_code) == (Outcome.RAISED, "ValueError: x", None)
@@ -191,7 +191,7 @@ def test_too_much_memory_ends_the_run(tmp_path):
     assert ran.peak_memory > 150_000_000
 
 
-def test_cancelling_raises_and_leaves_nothing(tmp_path):
+def test_cancelling_raises_and_leaves_no_process(tmp_path):
     pids, cancel, stopped = tmp_path / "pids", threading.Event(), []
 
     def work():
@@ -211,7 +211,7 @@ def test_cancelling_raises_and_leaves_nothing(tmp_path):
     assert not (tmp_path / "logs").exists()
 
 
-def test_a_missing_interpreter_is_a_fault(tmp_path):
+def test_a_missing_interpreter_is_an_internal_error(tmp_path):
     with pytest.raises(HarnessFault):
         probes.run(tmp_path, "", python=str(tmp_path / "none" / "python"))
 
@@ -233,7 +233,7 @@ def test_the_script_runs_as_main_in_a_process_of_its_own(tmp_path):
     assert probes.run(tmp_path, source).detail == "ran to its end"
 
 
-def test_multiprocessing_finds_the_script_again(tmp_path):
+def test_multiprocessing_finds_the_script(tmp_path):
     source = (
         "import multiprocessing\n"
         "def double(x): return 2 * x\n"
@@ -251,7 +251,7 @@ def test_a_forked_process_that_returns_does_not_report(tmp_path):
     assert "of the child" in ran.tail
 
 
-def test_parameters_and_metrics_pass_through(tmp_path):
+def test_parameters_and_metrics_are_passed_through(tmp_path):
     source = (
         "import json, os\n"
         "given = json.loads(os.environ['HARNESS_PARAMS'])\n"
@@ -267,7 +267,7 @@ def test_parameters_and_metrics_pass_through(tmp_path):
     )
 
 
-def test_metrics_of_a_script_that_hangs_are_kept(tmp_path):
+def test_metrics_of_a_hanging_script_are_kept(tmp_path):
     source = "import os, time\nopen(os.environ['HARNESS_METRICS'], 'w').write('{\"loss\": 1}')\ntime.sleep(1000)"
     assert probes.run(tmp_path, source, timeout=0.8).metrics == {"loss": 1.0}
 
@@ -283,7 +283,7 @@ def test_metrics_of_a_script_that_hangs_are_kept(tmp_path):
         ('{"a": [1], "b": null}', {}, "; metrics that are not numbers: a and b"),
     ],
 )
-def test_broken_metrics_are_ignored_with_a_word(tmp_path, text, metrics, complaint):
+def test_broken_metrics_are_ignored_with_a_note(tmp_path, text, metrics, complaint):
     path = tmp_path / "metrics.json"
     path.write_text(text)
     assert read_metrics(path) == (metrics, complaint)
@@ -300,14 +300,14 @@ METRICS_FILES = {
 
 
 @pytest.mark.parametrize("act", METRICS_FILES.values(), ids=METRICS_FILES)
-def test_a_metrics_file_of_another_kind_is_not_read(tmp_path, act):
+def test_a_metrics_file_that_is_not_a_regular_file_is_not_read(tmp_path, act):
     ran = probes.run(tmp_path, f"import os\npath = os.environ['HARNESS_METRICS']\n{act}\n")
     assert (ran.outcome, ran.metrics) == (Outcome.COMPLETED, {}), ran.tail
     assert "its metrics file" in ran.detail
 
 
 @pytest.mark.parametrize("act", METRICS_FILES.values(), ids=METRICS_FILES)
-def test_a_report_of_another_kind_is_not_read(tmp_path, act):
+def test_a_report_that_is_not_a_regular_file_is_not_read(tmp_path, act):
     source = f"""
 import os
 def replace(part, path):
@@ -318,7 +318,7 @@ os.replace = replace
     assert (ran.outcome, ran.exit_code) == (Outcome.NO_REPORT, 0), ran.tail
 
 
-def test_of_many_metrics_the_first_are_kept(tmp_path):
+def test_only_the_first_of_many_metrics_are_kept(tmp_path):
     path = tmp_path / "m"
     path.write_text(json.dumps({f"loss {i}": i for i in range(200_000)}))
     metrics, complaint = read_metrics(path)
@@ -326,7 +326,7 @@ def test_of_many_metrics_the_first_are_kept(tmp_path):
     assert "199000 are dropped" in complaint
 
 
-def test_text_out_of_a_probe_is_made_safe(tmp_path):
+def test_text_from_a_probe_is_made_safe(tmp_path):
     source = (
         "import json, os\n"
         "json.dump({'lo\\x1b[2Jss\\ud800': 1}, open(os.environ['HARNESS_METRICS'], 'w'))\n"
@@ -339,16 +339,16 @@ def test_text_out_of_a_probe_is_made_safe(tmp_path):
     assert ran.detail == "ValueError: a\ufffdb link gnp end"
 
 
-def test_metrics_that_are_no_text_are_ignored(tmp_path):
+def test_metrics_that_are_not_text_are_ignored(tmp_path):
     (tmp_path / "m").write_bytes(b"\xff\xfe")
     assert read_metrics(tmp_path / "m") == ({}, "; its metrics file can't be read (UnicodeDecodeError)")
 
 
-def test_no_metrics_are_no_complaint(tmp_path):
+def test_missing_metrics_are_no_error(tmp_path):
     assert read_metrics(tmp_path / "none") == ({}, "")
 
 
-def test_one_run_leaves_nothing_to_the_next(tmp_path):
+def test_a_run_leaves_nothing_for_the_next(tmp_path):
     source = (
         "import os, pathlib\n"
         "places = [os.environ[name] for name in ('HOME', 'TMPDIR', 'XDG_CACHE_HOME')]\n"
@@ -363,7 +363,7 @@ def test_one_run_leaves_nothing_to_the_next(tmp_path):
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
-def test_secrets_do_not_reach_the_script_unless_asked_for(tmp_path, monkeypatch):
+def test_secrets_reach_the_script_only_on_request(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_TOKEN", "hush")
     monkeypatch.setenv("PYTHONPATH", "/somewhere")
     source = "import os; print(os.environ.get('HF_TOKEN'), os.environ.get('PYTHONPATH'))"
@@ -380,7 +380,7 @@ def test_the_report_needs_neither_stdout_nor_stderr(tmp_path):
     assert (ran.outcome, ran.detail, ran.exit_code) == (Outcome.RAISED, "ValueError: x", 1)
 
 
-def test_the_report_survives_what_a_script_breaks(tmp_path):
+def test_the_report_survives_a_script_that_breaks_things(tmp_path):
     source = (
         "import builtins, os, shutil, sys\n"
         "shutil.rmtree(os.getcwd())\n"
@@ -395,13 +395,13 @@ def test_the_report_survives_what_a_script_breaks(tmp_path):
     assert ran.exception.frames[0].line == 7
 
 
-def test_a_script_that_removes_its_whole_sandbox_is_still_reported(tmp_path):
+def test_a_script_that_deletes_its_folders_is_still_reported(tmp_path):
     source = "import os, shutil\nshutil.rmtree(os.path.dirname(os.getcwd()))\nraise ValueError('x')\n"
     ran = probes.run(tmp_path, source)
     assert (ran.outcome, ran.detail) == (Outcome.RAISED, "ValueError: x")
 
 
-def test_a_large_output_is_kept_whole(tmp_path):
+def test_a_large_output_is_kept_completely(tmp_path):
     ran = probes.run(tmp_path, "for i in range(150): print(f'{i:04} ' * 20_000)")
     log = log_of(tmp_path).decode()
     assert log.splitlines() == [f"{i:04} " * 20_000 for i in range(150)]
@@ -409,7 +409,7 @@ def test_a_large_output_is_kept_whole(tmp_path):
     assert log.endswith(ran.tail)
 
 
-def test_output_that_is_no_text_is_kept_as_it_is(tmp_path):
+def test_binary_output_is_kept_unchanged(tmp_path):
     ran = probes.run(tmp_path, "import os; os.write(1, b'\\xff\\x00a\\r\\n')")
     assert log_of(tmp_path) == b"\xff\x00a\r\n"
     assert ran.tail == "\ufffd\x00a\r\n"
@@ -420,7 +420,7 @@ def test_output_that_is_no_text_is_kept_as_it_is(tmp_path):
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
-    """A virtual environment with two hand-written distributions; its interpreter and site-packages."""
+    """A virtual environment with two hand-written distributions: its interpreter and site-packages."""
     root = tmp_path_factory.mktemp("environment")
     venv.EnvBuilder(symlinks=True).create(root)
     site = next(root.glob("lib/python*/site-packages"))
@@ -458,7 +458,7 @@ USING_TINY += "open(tiny.__file__.replace('__init__', 'unused')).close()\n"
 TINY_FILES = ("tiny/__init__.py", "tiny/constants.json", "tiny/deep/__init__.py", "tiny/deep/steps.py")
 
 
-def test_used_files_come_back_by_distribution(tmp_path, environment):
+def test_used_files_are_listed_by_distribution(tmp_path, environment):
     ran = probes.run(tmp_path, USING_TINY, python=str(environment[0]))
     assert ran.outcome is Outcome.COMPLETED, ran.tail
     assert ran.loaded == {
@@ -470,7 +470,7 @@ def test_used_files_come_back_by_distribution(tmp_path, environment):
     assert ran.machine["cpus"] == os.cpu_count()
 
 
-def test_used_files_are_the_same_when_only_bytecode_is_read(tmp_path, environment):
+def test_used_files_are_the_same_with_only_bytecode(tmp_path, environment):
     source = USING_TINY + "import sys\nfor name in list(sys.modules):\n    if 'tiny' in name: del sys.modules[name]\n"
     for _ in range(2):
         ran = probes.run(tmp_path, source, python=str(environment[0]), pycache_prefix=tmp_path / "pyc")
@@ -478,7 +478,7 @@ def test_used_files_are_the_same_when_only_bytecode_is_read(tmp_path, environmen
     assert list((tmp_path / "pyc").rglob("steps.*.pyc"))
 
 
-def test_frames_name_installed_files_the_same_everywhere(tmp_path, environment):
+def test_frames_name_installed_files_independently_of_the_environment(tmp_path, environment):
     ran = probes.run(tmp_path, "from tiny.deep import steps\nsteps.fail()\n", python=str(environment[0]))
     last = ran.exception.frames[-1]
     assert (last.file, last.line, last.function, last.package) == (
@@ -490,7 +490,7 @@ def test_frames_name_installed_files_the_same_everywhere(tmp_path, environment):
     assert last.text == "raise RuntimeError('in tiny')"
 
 
-def test_a_missing_module_is_told_with_all_the_rest(tmp_path, environment):
+def test_a_missing_module_is_reported_in_full(tmp_path, environment):
     ran = probes.run(tmp_path, "import tiny\nimport absent\n", python=str(environment[0]))
     assert ran.detail == "ModuleNotFoundError: No module named 'absent'"
     assert [frame.file for frame in ran.exception.frames] == ["probe.py"]
@@ -500,7 +500,7 @@ def test_a_missing_module_is_told_with_all_the_rest(tmp_path, environment):
 # -- commands
 
 
-def test_a_command_runs_in_a_folder_of_its_own_with_its_paths_made_absolute(tmp_path):
+def test_a_command_runs_in_its_own_folder_with_absolute_paths(tmp_path):
     here = tmp_path / "here"
     (here / "tests").mkdir(parents=True)
     (here / "tests" / "test_x.py").write_text("")
@@ -512,7 +512,7 @@ def test_a_command_runs_in_a_folder_of_its_own_with_its_paths_made_absolute(tmp_
     assert ran.tail.splitlines() == [*passed, str(here), "[]"]
 
 
-def test_the_program_of_a_command_may_be_a_relative_path(tmp_path):
+def test_the_program_of_a_command_can_be_a_relative_path(tmp_path):
     (tmp_path / "run.sh").write_text("#!/bin/sh\necho ran; exit 7\n")
     (tmp_path / "run.sh").chmod(0o755)
     ran = probes.run(tmp_path, argv=("./run.sh",), invoked_from=tmp_path)
@@ -532,12 +532,12 @@ def test_a_command_is_judged_by_its_exit_code(tmp_path, code, outcome):
     assert (ran.exception, ran.loaded, ran.installed) == (None, {}, ())
 
 
-def test_a_command_that_is_not_there_is_a_mistake_of_the_user(tmp_path):
+def test_a_missing_command_is_a_mistake_of_the_user(tmp_path):
     with pytest.raises(MissingProgram):
         probes.run(tmp_path, argv=("no-such-command",))
 
 
-def test_a_file_that_is_not_there_exits_127(tmp_path):
+def test_a_missing_file_exits_127(tmp_path):
     ran = probes.run(tmp_path, argv=("./no-such-file",))
     assert (ran.outcome, ran.exit_code) == (Outcome.EXITED, 127)
     assert "no-such-file can't be started" in log_of(tmp_path).decode()

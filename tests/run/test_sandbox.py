@@ -1,4 +1,4 @@
-"""In the sandbox a run sees no home, no network and no other process, and writes nothing but its own folders."""
+"""In the sandbox a run sees no home, no network and no other process, and can write only its own folders."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ except UserMistake as none:
 
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch):
-    """A home of the user's with a secret in it."""
+    """A home folder with a secret in it."""
     folder = tmp_path / "home of me"
     (folder / ".ssh").mkdir(parents=True)
     (folder / ".ssh" / "id").write_text("hush")
@@ -46,7 +46,7 @@ def run(folder, source="", **more):
     return probes.run(folder, source, sandbox=SANDBOX, **more)
 
 
-def test_a_run_writes_its_own_folders_and_nothing_else(tmp_path, home):
+def test_a_run_can_write_only_its_own_folders(tmp_path, home):
     source = f"""
 import os, sys
 def writes(path):
@@ -84,7 +84,7 @@ assert os.getppid() < 10
     assert ran.outcome is Outcome.COMPLETED, ran.tail
 
 
-def test_the_network_is_there_only_where_it_is_allowed(tmp_path):
+def test_the_network_works_only_if_allowed(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         source = f"import socket; socket.create_connection(('127.0.0.1', {port}), 5)"
@@ -93,7 +93,7 @@ def test_the_network_is_there_only_where_it_is_allowed(tmp_path):
         assert probes.run(tmp_path, source, sandbox=OPEN).outcome is Outcome.COMPLETED
 
 
-def test_processes_of_a_run_talk_to_each_other(tmp_path):
+def test_processes_of_a_run_can_talk_to_each_other(tmp_path):
     source = (
         "import multiprocessing, socket\n"
         "def double(x): return 2 * x\n"
@@ -137,7 +137,7 @@ def test_a_command_ends_as_it_does_outside(tmp_path, argv, outcome, code):
     assert (ran.outcome, ran.exit_code) == (outcome, code)
 
 
-def test_a_hang_says_where_it_hung_and_leaves_nobody(tmp_path):
+def test_a_hang_shows_where_it_hung_and_leaves_no_process(tmp_path):
     source = "import subprocess, time\nsubprocess.Popen(['sleep', '987'], start_new_session=True)\ntime.sleep(1000)\n"
     ran = run(tmp_path, source, timeout=2.0)
     assert ran.outcome is Outcome.TIMED_OUT
@@ -150,7 +150,7 @@ def test_too_much_memory_ends_the_run(tmp_path):
     assert ran.outcome is Outcome.OUT_OF_MEMORY
 
 
-def test_cancelling_leaves_nothing(tmp_path):
+def test_cancelling_leaves_no_process(tmp_path):
     cancel = threading.Event()
     threading.Timer(1.0, cancel.set).start()
     with pytest.raises(Cancelled):
@@ -158,7 +158,7 @@ def test_cancelling_leaves_nothing(tmp_path):
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
-def test_a_command_reads_the_folder_it_was_started_from_though_it_lies_in_the_home(tmp_path, home):
+def test_a_command_in_the_home_can_read_its_start_folder(tmp_path, home):
     here = home / "project"
     here.mkdir()
     (here / "data.txt").write_text("of the project")
@@ -171,7 +171,7 @@ def test_a_command_reads_the_folder_it_was_started_from_though_it_lies_in_the_ho
     assert "Read-only file system" in ran.tail
 
 
-def test_a_command_started_from_the_home_itself_sees_the_files_that_it_names_and_no_other(tmp_path, home):
+def test_a_command_started_in_the_home_sees_only_the_files_it_names(tmp_path, home):
     (home / "script.py").write_text(f"import os; print(sorted(os.listdir({str(home)!r})))")
     ran = run(tmp_path, argv=("python", "script.py"), invoked_from=home)
     assert ran.tail == "['script.py']\n"
@@ -201,7 +201,7 @@ def test_an_environment_below_the_home_runs_and_is_read_only(tmp_path, home):
     assert list(editable_projects([site])) == [elsewhere]
 
 
-def test_links_on_the_way_to_what_is_shown_are_there(tmp_path, home):
+def test_links_on_the_path_to_visible_folders_exist(tmp_path, home):
     (home / "really").mkdir()
     (home / "really" / "data").write_text("found")
     (home / "link").symlink_to("really")
@@ -239,17 +239,17 @@ def test_the_guard_and_sandbox_die_with_the_harness(tmp_path):
 
 
 class Heard:
-    """A reporter that remembers."""
+    """A reporter that records events."""
 
     def __init__(self):
         self.events = []
 
     def report(self, event):
-        """Remembered."""
+        """Record it."""
         self.events.append(event)
 
 
-def test_without_bubblewrap_auto_says_so_in_one_line_and_require_refuses(tmp_path, monkeypatch):
+def test_without_bubblewrap_auto_warns_once_and_require_refuses(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     heard = Heard()
     assert choose(SandboxMode.AUTO, network=False, reporter=heard) is None
@@ -262,7 +262,7 @@ def test_without_bubblewrap_auto_says_so_in_one_line_and_require_refuses(tmp_pat
     assert len(heard.events) == 1
 
 
-def test_a_bubblewrap_that_does_not_work_here_counts_as_none(tmp_path, monkeypatch):
+def test_a_broken_bubblewrap_counts_as_missing(tmp_path, monkeypatch):
     broken = tmp_path / "bwrap"
     broken.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2; exit 1\n")
     broken.chmod(0o755)
@@ -271,7 +271,7 @@ def test_a_bubblewrap_that_does_not_work_here_counts_as_none(tmp_path, monkeypat
         choose(SandboxMode.REQUIRE, network=False, reporter=SILENT)
 
 
-def test_a_sandbox_that_fails_is_told_and_is_no_run(tmp_path):
+def test_a_failing_sandbox_is_reported_and_is_not_a_run(tmp_path):
     broken = sandbox.Sandbox(shutil.which("false"), "false")
     with pytest.raises(UserMistake):
         probes.run(tmp_path, "print(1)", sandbox=broken)

@@ -28,7 +28,7 @@ def environment(ours, **more):
         "OMP_NUM_THREADS",
     ],
 )
-def test_harmless_names_pass(name):
+def test_harmless_variables_pass(name):
     assert environment({name: "value"})[name] == "value"
 
 
@@ -37,11 +37,11 @@ def test_harmless_names_pass(name):
     ["HF_TOKEN", "GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "NVIDIA_API_KEY", "WANDB_API_KEY", "UV_INDEX_URL",
      "PIP_INDEX_URL", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "LD_PRELOAD", "OMP_NUM_THREADS_KEY"],
 )  # fmt: skip
-def test_all_other_names_stay_outside(name):
+def test_all_other_variables_are_removed(name):
     assert name not in environment({name: "value"})
 
 
-def test_a_name_that_is_asked_for_passes():
+def test_a_requested_variable_passes():
     assert environment({"HF_TOKEN": "secret", "OTHER": "x"}, pass_env=("HF_TOKEN",))["HF_TOKEN"] == "secret"
 
 
@@ -59,7 +59,7 @@ def test_a_proxy_passes_only_without_credentials(url, passes):
     assert ("https_proxy" in environment({"https_proxy": url})) is passes
 
 
-def test_every_cache_and_folder_is_below_the_sandbox():
+def test_every_cache_and_folder_is_inside_the_sandbox():
     made = environment({"HOME": "/home/me", "XDG_CACHE_HOME": "/home/me/.cache", "TMPDIR": "/tmp"})
     places = (
         "HOME TMPDIR XDG_CACHE_HOME XDG_CONFIG_HOME HF_HOME TORCHINDUCTOR_CACHE_DIR TRITON_CACHE_DIR "
@@ -68,7 +68,7 @@ def test_every_cache_and_folder_is_below_the_sandbox():
     assert all(made[name].startswith("/scratch/r1/") for name in places.split())
 
 
-def test_the_environments_own_programs_come_first():
+def test_programs_of_the_environment_come_first():
     assert environment({"PATH": "/usr/bin"})["PATH"] == "/envs/a/bin:/usr/bin"
 
 
@@ -78,11 +78,11 @@ def test_runs_are_repeatable_and_write_bytecode():
     assert "PYTHONPYCACHEPREFIX" not in environment({})
 
 
-def test_extra_variables_have_the_last_word():
+def test_extra_variables_take_precedence():
     assert environment({}, extra={"PYTHONHASHSEED": "7"})["PYTHONHASHSEED"] == "7"
 
 
-def test_the_users_download_cache_is_shared_where_there_is_one(tmp_path):
+def test_the_download_cache_of_the_user_is_shared_if_present(tmp_path):
     hub = tmp_path / ".cache" / "huggingface" / "hub"
     assert "HF_HUB_CACHE" not in environment({"HOME": str(tmp_path)})
     hub.mkdir(parents=True)

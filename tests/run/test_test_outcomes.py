@@ -1,4 +1,4 @@
-"""What each test of a real run of pytest or unittest came to; the run itself is the one the tool alone gives."""
+"""The result of each test in real runs of pytest and unittest, which behave like the plain tools."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class TestTwo(unittest.TestCase):
 
 @pytest.fixture
 def project(tmp_path):
-    """A folder of tests, and of the module that they use."""
+    """A folder with tests and the module that they use."""
     folder = tmp_path / "project"
     folder.mkdir()
     (folder / "pytest.ini").write_text("[pytest]\n")
@@ -122,7 +122,7 @@ def outcomes(ran):
     return {test.id: test.outcome.value for test in ran.tests}
 
 
-def test_every_outcome_of_pytest_comes_back(project):
+def test_every_outcome_of_pytest_is_recorded(project):
     ran = run(project(test_suite=SUITE), "pytest", "-q", ".")
     assert ran.outcome is Outcome.EXITED
     assert ran.exit_code == 1
@@ -142,7 +142,7 @@ def test_every_outcome_of_pytest_comes_back(project):
     }
 
 
-def test_an_exception_comes_back_with_its_cause_and_without_the_frames_of_pytest(project):
+def test_an_exception_is_recorded_with_its_cause_and_without_frames_of_pytest(project):
     ran = run(project(test_suite=SUITE), "pytest", "-q", ".")
     (raised,) = (test.exception for test in ran.tests if test.id.endswith("test_raises"))
     assert raised.type == "builtins.ValueError"
@@ -154,7 +154,7 @@ def test_an_exception_comes_back_with_its_cause_and_without_the_frames_of_pytest
     assert raised.cause.frames[-1].text == "tool.old()"
 
 
-def test_a_frame_of_an_installed_package_says_which_it_is(project):
+def test_a_frame_names_its_installed_package(project):
     folder = project(test_suite="import click\ndef test_it(): click.IntRange(1, 2).convert('x', None, None)\n")
     (test,) = run(folder, "pytest", "-q", ".").tests
     assert test.exception.type == "click.exceptions.BadParameter"
@@ -162,7 +162,7 @@ def test_a_frame_of_an_installed_package_says_which_it_is(project):
     assert test.exception.frames[-1].file.startswith("click/")
 
 
-def test_every_outcome_of_unittest_comes_back(project):
+def test_every_outcome_of_unittest_is_recorded(project):
     ran = run(project(test_one=UNITTEST), "python", "-m", "unittest", "-q", "test_one")
     assert (ran.outcome, ran.exit_code) == (Outcome.EXITED, 1)
     assert outcomes(ran) == {
@@ -180,14 +180,14 @@ def test_every_outcome_of_unittest_comes_back(project):
     assert [frame.function for frame in raised.frames] == ["test_raises"]
 
 
-def test_unittest_finds_tests_by_itself(project):
+def test_unittest_discovers_tests(project):
     folder = project(test_one=UNITTEST)
     found = outcomes(run(folder, "python", "-m", "unittest", "discover", "-s", str(folder)))
     assert found["test_one.TestOne.test_passes"] == "passed"
 
 
 @pytest.mark.parametrize("name", ["test_bad", "package.test_bad", "package.test_bad.TestBad.test_it"])
-def test_a_module_that_unittest_can_not_import_is_told_with_its_real_exception(project, name):
+def test_a_failed_import_under_unittest_has_its_real_exception(project, name):
     folder = project(
         test_bad="import nothing_there", package__in____init__="", package__in__test_bad="import nothing_there"
     )
@@ -199,8 +199,8 @@ def test_a_module_that_unittest_can_not_import_is_told_with_its_real_exception(p
     assert test.exception.frames[-1].text == "import nothing_there"
 
 
-def test_an_exception_that_ends_unittest_before_it_began_is_told(project):
-    """unittest passes on what is no ImportError."""
+def test_an_exception_that_ends_unittest_early_is_reported(project):
+    """unittest propagates exceptions other than ImportError."""
     folder = project(test_bad="import tool\ntool.old()\n", test_one=UNITTEST)
     ran = run(folder, "python", "-m", "unittest", "test_one", "test_bad")
     assert outcomes(ran) == {WHOLE_RUN: "error"}
@@ -208,7 +208,7 @@ def test_an_exception_that_ends_unittest_before_it_began_is_told(project):
     assert "has no attribute 'old'" in ran.detail
 
 
-def test_a_module_that_pytest_can_not_import_is_an_error_of_the_module(project):
+def test_a_failed_import_under_pytest_is_an_error_of_the_module(project):
     ran = run(project(test_bad="import nothing_there", test_suite=SUITE), "pytest", "-q", ".")
     assert outcomes(ran)["test_bad.py"] == "error"
     assert ran.tests[0].exception.message == "No module named 'nothing_there'"
@@ -216,7 +216,7 @@ def test_a_module_that_pytest_can_not_import_is_an_error_of_the_module(project):
     assert ran.exit_code == 1
 
 
-def test_the_first_failure_keeps_no_test_from_being_run(project):
+def test_the_first_failure_does_not_stop_the_run(project):
     folder = project(test_two="def test_one(): assert 0\ndef test_two(): pass\n")
     assert outcomes(run(folder, "pytest", "-x", ".")) == {
         "test_two.py::test_one": "failed",
@@ -224,7 +224,7 @@ def test_the_first_failure_keeps_no_test_from_being_run(project):
     }
 
 
-def test_a_conftest_that_can_not_be_imported_is_told(project):
+def test_a_failed_conftest_import_is_reported(project):
     folder = project(conftest="import tool\ntool.old()\n", test_suite=SUITE)
     ran = run(folder, "pytest", "-q", ".")
     assert outcomes(ran) == {"conftest.py": "error"}
@@ -232,7 +232,7 @@ def test_a_conftest_that_can_not_be_imported_is_told(project):
     assert ran.exit_code == 4
 
 
-def test_the_ways_in_which_pytest_ends_are_told_apart(project):
+def test_the_ways_in_which_pytest_ends_are_distinguished(project):
     folder = project(
         test_stop="def test_stop(): raise KeyboardInterrupt\n",
         test_none="",
@@ -266,7 +266,7 @@ def test_the_ways_in_which_pytest_ends_are_told_apart(project):
 
 
 @pytest.mark.parametrize("tool", ["pytest", "unittest"])
-def test_printed_text_and_exit_code_are_those_of_the_tool_alone(project, tool, tmp_path):
+def test_output_and_exit_code_match_the_plain_tool(project, tool, tmp_path):
     folder = project(test_suite=SUITE, test_one=UNITTEST)
     words = ["pytest", str(folder)] if tool == "pytest" else ["unittest", "-v", "test_one", "nowhere"]
     argv = [sys.executable, "-m", *words]
@@ -282,7 +282,7 @@ def test_printed_text_and_exit_code_are_those_of_the_tool_alone(project, tool, t
 
 
 def normal(text):
-    """Sorted lines without times: the two streams are one here."""
+    """Sorted lines without times: the two streams are merged here."""
     text = re.sub(r"\d+\.\d+s", "", text)
     return sorted(" ".join(line.strip("=").split()) for line in text.splitlines())
 
@@ -291,7 +291,7 @@ def normal(text):
     ("death", "kind"),
     [("os.kill(os.getpid(), 11)", "Crashed"), ("os._exit(3)", "Exited"), ("time.sleep(60)", "TimedOut")],
 )
-def test_a_run_that_dies_keeps_its_results_and_names_the_test(project, death, kind):
+def test_a_dying_run_keeps_its_results_and_names_the_test(project, death, kind):
     folder = project(
         test_death=f"import os, time\ndef test_before(): pass\ndef test_dies(): {death}\ndef test_after(): pass\n"
     )
@@ -301,7 +301,7 @@ def test_a_run_that_dies_keeps_its_results_and_names_the_test(project, death, ki
     assert "test_death.py::test_dies" in ran.detail
 
 
-def test_a_crash_within_unittest_names_the_test(project):
+def test_a_crash_under_unittest_names_the_test(project):
     folder = project(
         test_death="""
         import os, unittest
@@ -315,7 +315,7 @@ def test_a_crash_within_unittest_names_the_test(project):
     assert outcomes(ran) == {"test_death.TestDeath.test_a": "passed", "test_death.TestDeath.test_b": "error"}
 
 
-def test_tests_on_workers_of_xdist_come_back_with_their_exceptions(project):
+def test_tests_on_xdist_workers_are_recorded_with_their_exceptions(project):
     pytest.importorskip("xdist")
     folder = project(test_suite=SUITE)
     alone, spread = run(folder, "pytest", "-q", "."), run(folder, "pytest", "-q", ".", "-n", "2")
@@ -324,7 +324,7 @@ def test_tests_on_workers_of_xdist_come_back_with_their_exceptions(project):
     assert raised == {test.id: test.exception and (test.exception.type, test.exception.message) for test in alone.tests}
 
 
-def test_a_restricted_run_of_pytest_runs_these_tests_and_loads_no_other_module(project):
+def test_a_restricted_pytest_run_loads_only_the_chosen_tests(project):
     folder = project(test_bad="import nothing_there", test_suite=SUITE, sub__in__test_deep="def test_deep(): pass\n")
     wanted = ["test_suite.py::test_texts[b::c]", "test_suite.py::TestOld", "sub/test_deep.py"]
     ran = run(folder, *only(["pytest", "-x", "."], wanted))
@@ -335,13 +335,13 @@ def test_a_restricted_run_of_pytest_runs_these_tests_and_loads_no_other_module(p
     }
 
 
-def test_a_restricted_run_goes_on_behind_a_module_that_can_not_be_imported(project):
+def test_a_restricted_run_continues_after_a_failed_import(project):
     folder = project(test_bad="import nothing_there", test_suite=SUITE)
     ran = run(folder, *only(["pytest", "."], ["test_bad.py::test_gone", "test_suite.py::test_passes"]))
     assert outcomes(ran) == {"test_bad.py": "error", "test_suite.py::test_passes": "passed"}
 
 
-def test_a_restricted_run_on_workers_of_xdist(project):
+def test_a_restricted_run_works_on_xdist_workers(project):
     pytest.importorskip("xdist")
     folder = project(test_suite=SUITE, test_other="def test_other(): pass\n")
     ran = run(folder, *only(["pytest", "-n", "2", "."], ["test_suite.py::test_passes", "test_suite.py::test_raises"]))
@@ -349,7 +349,7 @@ def test_a_restricted_run_on_workers_of_xdist(project):
 
 
 @pytest.mark.parametrize("words", [["test_one", "test_bad"], ["discover", "-s", "FOLDER"]])
-def test_a_restricted_run_of_unittest(project, words):
+def test_a_restricted_run_works_under_unittest(project, words):
     folder = project(test_one=UNITTEST, test_bad="import nothing_there")
     command = ["python", "-m", "unittest", *(str(folder) if word == "FOLDER" else word for word in words)]
     ran = run(folder, *only(command, ["test_one.TestOne.test_passes", "test_one.TestTwo.test_never_begins"]))
@@ -373,7 +373,7 @@ def test_tests_of_an_installed_package_have_the_same_names_in_every_environment(
     assert len(names[0]) == 2
 
 
-def test_a_test_that_runs_pytest_itself_leaves_no_result_of_its_own(project):
+def test_an_inner_pytest_run_leaves_no_results(project):
     folder = project(
         test_outer="""
         import os, subprocess, sys
@@ -405,8 +405,8 @@ def pytest_runtest_protocol(item, nextitem):
 """
 
 
-def test_a_test_that_is_run_again_counts_by_its_last_try(project):
-    """As pytest-rerunfailures does it."""
+def test_the_last_try_of_a_rerun_test_counts(project):
+    """Like pytest-rerunfailures."""
     flaky = "tries = []\ndef test_flaky():\n    tries.append(1)\n    assert len(tries) == 2\ndef test_bad(): assert 0\n"
     folder = project(conftest=RERUNS, test_flaky=flaky)
     assert outcomes(run(folder, "pytest", "-q", ".")) == {
@@ -426,7 +426,7 @@ def line(test, outcome="passed", **more):
     return json.dumps({"test": test, "outcome": outcome, "seconds": 0.5, **more})
 
 
-def test_what_is_no_result_is_left_out(tmp_path):
+def test_invalid_results_are_left_out(tmp_path):
     record = tmp_path / "record"
     odd = [
         "",
@@ -442,7 +442,7 @@ def test_what_is_no_result_is_left_out(tmp_path):
     assert outcomes(read_record(record)) == {"c": "passed", "ok": "passed"}
 
 
-def test_what_is_no_exception_is_left_out_and_text_is_made_safe_to_show(tmp_path):
+def test_invalid_exceptions_are_left_out_and_text_is_made_safe(tmp_path):
     record = tmp_path / "record"
     told = {"type": "E", "message": "\x1b[2Jgone", "bases": 3, "frames": [{"file": 3}, "x"], "cause": "y"}
     record.write_text(
@@ -453,7 +453,7 @@ def test_what_is_no_exception_is_left_out_and_text_is_made_safe_to_show(tmp_path
     assert (second.id, second.exception) == ("b", RaisedException("E", "gone"))
 
 
-def test_a_record_that_is_huge_is_not_read(tmp_path):
+def test_a_huge_record_is_not_read(tmp_path):
     record = tmp_path / "record"
     record.write_text(line("a"))
     os.truncate(record, 1 << 40)
@@ -461,14 +461,14 @@ def test_a_record_that_is_huge_is_not_read(tmp_path):
     assert read_record(record).complaint
 
 
-def test_no_more_tests_are_kept_than_the_limit(tmp_path):
+def test_the_number_of_kept_tests_is_limited(tmp_path):
     record = tmp_path / "record"
     record.write_text("\n".join(line(f"t{i}") for i in range(TESTS_LIMIT + 100)))
     assert len(read_record(record).tests) == TESTS_LIMIT
 
 
 @pytest.mark.parametrize("kind", ["folder", "link", "pipe"])
-def test_a_record_that_is_no_file_is_not_waited_for(tmp_path, kind):
+def test_a_record_that_is_not_a_regular_file_is_not_waited_for(tmp_path, kind):
     record = tmp_path / "record"
     if kind == "folder":
         record.mkdir()

@@ -1,4 +1,4 @@
-"""A trace of a run: which functions and lines, what went in and came back, and how little of a large value."""
+"""A trace of a run: functions, lines, arguments and results, with large values shortened."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run(numbers, *rest, mode=None, **more):
 
 
 def traced(tmp_path, source, action, files=("shop.py",)):
-    """What is recorded while `action` runs over a module in a folder like site-packages."""
+    """The trace of `action` over a module in a folder like site-packages."""
     (tmp_path / "shop.py").write_text(source, encoding="utf-8")
     space = {}
     trace = Trace(files, [str(tmp_path)])
@@ -39,7 +39,7 @@ def traced(tmp_path, source, action, files=("shop.py",)):
     return trace.report()
 
 
-def test_functions_lines_and_values(tmp_path):
+def test_functions_lines_and_values_are_recorded(tmp_path):
     report = traced(tmp_path, SHOP, lambda space: space["run"]([1, 2]))
     assert set(report["called"]["shop.py"]) >= {"Shop.__init__", "Shop.double", "run"}
     assert {7, 9, 13} <= set(report["lines"]["shop.py"])
@@ -50,19 +50,19 @@ def test_functions_lines_and_values(tmp_path):
     assert [row[1] for row in report["returned"] if row[1] in ("Shop.double", "run")][-1] == "run"
 
 
-def test_files_that_are_not_wanted_have_no_lines_and_no_values(tmp_path):
+def test_other_files_have_no_lines_or_values(tmp_path):
     report = traced(tmp_path, SHOP, lambda space: space["run"]([1]), files=())
     assert report["lines"] == {}
     assert report["returned"] == []
     assert "run" in report["called"]["shop.py"]
 
 
-def test_calls_of_one_function_are_few(tmp_path):
+def test_calls_of_one_function_are_limited(tmp_path):
     report = traced(tmp_path, SHOP, lambda space: space["run"](list(range(500))))
     assert 1 <= sum(row[1] == "Shop.double" for row in report["returned"]) <= 10
 
 
-def test_values_that_resist_are_named_by_their_type(tmp_path):
+def test_unprintable_values_are_named_by_type(tmp_path):
     source = """
 class Odd:
     def __getattribute__(self, name):
@@ -84,7 +84,7 @@ def give(value):
     assert all(len(row[3]) < 1000 for row in rows)
 
 
-def test_tensors_are_told_by_shape_and_sums_without_importing_their_library(tmp_path):
+def test_tensors_are_summarised_without_importing_their_library(tmp_path):
     source = """
 class Tensor:
     dtype = "float32"
@@ -117,7 +117,7 @@ def give(value):
     assert told[0].startswith("(2,)float32")
 
 
-def test_it_needs_the_standard_library_alone():
+def test_the_trace_needs_only_the_standard_library():
     """It runs inside probed environments."""
     code = f"import sys; sys.path[:0] = [{str(Path(trace_module.__file__).parent)!r}]; import trace as _; "
     source = Path(trace_module.__file__)

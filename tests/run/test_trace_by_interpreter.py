@@ -1,4 +1,4 @@
-"""A trace says the same with each interpreter: by `sys.settrace` before Python 3.12, by `sys.monitoring` since."""
+"""Traces agree on every interpreter: `sys.settrace` before Python 3.12, `sys.monitoring` since."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ print(json.dumps(trace.report()))
 
 @functools.cache
 def python_of(version):
-    """An interpreter of this version that uv finds, or one of pyenv's; None if there is none."""
+    """An interpreter of this version found by uv or pyenv, or None."""
     words = [uv.find_uv_bin(), "python", "find", "--no-python-downloads", "--no-project", version]
     found = subprocess.run(words, capture_output=True, text=True, check=False)
     if found.returncode == 0:
@@ -116,7 +116,7 @@ def values(report, function):
     return [row[3] for row in report["returned"] if row[1].rpartition(".")[2] == function]
 
 
-def test_it_tells_functions_lines_and_values(traced):
+def test_every_interpreter_records_functions_lines_and_values(traced):
     report = traced()
     bare = {name.rpartition(".")[2] for name in report["called"]["shop.py"]}
     assert bare >= {"__init__", "double", "fail", "each", "opened", "run"}
@@ -135,7 +135,7 @@ def test_it_tells_functions_lines_and_values(traced):
     assert len(values(report, "run")) == 1
 
 
-def test_arguments_of_equal_calls_are_told_alike(traced):
+def test_equal_calls_are_recorded_equally(traced):
     given = [row[2] for row in traced()["returned"] if row[1].rpartition(".")[2] == "run"]
     (told,) = given
     assert "numbers=list2[1,2]" in told
@@ -143,18 +143,18 @@ def test_arguments_of_equal_calls_are_told_alike(traced):
     assert "more=dict1{'other'5:6}" in told
 
 
-def test_a_call_that_raises_returns_nothing(traced):
+def test_a_call_that_raises_has_no_return_value(traced):
     assert values(traced(), "fail") == []
 
 
-def test_files_that_are_not_wanted_are_told_by_their_functions_alone(traced):
+def test_other_files_are_recorded_by_function_only(traced):
     report = traced(())
     assert report["lines"] == {}
     assert report["returned"] == []
     assert "run" in report["called"]["shop.py"]
 
 
-def test_what_runs_after_the_end_is_not_told_and_a_second_trace_sees_all(traced):
+def test_code_after_the_trace_is_not_recorded_and_a_second_trace_is_complete(traced):
     report = traced(again=True)
     assert values(report, "double") == ["2", "4"]
     assert line_of("number * 2") in report["lines"]["shop.py"]

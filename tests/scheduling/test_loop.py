@@ -1,4 +1,4 @@
-"""The one loop, driven over a prober that answers from a dict: what is prepared, run, told, and called off."""
+"""The main loop over a prober that answers from a dict: what is prepared, run, reported and cancelled."""
 
 from __future__ import annotations
 
@@ -29,10 +29,8 @@ def observation(trial, letter):
 
 @define
 class FakeProber:
-    """Answers from a string of letters, one for each position; `known` positions are in its store.
-
-    Positions with the same entry in `keys` come to the same key.
-    """
+    """Answers from a string with one letter per position. Positions in `known` are stored; those with the same entry in
+    `keys` share a key."""
 
     letters: str
     keys: dict[int, str] = field(factory=dict)
@@ -46,7 +44,7 @@ class FakeProber:
     saw: dict[int, threading.Event] = field(factory=dict)
 
     def prepare(self, probe, *, cancel=None):
-        """Answer, or make ready."""
+        """Answer, or prepare."""
         self.prepared.append(probe.position)
         self.saw.setdefault(probe.position, threading.Event()).set()
         if probe.position in self.broken:
@@ -59,7 +57,7 @@ class FakeProber:
         )
 
     def execute(self, prepared, *, cancel=None):
-        """Run, once what is waited for has come."""
+        """Run, after waiting."""
         position = prepared.probe.position
         self.executed.append(position)
         if position in self.stuck:
@@ -99,7 +97,7 @@ def test_the_answer_does_not_depend_on_lanes(letters, lanes):
     assert len(positions) == len(set(positions))
 
 
-def test_what_can_not_be_resolved_is_told_without_a_run():
+def test_an_unresolvable_probe_is_reported_without_a_run():
     prober, notes = FakeProber("GGGUGBBB"), Heard()
     drive(prober, Bisection(8, good=0, bad=7), notes=notes)
     assert ("3", Verdict.SKIP, False) in notes.judged
@@ -107,14 +105,14 @@ def test_what_can_not_be_resolved_is_told_without_a_run():
     assert "3" not in notes.started
 
 
-def test_what_the_store_knows_is_told_and_not_run():
+def test_a_stored_observation_is_reported_without_a_run():
     prober, notes = FakeProber("GGGGBBBB", known=frozenset(range(8))), Heard()
     drive(prober, Bisection(8, good=0, bad=7), notes=notes)
     assert prober.executed == []
     assert all(cached for _, _, cached in notes.judged)
 
 
-def test_what_is_foreseen_is_prepared_while_a_lane_runs():
+def test_likely_next_probes_are_prepared_while_a_lane_runs():
     search = Bisection(9, good=0, bad=8)
     prober = FakeProber("GGGGGBBBB")
     ahead = search.foresee(1)[0].position
@@ -126,7 +124,7 @@ def test_what_is_foreseen_is_prepared_while_a_lane_runs():
     assert search.result.first_bad == 5
 
 
-def test_a_run_that_a_verdict_has_made_useless_is_called_off():
+def test_a_run_made_useless_by_a_verdict_is_cancelled():
     letters = "GGBBBBBBBBBBB"
     search = Bisection(len(letters), good=0, bad=12, tried={0: Verdict.GOOD, 12: Verdict.BAD})
     asked = [trial.position for trial in search.ask(3)]
@@ -150,14 +148,14 @@ def test_a_run_that_a_verdict_has_made_useless_is_called_off():
 
 
 class TrialGrid(Grid):
-    """A grid whose candidates are trials, as the fakes here have them."""
+    """A grid whose candidates are trials, like the fakes here."""
 
     def ask(self, n=1):
-        """As trials."""
+        """Like a grid, with trials."""
         return tuple(map(Trial, super().ask(n)))
 
     def foresee(self, n):
-        """As trials."""
+        """Like a grid, with trials."""
         return tuple(map(Trial, super().foresee(n)))
 
     def tell(self, candidate, verdict):
@@ -166,7 +164,7 @@ class TrialGrid(Grid):
 
 
 @pytest.mark.parametrize("lanes", [1, 2, 4])
-def test_of_those_with_the_same_key_one_runs_and_answers_for_all(lanes):
+def test_one_run_answers_for_all_probes_with_the_same_key(lanes):
     twins = {0: "same", 1: "same", 3: "same", 4: "other", 5: "other"}
     prober, notes = FakeProber("BBGBGGG", keys=twins), Heard()
     search = TrialGrid(7)
@@ -178,8 +176,8 @@ def test_of_those_with_the_same_key_one_runs_and_answers_for_all(lanes):
     )
 
 
-def test_a_lane_is_not_kept_by_one_who_waits_for_its_twin():
-    """The run of 0 waits until 2 is executed, and 1 is the twin of 0: two lanes are enough."""
+def test_waiting_for_a_twin_does_not_occupy_a_lane():
+    """The run of 0 waits for that of 2, and 1 is the twin of 0: two lanes are enough."""
     reached = threading.Event()
 
     class Reaching(FakeProber):
@@ -193,7 +191,7 @@ def test_a_lane_is_not_kept_by_one_who_waits_for_its_twin():
     assert sorted(prober.executed) == [0, 2]
 
 
-def test_an_error_of_what_is_only_foreseen_is_no_error():
+def test_an_error_in_preparing_a_later_probe_is_ignored():
     search = Bisection(3, good=0, bad=2)
     foreseen = search.foresee(2)[1].position
     prober = FakeProber("GBB", broken={1: NoNetwork("x")})
@@ -218,7 +216,7 @@ def test_an_error_of_a_run_ends_the_loop():
         drive(Failing("GB"), Bisection(2, good=0, bad=1))
 
 
-def test_ctrl_c_is_an_interruption_that_calls_off_what_runs():
+def test_ctrl_c_cancels_running_probes():
     prober = FakeProber("GGGB", stuck=frozenset({2}))
 
     def judge(trial, seen, cached):
@@ -231,14 +229,14 @@ def test_ctrl_c_is_an_interruption_that_calls_off_what_runs():
     assert "same command" in caught.value.hint
 
 
-def test_it_stops_where_it_is_told_to():
+def test_the_loop_stops_on_request():
     search, notes = Bisection(8, good=0, bad=7), Heard()
     drive(FakeProber("GGGGBBBB"), search, notes=notes, width=1, until=lambda: len(notes.judged) >= 1)
     assert [int(label) for label, _, _ in notes.judged] == [7]
     assert not search.done
 
 
-def test_a_search_that_asks_for_nothing_is_a_fault_of_ours():
+def test_a_search_that_asks_for_nothing_is_an_internal_error():
     class Silent:
         done = False
 

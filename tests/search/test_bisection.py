@@ -1,4 +1,4 @@
-"""The bisection, exhaustively over small histories and by properties over large ones."""
+"""The bisection: exhaustively over small histories, and by properties over large ones."""
 
 from itertools import product
 
@@ -13,7 +13,7 @@ VERDICTS = {"G": Verdict.GOOD, "B": Verdict.BAD, "S": Verdict.SKIP}
 
 
 def drive(search: Search[Trial], history: str, lanes: int = 1, pick=lambda waiting: 0) -> list[int]:
-    """Answer from a history, one verdict at a time; the positions in the order they ended."""
+    """Answer from a history, one verdict at a time; return the positions in the order they finished."""
     ended = []
     while waiting := search.ask(lanes):
         assert len(waiting) <= lanes
@@ -29,7 +29,7 @@ def drive(search: Search[Trial], history: str, lanes: int = 1, pick=lambda waiti
 
 
 def check(history: str, search: Bisection, ended: list[int], *, find_fix: bool, window: range) -> None:
-    """The result is what the history says, whatever the way that led there."""
+    """The result agrees with the history, whatever the order of runs."""
     result = search.result
     inside = [p for p in window if history[p] != "S"]
     from_bad = inside if find_fix else inside[::-1]
@@ -62,7 +62,7 @@ def check(history: str, search: Bisection, ended: list[int], *, find_fix: bool, 
 
 
 def ends_of(count: int) -> list[tuple[int | None, int | None]]:
-    """Older and newer end: none, each alone, both; and both further inside."""
+    """Older and newer end: none, one of them, both; and both further inside."""
     ends = [(None, None), (None, count - 1), (0, None)]
     if count > 1:
         ends.append((0, count - 1))
@@ -73,7 +73,7 @@ def ends_of(count: int) -> list[tuple[int | None, int | None]]:
 
 @pytest.mark.parametrize("find_fix", [False, True])
 @pytest.mark.parametrize(("lanes", "longest"), [(1, 7), (2, 6), (3, 5)])
-def test_every_small_history_ends_in_a_true_answer(find_fix, lanes, longest):
+def test_every_small_history_gives_a_correct_answer(find_fix, lanes, longest):
     """Every string of good, bad and skip, with and without ends, in both directions."""
     for count in range(1, longest + 1):
         for letters in product("GBS", repeat=count):
@@ -105,8 +105,8 @@ def test_one_change_without_skips_is_found_in_the_fewest_runs(find_fix):
 
 @pytest.mark.parametrize("older", [None, 0])
 @pytest.mark.parametrize("find_fix", [False, True])
-def test_remaining_never_promises_too_little(older, find_fix):
-    """What `remaining` says before each run is enough for those that follow, if none is a skip."""
+def test_remaining_never_underestimates(older, find_fix):
+    """`remaining` before each run is enough for the runs that follow, if none is a skip."""
     for count in range(2, 10):
         for letters in product("GB", repeat=count):
             good, bad = (None, older) if find_fix else (older, None)
@@ -118,7 +118,7 @@ def test_remaining_never_promises_too_little(older, find_fix):
             assert all(left >= len(promised) - i for i, left in enumerate(promised))
 
 
-def test_lanes_cut_in_thirds_and_quarters():
+def test_lanes_split_in_thirds_and_quarters():
     tried = {0: Verdict.GOOD, 24: Verdict.BAD}
     assert [t.position for t in Bisection(25, good=0, bad=24, tried=tried).ask(1)] == [12]
     assert sorted(t.position for t in Bisection(25, good=0, bad=24, tried=tried).ask(2)) == [8, 16]
@@ -126,7 +126,7 @@ def test_lanes_cut_in_thirds_and_quarters():
 
 
 def test_more_lanes_need_fewer_rounds():
-    """Rounds of three lanes shrink what is left to a quarter: 63 positions take three of them."""
+    """Rounds of three lanes reduce the range to a quarter: 63 positions take three of them."""
     for boundary in range(1, 65):
         search = Bisection(65, good=0, bad=64, tried={0: Verdict.GOOD, 64: Verdict.BAD})
         rounds = 0
@@ -138,7 +138,7 @@ def test_more_lanes_need_fewer_rounds():
         assert rounds <= 3
 
 
-def test_a_run_that_still_matters_stays_asked_and_a_useless_one_goes():
+def test_only_useless_runs_are_withdrawn():
     search = Bisection(25, good=0, bad=24, tried={0: Verdict.GOOD, 24: Verdict.BAD})
     assert {t.position for t in search.ask(2)} == {8, 16}
     search.tell(Trial(8), Verdict.GOOD)
@@ -154,13 +154,13 @@ def test_the_bad_end_comes_first_and_both_ends_with_two_lanes():
     assert Bisection(9).ask(3) == (Trial(8),)
 
 
-def test_without_a_good_end_it_steps_back_in_doubling_distances():
+def test_without_a_good_end_it_steps_back_in_doubling_steps():
     search = Bisection(100)
     assert drive(search, "G" * 70 + "B" * 30)[:7] == [99, 98, 97, 95, 91, 83, 67]
     assert search.result.first_bad == 70
 
 
-def test_skipped_steps_are_passed_by():
+def test_skipped_steps_are_stepped_over():
     search = Bisection(100)
     ended = drive(search, "G" * 70 + "S" * 26 + "B" * 4)
     assert ended[:7] == [99, 98, 97, 95, 91, 83, 67]
@@ -168,36 +168,36 @@ def test_skipped_steps_are_passed_by():
     assert search.result.suspects == tuple(range(70, 97))
 
 
-def test_a_run_of_untestable_releases_is_not_crept_along():
+def test_a_stretch_of_untestable_releases_is_jumped_over():
     search = Bisection(61, good=0, bad=60)
     ended = drive(search, "G" * 20 + "S" * 20 + "G" * 11 + "B" * 10)
     assert search.result.first_bad == 51
     assert sum(20 <= position < 40 for position in ended) <= 2
 
 
-def test_an_untestable_old_end_does_not_stop_the_steps():
-    """Of the 80 oldest positions, which can't be tested, few are tried while a good one is newer."""
+def test_untestable_old_releases_do_not_stop_the_steps():
+    """Few of the 80 oldest positions, all untestable, are tried while a newer one is good."""
     search = Bisection(200)
     ended = drive(search, "S" * 80 + "G" * 10 + "B" * 110)
     assert search.result.boundary == (89, 90)
     assert len(ended) < 24
 
 
-def test_moved_ends_are_told():
+def test_moved_ends_are_reported():
     search = Bisection(8, good=0, bad=7)
     drive(search, "SGGGBBSS")
     assert search.result.boundary == (3, 4)
     assert search.result.moved_ends == (MovedEnd(Verdict.BAD, 7, 5), MovedEnd(Verdict.GOOD, 0, 1))
 
 
-def test_the_fix_after_the_bad_end_is_the_first_one():
+def test_the_fix_is_the_first_good_release_after_the_bad_end():
     search = Bisection(5, bad=1, find_fix=True)
     drive(search, "GBGGG")
     assert (search.result.last_bad, search.result.first_good) == (1, 2)
     assert search.result.last_good is None
 
 
-def test_states_give_a_picture():
+def test_states_are_shown_as_symbols():
     search = Bisection(7, good=1, bad=6)
     for position, letter in ((6, "B"), (1, "G"), (3, "S")):
         search.tell(Trial(position), VERDICTS[letter])
@@ -208,7 +208,7 @@ def test_states_give_a_picture():
 
 
 @pytest.mark.parametrize("lanes", [1, 4])
-def test_confirm_repeats_both_sides_and_nothing_else(lanes):
+def test_confirm_repeats_only_both_sides(lanes):
     search = Bisection(9, good=0, bad=8, confirm=2)
     trials = []
     while waiting := search.ask(lanes):
@@ -219,7 +219,7 @@ def test_confirm_repeats_both_sides_and_nothing_else(lanes):
 
 
 @pytest.mark.parametrize(("side", "again"), [(4, Verdict.BAD), (5, Verdict.GOOD), (5, Verdict.SKIP)])
-def test_another_verdict_on_repetition_is_flaky(side, again):
+def test_contradicting_verdicts_are_flaky(side, again):
     search = Bisection(9, good=0, bad=8, confirm=3)
     while waiting := search.ask():
         trial = waiting[0]
@@ -231,14 +231,14 @@ def test_another_verdict_on_repetition_is_flaky(side, again):
     assert search.result.boundary == (4, 5)
 
 
-def test_known_verdicts_are_not_asked_again():
+def test_known_verdicts_are_not_requested_again():
     history = "GGGGGBBBBB"
     search = Bisection(10, tried={p: VERDICTS[v] for p, v in enumerate(history)})
     assert search.done
     assert search.result.boundary == (4, 5)
 
 
-def test_a_second_and_different_verdict_is_refused():
+def test_a_contradicting_second_verdict_is_refused():
     search = Bisection(4)
     search.tell(Trial(3), Verdict.BAD)
     search.tell(Trial(3), Verdict.BAD)
@@ -265,8 +265,8 @@ def test_impossible_questions_are_refused(arguments):
 
 
 @pytest.mark.parametrize("find_fix", [False, True])
-def test_what_comes_next_was_foreseen(find_fix):
-    """Be the asked one good or bad, the next one is among few foreseen."""
+def test_the_next_request_was_foreseen(find_fix):
+    """Whether the request turns out good or bad, the next one is among the few foreseen."""
     for count, verdict in product(range(2, 30), (Verdict.GOOD, Verdict.BAD)):
         search = Bisection(count, find_fix=find_fix)
         while waiting := search.ask():
@@ -291,8 +291,8 @@ def questions(draw):
 
 @settings(deadline=None, max_examples=300)
 @given(questions(), st.booleans(), st.integers(1, 5), st.integers(0, 2), st.lists(st.integers(0, 9)), st.data())
-def test_no_history_order_or_cancelled_run_misleads(question, find_fix, lanes, confirm, order, data):
-    """Verdicts in any order, from earlier runs, of foreseen and of cancelled ones: the answer is true."""
+def test_order_and_cancelled_runs_never_mislead(question, find_fix, lanes, confirm, order, data):
+    """Verdicts in any order, from earlier, foreseen and cancelled runs, give the right answer."""
     history, older, newer = question
     good, bad = (newer, older) if find_fix else (older, newer)
     known = data.draw(st.sets(st.integers(0, len(history) - 1), max_size=4))
@@ -316,6 +316,6 @@ def test_no_history_order_or_cancelled_run_misleads(question, find_fix, lanes, c
     check(history, search, ended, find_fix=find_fix, window=window)
 
 
-def test_it_is_a_search():
+def test_it_implements_the_search_protocol():
     search: Search[Trial] = Bisection(3)
     assert search.ask(0) == ()

@@ -1,4 +1,4 @@
-"""Delta debugging on planted causes, with and without mixtures that can't be judged."""
+"""Delta debugging with planted causes, with and without unjudgeable mixtures."""
 
 from itertools import combinations
 from random import Random
@@ -12,7 +12,7 @@ from harness.search import DeltaDebugging, Search
 
 
 def planted(*causes, unresolved=lambda s: False):
-    """BAD if all changes of one cause are applied, unless the mixture can't be judged."""
+    """BAD if all changes of one cause are applied, unless the mixture cannot be judged."""
     sets = [frozenset(cause) for cause in causes]
 
     def verdict(candidate):
@@ -24,7 +24,7 @@ def planted(*causes, unresolved=lambda s: False):
 
 
 def drive(search: Search[frozenset[int]], verdict, lanes=1, pick=0):
-    """Answer until done; all candidates in the order they ended."""
+    """Answer until done; return all candidates in the order they finished."""
     ended = []
     while waiting := search.ask(lanes):
         assert search.ask(lanes) == waiting
@@ -40,7 +40,7 @@ def drive(search: Search[frozenset[int]], verdict, lanes=1, pick=0):
 @pytest.mark.parametrize("lanes", [1, 3])
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_every_planted_cause_among_nine_is_found(size, lanes):
-    """Single changes, pairs and triples that interact, wherever they lie."""
+    """Single changes, pairs and interacting triples, wherever they are."""
     for cause in combinations(range(9), size):
         search = DeltaDebugging(range(9), singles=4)
         drive(search, planted(cause), lanes, pick=2)
@@ -61,7 +61,7 @@ def test_singles_are_bounded_and_left_out_without_ranks():
     assert DeltaDebugging(range(64), ranked=False).ask() == (frozenset(range(32)),)
 
 
-def test_a_single_change_among_many_takes_a_logarithm():
+def test_a_single_change_among_many_takes_logarithmically_many_runs():
     assert len(drive(DeltaDebugging(range(1024), singles=0), planted([777]))) <= 20
 
 
@@ -85,8 +85,8 @@ def test_unresolved_mixtures_are_neither_good_nor_bad():
     assert search.result.unresolved > 0
 
 
-def test_required_changes_come_along_and_leave_together():
-    """Each change of an odd number needs the even one before it."""
+def test_required_changes_are_added_and_removed_together():
+    """Each change with an odd number requires the even one before it."""
 
     def requires(changes):
         return {c - 1 for c in changes if c % 2}
@@ -105,7 +105,7 @@ def test_chains_of_requirements_are_followed():
     assert search.result.is_minimal
 
 
-def test_the_verdict_told_first_decides_a_round():
+def test_the_first_verdict_decides_a_round():
     """A late verdict of a cancelled run does not undo a step."""
     search = DeltaDebugging(range(8), singles=0)
     first, second = search.ask(2)
@@ -115,7 +115,7 @@ def test_the_verdict_told_first_decides_a_round():
     assert search.result.minimal == second
 
 
-def test_foreseen_are_told_as_skips_and_passed_by():
+def test_foreseen_candidates_can_be_skipped():
     search = DeltaDebugging(range(8), singles=0)
     foreseen = search.foresee(3)
     assert len(foreseen) == 3
@@ -128,12 +128,12 @@ def test_foreseen_are_told_as_skips_and_passed_by():
 
 
 @pytest.mark.parametrize("changes", [[], [1, 1]])
-def test_no_changes_or_doubled_ones_are_refused(changes):
+def test_empty_or_duplicate_changes_are_refused(changes):
     with pytest.raises(ValueError, match="at least one change"):
         DeltaDebugging(changes)
 
 
-def test_wrong_verdicts_are_refused():
+def test_invalid_verdicts_are_refused():
     search = DeltaDebugging("abc")
     search.tell(frozenset("a"), Verdict.GOOD)
     search.tell(frozenset("abc"), Verdict.BAD)
@@ -151,8 +151,8 @@ def test_wrong_verdicts_are_refused():
 
 @settings(deadline=None, max_examples=200)
 @given(st.integers(1, 10), st.integers(0, 4), st.integers(1, 4), st.integers(0, 5), st.randoms())
-def test_any_answers_end_in_a_set_that_is_bad_and_1_minimal(n, singles, lanes, pick, random):
-    """Even random verdicts never mislead: the set was BAD, and nothing one smaller was."""
+def test_any_verdicts_end_in_a_bad_1_minimal_set(n, singles, lanes, pick, random):
+    """With any verdicts, the resulting set was BAD and no set one smaller was."""
     verdicts = {}
 
     def verdict(candidate):
@@ -177,7 +177,7 @@ def test_any_answers_end_in_a_set_that_is_bad_and_1_minimal(n, singles, lanes, p
 
 @st.composite
 def unreliable_probes(draw):
-    """As many changes as fit a quick run, verdicts without any system, and requirements without any order."""
+    """A moderate number of changes, arbitrary verdicts, and arbitrary requirements."""
     count = draw(st.integers(1, 9))
     seed = draw(st.integers(0, 2**32))
     weights = draw(st.tuples(*[st.integers(0, 3)] * 3).filter(any))
@@ -195,8 +195,8 @@ def unreliable_probes(draw):
 
 @settings(max_examples=400, deadline=None)
 @given(unreliable_probes(), st.integers(1, 4), st.integers(0, 3), st.integers(0, 16))
-def test_it_ends_with_contradicting_verdicts_and_requirements_that_are_not_monotone(probes, lanes, pick, singles):
-    """No candidate comes twice, the set at hand never grows, and the runs stay within the worst case of the paper."""
+def test_it_ends_despite_contradicting_verdicts_and_non_monotone_requirements(probes, lanes, pick, singles):
+    """No candidate comes twice, the current set never grows, and the runs stay within the worst case of the paper."""
     count, verdict, requires = probes
     search = DeltaDebugging(range(count), singles=singles, requires=requires)
     sizes = [len(search.result.minimal)]
@@ -213,8 +213,8 @@ def test_it_ends_with_contradicting_verdicts_and_requirements_that_are_not_monot
     assert search.done
 
 
-def test_a_block_that_needs_more_than_the_set_at_hand_is_no_step():
-    """The set {0, 1} is bad and each of its changes needs the two others: going there and back never ends."""
+def test_a_block_that_needs_more_than_the_current_set_is_no_step():
+    """The set {0, 1} is bad and each change requires two others: going back and forth would never end."""
     needs = {frozenset({0}): {2, 3}, frozenset({1}): {2, 3}, frozenset({2}): {0, 1}, frozenset({3}): {0, 1}}
     search = DeltaDebugging(range(4), singles=0, requires=lambda changes: needs.get(changes, ()))
     ended = []

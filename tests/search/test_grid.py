@@ -1,4 +1,4 @@
-"""A grid runs each position once, in order, whatever it is told."""
+"""A grid runs each position once, in order, whatever the verdicts."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def test_every_position_is_asked_once_in_order(verdicts, width):
     assert list(grid.result.values()) == verdicts
 
 
-def test_what_is_foreseen_comes_after_what_is_asked():
+def test_foreseen_positions_follow_requested_ones():
     assert Grid(5).foresee(2) == (1, 2)
 
 
-def test_the_picture_shows_what_is_known():
+def test_the_picture_shows_known_verdicts():
     grid = Grid(3)
     grid.tell(1, Verdict.BAD)
     assert "".join(state.symbol for state in grid.states) == "?B?"
 
 
-def test_mistakes_are_refused():
+def test_invalid_input_is_refused():
     grid = Grid(2)
     grid.tell(0, Verdict.GOOD)
     for position, verdict in ((2, Verdict.GOOD), (-1, Verdict.GOOD), (0, Verdict.BAD)):

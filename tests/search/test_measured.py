@@ -1,4 +1,5 @@
-"""Bisections by a number that varies: how often noise is named, what a plain number costs, and how far it differs."""
+"""Bisections with a noisy metric: how often noise is named, what a stable metric costs, and the size of the
+difference."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ NAMED = (BisectionStatus.FOUND, BisectionStatus.FIXED)
 
 
 def investigate(value, count=24, *, by_number=True, **more):
-    """The search after its last run, and how many runs it took; a value above the bound is bad."""
+    """The search after its last run, and the number of runs; a value above the bound is bad."""
     seen, runs = {}, 0
     gauges = Gauges(number=seen.get) if by_number else Gauges()
     ends = {"good": count - 1, "bad": 0} if more.get("find_fix") else {"good": 0, "bad": count - 1}
@@ -34,8 +35,8 @@ def investigate(value, count=24, *, by_number=True, **more):
 
 
 @pytest.mark.parametrize(("runs", "critical"), [(4, -1), (5, 0), (6, 2), (7, 4), (8, 7), (10, 16), (12, 27), (20, 105)])
-def test_the_interval_is_that_of_the_published_critical_values(runs, critical):
-    """Mann and Whitney's U for two samples of one size, 0.01 on two sides, as statistics tables print it."""
+def test_the_interval_matches_published_critical_values(runs, critical):
+    """Mann and Whitney's U for two samples of equal size, two-sided at 0.01, from published tables."""
     assert _rank(runs, runs, 0.99) == critical + 1
 
 
@@ -49,7 +50,7 @@ def test_the_interval_covers_the_true_difference():
 
 @pytest.mark.parametrize("find_fix", [False, True])
 @pytest.mark.parametrize(("spread", "step"), [(0.0, 0.1), (0.01, 8.0)])
-def test_a_number_that_hardly_varies_costs_no_more_than_an_exception(spread, step, find_fix):
+def test_a_stable_metric_takes_as_few_runs_as_an_exception_does(spread, step, find_fix):
     for change in (1, 9, 23):
 
         def value(position, change=change, dice=Random(2)):  # noqa: B008
@@ -65,7 +66,7 @@ def test_a_number_that_hardly_varies_costs_no_more_than_an_exception(spread, ste
         assert measured.result.effect.difference == pytest.approx(step, rel=0.02)
 
 
-def test_a_number_that_varies_is_run_until_an_interval_tells_the_sides_apart():
+def test_a_noisy_metric_is_run_until_its_interval_excludes_zero():
     dice = Random(3)
     for change in (1, 9, 23):
         search, _ = investigate(lambda p, c=change: (12 if p >= c else 8) + dice.uniform(-1.9, 1.9))
@@ -76,7 +77,7 @@ def test_a_number_that_varies_is_run_until_an_interval_tells_the_sides_apart():
 
 
 def test_noise_across_the_bound_is_not_named():
-    """The metric is the same everywhere; a plain bisection names some release each time."""
+    """The metric is the same everywhere; a plain bisection names some release every time."""
     dice = Random(4)
     named = 0
     for _ in range(12):
@@ -86,7 +87,7 @@ def test_noise_across_the_bound_is_not_named():
     assert named <= 1
 
 
-def test_a_step_seen_through_noise_is_found_where_it_is():
+def test_a_step_is_found_through_noise():
     dice = Random(5)
     right = wrong = 0
     for _ in range(20):
@@ -100,18 +101,16 @@ def test_a_step_seen_through_noise_is_found_where_it_is():
     assert wrong <= 1
 
 
-def test_a_drift_that_is_small_beside_its_noise_is_not_named_though_it_crosses_the_bound():
-    """Each release adds a little: none of them is what broke it, and the rate of failures changes all the same.
-
-    In the long run 1 search of 60 names a release; more than 2 of 16 do in 1 of 500 tests.
-    """
+def test_a_small_drift_across_the_bound_is_not_named():
+    """Each release adds a little: none is the culprit, although the failure rate changes. In the long run 1 search in
+    60 names a release; more than 2 of 16 happen in 1 of 500 tests."""
     dice = Random(6)
     ended = [investigate(lambda p: 9 + p / 8 + dice.uniform(-0.6, 0.6), 16)[0] for _ in range(16)]
     assert sum(search.result.status in NAMED for search in ended) <= 2
 
 
-def test_a_release_that_verdicts_alone_would_name_is_not_sure_while_its_number_does_not_differ():
-    """Of such searches half end with a boundary whose two sides the number does not tell apart."""
+def test_a_release_is_not_named_without_a_difference_in_the_metric():
+    """Half of such searches end at a boundary whose two sides do not differ in the metric."""
     dice = Random(1)
     ended = [investigate(lambda p: 9.3 + p / 5 + dice.uniform(-0.5, 0.5), 8)[0].result for _ in range(12)]
     unclear = [r for r in ended if r.boundary is not None and not r.effect.is_clear]
@@ -119,7 +118,7 @@ def test_a_release_that_verdicts_alone_would_name_is_not_sure_while_its_number_d
     assert {result.status for result in unclear} == {BisectionStatus.INCONCLUSIVE}
 
 
-def test_a_number_that_is_not_finite_is_confirmed_as_an_exception_is():
+def test_an_infinite_metric_is_confirmed_like_an_exception():
     search, runs = investigate(lambda p: math.nan if p >= 7 else 1.0)
     _, without = investigate(lambda p: math.nan if p >= 7 else 1.0, by_number=False)
     assert search.result.first_bad == 7
@@ -127,7 +126,7 @@ def test_a_number_that_is_not_finite_is_confirmed_as_an_exception_is():
     assert runs == without
 
 
-def test_runs_that_were_asked_for_by_number_are_not_added_to():
+def test_a_requested_number_of_runs_is_exact():
     search, runs = investigate(lambda p: 12.0 if p >= 7 else 8.0, confirm=0)
     assert search.result.first_bad == 7
     assert isinstance(search.result.effect, Effect)

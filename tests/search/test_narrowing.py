@@ -1,4 +1,4 @@
-"""Narrowing: it ends whatever it is told, finds what is enough, and the likely sooner than the unlikely."""
+"""Narrowing: it always ends, finds a sufficient set, and tries likely candidates first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CHANGES = "abcdefghij"
 
 
 def driven(search, verdict_of, most=2000):
-    """Every set that was asked, in order, one at a time."""
+    """Every requested set, in order, one at a time."""
     asked = []
     while not search.done:
         (candidate,) = search.ask(1)
@@ -43,7 +43,7 @@ WEIGHTS = st.dictionaries(st.sampled_from(CHANGES), st.floats(0, 100, allow_nan=
 
 
 @given(SETS, WEIGHTS)
-def test_it_finds_exactly_what_is_enough(wanted, weights):
+def test_it_finds_exactly_a_sufficient_set(wanted, weights):
     search = Narrowing(CHANGES, weights=weights)
     driven(search, lambda changes: Verdict.BAD if wanted <= changes else Verdict.GOOD)
     assert search.result.minimal == wanted
@@ -52,7 +52,7 @@ def test_it_finds_exactly_what_is_enough(wanted, weights):
 
 
 @given(SETS, WEIGHTS, NEEDS)
-def test_what_it_asks_is_complete_and_what_it_finds_is_the_least_that_stands(wanted, weights, needs):
+def test_requests_are_closed_and_the_result_is_minimal(wanted, weights, needs):
     closed = closing(needs)
     search = Narrowing(CHANGES, weights=weights, closed=closed)
     asked = driven(search, lambda changes: Verdict.BAD if wanted <= changes else Verdict.GOOD)
@@ -61,7 +61,7 @@ def test_what_it_asks_is_complete_and_what_it_finds_is_the_least_that_stands(wan
 
 
 @given(st.randoms(use_true_random=False), WEIGHTS, NEEDS)
-def test_it_ends_whatever_it_is_told(chance, weights, needs):
+def test_it_ends_whatever_the_verdicts(chance, weights, needs):
     search = Narrowing(CHANGES, weights=weights, closed=closing(needs))
     driven(search, lambda _: chance.choice(list(Verdict)))
     told = search.result
@@ -70,7 +70,7 @@ def test_it_ends_whatever_it_is_told(chance, weights, needs):
 
 
 @given(st.randoms(use_true_random=False), st.integers(1, 6))
-def test_it_ends_though_needs_grow_while_it_searches(chance, growth):
+def test_it_ends_even_if_requirements_grow_during_the_search(chance, growth):
     needs = {}
     search = Narrowing(CHANGES, closed=lambda changes: closing(needs)(changes))
 
@@ -83,12 +83,12 @@ def test_it_ends_though_needs_grow_while_it_searches(chance, growth):
     driven(search, verdict_of)
 
 
-def test_the_likeliest_is_tried_alone_where_it_outweighs_the_others():
+def test_a_dominant_candidate_is_tried_alone():
     search = Narrowing(CHANGES, weights={"g": 30.0})
     assert search.ask(1) == (frozenset("g"),)
 
 
-def test_of_equals_half_are_tried_at_once():
+def test_equal_candidates_are_tried_in_halves():
     search = Narrowing(CHANGES)
     (first,) = search.ask(1)
     assert 3 <= len(first) <= 7
@@ -96,20 +96,20 @@ def test_of_equals_half_are_tried_at_once():
     assert len(asked) <= 6
 
 
-def test_a_skipped_set_is_cut_and_what_alone_is_a_skip_is_passed_over():
+def test_a_skipped_set_is_split_and_a_skipped_single_is_dropped():
     search = Narrowing(CHANGES, weights={"a": 2.0})
     driven(search, lambda changes: Verdict.SKIP if "a" in changes else Verdict.BAD if "d" in changes else Verdict.GOOD)
     assert search.result.minimal == frozenset("d")
     assert search.result.unresolved >= 1
 
 
-def test_what_can_not_be_left_out_is_unproven():
+def test_a_candidate_that_was_never_left_out_is_unproven():
     search = Narrowing("ab")
     driven(search, lambda changes: Verdict.SKIP if changes == {"a"} else Verdict.GOOD)
     assert (search.result.minimal, search.result.unproven) == (frozenset("ab"), frozenset("b"))
 
 
-def test_several_lanes_are_given_what_comes_next_and_nothing_twice():
+def test_several_lanes_get_different_candidates():
     search = Narrowing(CHANGES, weights={"a": 9.0, "b": 8.0})
     asked = search.ask(3)
     assert len(set(asked)) == len(asked) == 3
@@ -119,7 +119,7 @@ def test_several_lanes_are_given_what_comes_next_and_nothing_twice():
 
 
 @pytest.mark.parametrize("changes", ["", "aa"])
-def test_nothing_or_one_thing_twice_is_refused(changes):
+def test_empty_or_duplicate_candidates_are_refused(changes):
     with pytest.raises(ValueError, match="change"):
         Narrowing(changes)
 
@@ -147,3 +147,16 @@ def test_what_serves_is_found_where_it_is_no_part_of_what_another_change_needs(w
     search = Narrowing(CHANGES, weights=weights, closed=closed, serving=serving)
     driven(search, lambda changes: Verdict.BAD if wanted <= changes else Verdict.GOOD)
     assert search.result.minimal == closed(wanted)
+
+
+def test_a_change_in_doubt_comes_last_and_is_still_found():
+    search = Narrowing("abcd", weights={"a": 100.0, "b": 1.0, "c": 1.0, "d": 1.0})
+    (first,) = search.ask(1)
+    assert "a" in first
+    search.tell(first, Verdict.SKIP)
+    search.doubt("a")
+    (second,) = search.ask(1)
+    assert "a" not in second
+    search.tell(second, Verdict.GOOD)
+    driven(search, lambda changes: Verdict.BAD if "a" in changes else Verdict.GOOD)
+    assert "a" in search.result.minimal

@@ -1,4 +1,4 @@
-"""The noisy search: between two failure rates that nobody told it."""
+"""The noisy search: between two unknown failure rates."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def investigate(count, change, before, after, dice, lanes=1, **more):
 
 
 @pytest.mark.parametrize(("before", "after", "most"), [(0, 0.5, 50), (0.05, 0.95, 23), (0, 0.9, 23)])
-def test_a_change_of_the_rate_is_found_in_few_runs(before, after, most):
+def test_a_changed_failure_rate_is_found_in_few_runs(before, after, most):
     dice, right, spent = Random(4), 0, 0
     for _ in range(40):
         change = dice.randrange(1, 32)
@@ -38,7 +38,7 @@ def test_a_change_of_the_rate_is_found_in_few_runs(before, after, most):
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.5, 1.0])
-def test_nothing_is_named_where_the_rate_is_the_same_everywhere(rate):
+def test_no_release_is_named_if_the_rate_is_constant(rate):
     dice, ended = Random(5), Counter()
     for _ in range(40):
         result, _ = investigate(32, None, rate, rate, dice)
@@ -51,7 +51,7 @@ def test_nothing_is_named_where_the_rate_is_the_same_everywhere(rate):
 
 
 @pytest.mark.parametrize(("before", "after", "most"), [(0, 0.5, 29), (0.05, 0.95, 16), (0, 1, 13)])
-def test_who_vouches_for_the_ends_gets_the_answer_in_fewer_runs(before, after, most):
+def test_trusted_ends_take_fewer_runs(before, after, most):
     dice, right, spent = Random(14), 0, 0
     for _ in range(40):
         change = dice.randrange(1, 32)
@@ -63,8 +63,8 @@ def test_who_vouches_for_the_ends_gets_the_answer_in_fewer_runs(before, after, m
     assert spent / 40 <= most
 
 
-def test_the_only_release_that_can_be_it_is_named_once_both_sides_were_seen():
-    """With trusted ends the oldest boundary is sure before the good end was ever run."""
+def test_the_only_possible_release_is_named_after_both_sides_ran():
+    """With trusted ends the oldest boundary is certain before the good end has run."""
     result, runs = investigate(32, 1, 0, 1, Random(1), confidence=0.96, prior=TRUSTED_ENDS)
     assert (result.status, result.last_good, result.first_bad) == (BisectionStatus.FOUND, 0, 1)
     assert runs <= 12
@@ -88,7 +88,7 @@ def test_a_fix_is_found_in_the_other_direction():
     assert search.result.bad_side.bad < search.result.bad_side.runs
 
 
-def test_what_was_skipped_is_not_named_and_not_run_forever():
+def test_skipped_releases_are_not_named_or_run_forever():
     dice, asked = Random(7), Counter()
     search = NoisySearch(24)
     while waiting := search.ask():
@@ -103,7 +103,7 @@ def test_what_was_skipped_is_not_named_and_not_run_forever():
     assert max(asked[p] for p in range(9, 14)) <= 1
 
 
-def test_the_cheaper_of_two_runs_that_tell_alike_is_taken():
+def test_the_cheaper_of_two_equally_informative_runs_is_taken():
     slow = NoisySearch(9, seconds=lambda position: 50.0 if position == 4 else 1.0)
     even = NoisySearch(9)
     for search in (slow, even):
@@ -116,7 +116,7 @@ def test_the_cheaper_of_two_runs_that_tell_alike_is_taken():
     assert dear.ask()[0].position != at
 
 
-def test_several_lanes_get_different_runs_and_none_is_dropped():
+def test_several_lanes_get_different_runs():
     search = NoisySearch(64)
     search.tell(Trial(63), Verdict.BAD)
     first = search.ask(4)
@@ -126,8 +126,8 @@ def test_several_lanes_get_different_runs_and_none_is_dropped():
 
 
 @pytest.mark.parametrize("prior", [UNKNOWN, FLAKY, TRUSTED_ENDS])
-def test_the_posterior_is_that_of_a_sum_over_all_boundaries_and_rates(prior):
-    """Against the sum written out."""
+def test_the_posterior_equals_the_sum_over_boundaries_and_rates(prior):
+    """Compared with the explicit sum."""
     told = {0: Counts(0, 3), 2: Counts(1, 2), 3: Counts(2, 2)}
     weights = {}
     for cut in range(1, 5):
@@ -152,8 +152,8 @@ def test_the_posterior_is_that_of_a_sum_over_all_boundaries_and_rates(prior):
 
 
 @pytest.mark.parametrize("prior", [UNKNOWN, FLAKY, TRUSTED_ENDS])
-def test_before_any_run_a_change_is_as_likely_as_the_prior_says(prior):
-    """The weights of the kinds add up to 1 over the pairs of rates in order."""
+def test_before_any_run_the_posterior_is_the_prior(prior):
+    """The weights of the kinds of change add up to 1 over the ordered pairs of rates."""
     posterior = Posterior.of(9, {}, prior)
     assert posterior.none == pytest.approx(prior.no_change)
     assert posterior.cuts[1:] == pytest.approx([(1 - prior.no_change) / 8] * 8)

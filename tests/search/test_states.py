@@ -7,12 +7,12 @@ from harness.search.states import PositionState, state_of
 
 
 @pytest.mark.parametrize("verdict", list(Verdict))
-def test_a_verdict_is_shown_whether_it_matters_or_not(verdict):
+def test_a_verdict_is_always_shown(verdict):
     assert state_of(verdict, matters=False) is state_of(verdict, matters=True)
     assert state_of(verdict, matters=True).value == verdict.value
 
 
-def test_an_untried_position_is_excluded_once_it_cannot_matter():
+def test_an_untried_position_is_excluded_when_it_cannot_matter():
     assert state_of(None, matters=True) is PositionState.UNTRIED
     assert state_of(None, matters=False) is PositionState.EXCLUDED
 

@@ -1,4 +1,4 @@
-"""The stages of a bisection, read from the verdicts on the line from the bad end to the good one."""
+"""The stages of a bisection, derived from the verdicts between the bad end and the good one."""
 
 import pytest
 
@@ -32,11 +32,11 @@ LETTERS = {"G": Verdict.GOOD, "B": Verdict.BAD, "S": Verdict.SKIP, "?": None}
         ("BG?B?G", False, Stage.BOUNDARY, ()),
     ],
 )
-def test_stage_and_wanted(line, steps, stage, wanted):
+def test_the_stage_and_the_wanted_runs(line, steps, stage, wanted):
     found = survey([LETTERS[letter] for letter in line], steps=steps)
     assert (found.stage, found.wanted) == (stage, wanted)
 
 
-def test_the_change_is_the_one_nearest_to_the_bad_end():
+def test_the_change_nearest_to_the_bad_end_is_taken():
     found = survey([LETTERS[letter] for letter in "B?BB?GBG"], steps=False)
     assert (found.bad, found.good, found.open) == (3, 5, (4,))

@@ -1,4 +1,4 @@
-"""The scan for windows over histories with one window, several, and skips at their edges."""
+"""The scan for windows: histories with one window, several, and skips at their edges."""
 
 from itertools import product
 
@@ -14,7 +14,7 @@ VERDICTS = {"G": Verdict.GOOD, "B": Verdict.BAD, "S": Verdict.SKIP}
 
 
 def drive(search: Search[int], history: str, lanes: int = 1, pick: int = 0) -> list[int]:
-    """Answer from a history, one verdict at a time; the positions in the order they ended."""
+    """Answer from a history, one verdict at a time; return the positions in the order they finished."""
     ended = []
     while waiting := search.ask(lanes):
         assert len(set(waiting)) == len(waiting) <= lanes
@@ -33,7 +33,7 @@ def blocks(*parts: tuple[str, int]) -> str:
 
 
 def windows_of(history: str) -> list[tuple[int, int, int | None, int | None]]:
-    """The plain answer, from every verdict of the history."""
+    """The exact answer, from every verdict of the history."""
     found, before, run = [], None, []
     for i, letter in [(i, v) for i, v in enumerate(history) if v != "S"] + [(None, "G")]:
         if letter == "B":
@@ -50,7 +50,7 @@ def seen(search: WindowScan) -> list[tuple[int, int, int | None, int | None]]:
 
 
 @pytest.mark.parametrize("lanes", [1, 3])
-def test_with_a_stride_of_one_every_window_is_seen(lanes):
+def test_a_stride_of_one_finds_every_window(lanes):
     for count in range(1, 8):
         for letters in product("GBS", repeat=count):
             search = WindowScan(count, max_gap=1)
@@ -60,7 +60,7 @@ def test_with_a_stride_of_one_every_window_is_seen(lanes):
 
 
 @pytest.mark.parametrize("lanes", [1, 2, 5])
-def test_several_windows_are_found_to_their_edges_in_under_a_third_of_the_runs(lanes):
+def test_several_windows_are_found_in_under_a_third_of_the_runs(lanes):
     history = blocks(("G", 31), ("B", 14), ("G", 40), ("B", 9), ("G", 36))
     search = WindowScan(len(history))
     ended = drive(search, history, lanes)
@@ -69,7 +69,7 @@ def test_several_windows_are_found_to_their_edges_in_under_a_third_of_the_runs(l
     assert lanes > 1 or 3 * len(ended) < len(history)
 
 
-def test_one_window_wherever_it_lies_costs_less_than_a_third():
+def test_one_window_anywhere_takes_less_than_a_third():
     for start in range(60 - 8):
         history = blocks(("G", start), ("B", 8), ("G", 52 - start))
         search = WindowScan(60)
@@ -77,18 +77,18 @@ def test_one_window_wherever_it_lies_costs_less_than_a_third():
         assert seen(search) == windows_of(history)
 
 
-def test_a_window_still_open_at_the_newest_or_from_the_oldest_on():
+def test_a_window_can_be_open_at_either_end():
     search = WindowScan(40)
     drive(search, blocks(("B", 12), ("G", 15), ("B", 13)))
     assert search.result.windows == (Window(0, 11, 12, None), Window(27, 39, None, 26))
 
 
-def test_the_ends_come_first_the_newest_before_the_oldest():
+def test_the_newest_then_the_oldest_comes_first():
     assert WindowScan(50).ask(2) == (49, 0)
     assert WindowScan(1).ask(2) == (0,)
 
 
-def test_max_gap_bounds_what_stays_unseen():
+def test_max_gap_limits_the_unseen_stretch():
     for count, gap in product((1, 2, 9, 50), (1, 2, 3, 7, 60)):
         search = WindowScan(count, max_gap=gap)
         drive(search, "G" * count)
@@ -96,7 +96,7 @@ def test_max_gap_bounds_what_stays_unseen():
         assert search.result.widest_unseen <= gap - 1
 
 
-def test_known_verdicts_take_the_place_of_runs():
+def test_known_verdicts_replace_runs():
     history = blocks(("G", 20), ("B", 10), ("G", 20))
     known = {p: VERDICTS[history[p]] for p in range(0, 50, 3)}
     search = WindowScan(50, known)
@@ -113,28 +113,28 @@ def test_skips_at_an_edge_are_suspects_of_that_window():
     assert search.result.suspects == (10, 11)
 
 
-def test_beside_a_skip_the_scan_looks_closer_but_not_at_every_neighbour():
+def test_the_scan_looks_closer_beside_a_skip():
     search = WindowScan(65, max_gap=16)
     ended = drive(search, blocks(("G", 24), ("S", 16), ("G", 25)))
     assert search.result.windows == ()
     assert sum(24 <= position < 40 for position in ended) <= 4
 
 
-def test_a_skip_at_the_end_does_not_make_the_whole_scan_closer():
-    """The newest release can't be tested: one more run beside it, and the stride elsewhere."""
+def test_a_skip_at_the_end_does_not_refine_the_whole_scan():
+    """The newest release cannot be tested: one more run beside it, and the usual stride elsewhere."""
     plain, skipped = WindowScan(257, max_gap=8), WindowScan(257, max_gap=8)
     runs = len(drive(plain, "G" * 257))
     assert len(drive(skipped, "G" * 256 + "S")) <= runs + 4
 
 
-def test_states_give_a_picture():
+def test_states_are_shown_as_symbols():
     search = WindowScan(9, max_gap=4)
     for position, letter in ((0, "G"), (4, "G"), (8, "B")):
         search.tell(position, VERDICTS[letter])
     assert "".join(state.symbol for state in search.states) == "G---G???B"
 
 
-def test_wrong_questions_and_verdicts_are_refused():
+def test_invalid_questions_and_verdicts_are_refused():
     with pytest.raises(ValueError, match="at least one position"):
         WindowScan(0)
     with pytest.raises(ValueError, match="max_gap"):
@@ -146,7 +146,7 @@ def test_wrong_questions_and_verdicts_are_refused():
         search.tell(3, Verdict.BAD)
 
 
-def test_the_stride_leaves_room_for_bisections_within_a_third():
+def test_the_stride_leaves_runs_for_bisections():
     for count in range(50, 500):
         stride = stride_for(count)
         scan = -(-(count - 1) // stride) + 1
@@ -161,7 +161,7 @@ def test_the_stride_leaves_room_for_bisections_within_a_third():
     st.integers(0, 5),
     st.integers(1, 9) | st.none(),
 )
-def test_every_edge_is_a_true_change_between_neighbours(history, lanes, pick, max_gap):
+def test_every_edge_is_a_real_change_between_neighbours(history, lanes, pick, max_gap):
     search = WindowScan(len(history), max_gap=max_gap)
     promised = []
     ended = {}
@@ -183,8 +183,8 @@ def test_every_edge_is_a_true_change_between_neighbours(history, lanes, pick, ma
                 assert set(window.suspects) >= set(range(low + 1, high))
 
 
-def test_where_most_positions_are_run_anyway_all_are():
-    """A window of one position among seven was missed by a scan that ran five of them."""
+def test_all_positions_run_if_most_would():
+    """A scan that ran five of seven positions missed a window of one."""
     for count in range(1, 20):
         for hidden in range(count):
             search = WindowScan(count)

@@ -1,4 +1,4 @@
-"""What strangers' packages say does nothing to the terminal."""
+"""Output of unknown packages cannot affect the terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EVIL = "a\x1b[2Jb\x1b]8;;http://x\x1b\\c\x1b]8;;\x07d\u202ee\x9b1mf[/x]"
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
-def test_no_escape_of_a_text_reaches_the_terminal(is_terminal):
+def test_escape_sequences_never_reach_the_terminal(is_terminal):
     out = io.StringIO()
     console = Console(file=out, force_terminal=is_terminal, width=80, color_system="standard" if is_terminal else None)
     table = Table.grid()
@@ -29,7 +29,7 @@ def test_no_escape_of_a_text_reaches_the_terminal(is_terminal):
     assert ("\x1b[31m" in printed) is is_terminal
 
 
-def test_lines_and_styles_are_those_of_rich():
+def test_lines_and_styles_match_rich():
     out = io.StringIO()
     Console(file=out, width=20).print("one\ntwo  three")
     assert out.getvalue() == "one\ntwo  three\n"

@@ -1,4 +1,4 @@
-"""What a person sees of a history, while it is scanned and when it is done."""
+"""The screen of a history, during the scan and at the end."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def lines(*standings: Standing, **console) -> list[str]:
     return [line.rstrip() for line in out.getvalue().splitlines()]
 
 
-def test_releases_go_down_and_the_rest_across():
+def test_releases_are_rows_and_the_rest_columns():
     told = lines(
         cell("a", shop="1.10", case="whole"),
         cell("skipped", shop="1.9", case="half"),
@@ -36,7 +36,7 @@ def test_one_axis_has_one_column():
     assert lines(cell("a", shop="1.9"), cell("skipped", shop="1.10")) == ["shop  verdict", "1.9   -", "1.10  skipped"]
 
 
-def test_several_axes_have_a_line_of_headings_each():
+def test_each_axis_has_a_heading_line():
     told = lines(*(cell(f"{s}{t}{c}", shop=s, till=t, case=c) for s in "123" for t in "78" for c in "ab"))
     assert [line.split() for line in told[:4]] == [
         ["till", "7", "7", "8", "8"],
@@ -46,15 +46,15 @@ def test_several_axes_have_a_line_of_headings_each():
     ]
 
 
-def test_cells_that_share_a_place_are_told_apart():
+def test_cells_in_one_place_are_distinguished():
     assert lines(cell("skipped", shop="1"), cell("old coin", ("coin<2",), shop="1")) == [
         "repro  verdict",
         "sale   skipped, - (coin<2)",
     ]
 
 
-def test_a_log_is_as_wide_as_the_table():
-    """Words are not cut where nobody looks at a terminal of that width."""
+def test_a_log_is_not_cut_to_a_width():
+    """Without a terminal, words are not cut to a width."""
     told = lines(*(cell(f"{s}{c}", shop=s, case=c * 20) for s in "12345" for c in "abcd"))
     assert len(told) == 6
     assert told[0].count("case=") == 4

@@ -1,4 +1,4 @@
-"""What a person sees while something is searched, on a terminal, in a log, in a night, and with `--json`."""
+"""The screen during a search: on a terminal, in a log, in a night, and with `--json`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def seen(key: str, outcome: Outcome = Outcome.COMPLETED) -> Observation:
 
 
 def play(view) -> None:
-    """Both ends of ten releases are judged, and the middle is running."""
+    """Both ends of ten releases are judged, and the middle one is running."""
     search = Bisection(10, good=0, bad=9)
     view.report(SearchBegan("looking for it", ("by its name",), Progress(search.states, search.remaining())))
     view.report(SignatureCaptured(Signature(exception="RuntimeError"), "the bad end"))
@@ -55,7 +55,7 @@ def play(view) -> None:
 
 
 def play_cells(view) -> None:
-    """One cell is run, its twin, the store and the resolver answer three, and the last is running."""
+    """One cell has run; its twin, the store and the resolver answered three; the last is running."""
     search = Grid(len(CELLS))
     view.report(SearchBegan("5 cells to judge", progress=Progress(search.states, 5, "cell")))
     answers = [
@@ -76,7 +76,7 @@ def play_cells(view) -> None:
 
 
 def play_level(view) -> None:
-    """A level with one candidate that was judged, and a proof."""
+    """A level with one judged candidate, and a proof."""
     view.report(LevelBegan(Level.FILE, "3 files differ"))
     for is_proof in (False, True):
         view.report(Started("a.py put back"))
@@ -114,7 +114,7 @@ def test_a_log_has_a_line_for_each_probe():
 
 
 def played_long(view) -> None:
-    """A probe whose name and reason are both long, and whose reason names folders of the cache."""
+    """A probe with a long name and a long reason that contains cache folders."""
     reason = f"ImportError: no name ({ENVIRONMENT}/lib/python3.11/site-packages/a.py)"
     judgement = Judgement(Verdict.SKIP, f"{reason} {'and so on ' * 30}")
     view.report(Judged("a name " * 30, judgement, seen("k"), cached=False, progress=Progress(left=3)))
@@ -128,7 +128,7 @@ def test_a_long_line_of_a_log_is_cut_but_not_its_seconds():
     assert "ImportError" in line
 
 
-def test_of_a_short_name_with_a_long_reason_the_seconds_stay():
+def test_a_long_reason_is_cut_but_not_its_seconds():
     def play(view):
         view.report(Judged("1.0", Judgement(Verdict.BAD, "and so on " * 30), seen("k"), False, Progress(left=3)))
 
@@ -137,12 +137,12 @@ def test_of_a_short_name_with_a_long_reason_the_seconds_stay():
     assert line.endswith("]")
 
 
-def test_a_long_line_of_a_terminal_is_cut_to_its_width():
+def test_a_long_line_is_cut_to_the_terminal():
     [line] = [line for line in drawn(played_long).splitlines() if "skipped" in line]
     assert len(line) <= 100
 
 
-def test_folders_of_the_cache_are_not_shown():
+def test_cache_folders_are_not_shown():
     assert short_reason(f"no name ({ENVIRONMENT}/lib/python3.11/site-packages/a/b.py)") == "no name (a/b.py)"
     assert short_reason(f"{ENVIRONMENT}/bin/python: No module x") == "python: No module x"
     assert short_reason("can't open /home/me/building/mine.py, lib/python3 and/or more") == (
@@ -165,7 +165,7 @@ def test_a_log_of_cells_says_how_many_are_left():
     assert "1 cell left, " in line_of("fourth", lines)
 
 
-def test_who_answered_without_a_run_is_told():
+def test_answers_without_a_run_name_their_source():
     """A twin with the same lock, the store, or the resolver."""
     lines = logged(play_cells)
     assert "same lock as first" in line_of("second", lines)
@@ -174,7 +174,7 @@ def test_who_answered_without_a_run_is_told():
     assert " skipped " in line_of("fourth", lines)
 
 
-def test_a_terminal_shows_which_cells_run_and_what_is_left():
+def test_a_terminal_shows_running_and_remaining_cells():
     text = drawn(play_cells)
     assert "[GGBS?]" in text
     assert "fifth running 0 s" in text
@@ -182,14 +182,14 @@ def test_a_terminal_shows_which_cells_run_and_what_is_left():
     assert "same lock as first" in text
 
 
-def test_of_a_level_only_verdicts_are_worth_a_line():
+def test_only_verdicts_of_a_level_get_a_line():
     lines = logged(play_level)
     assert len(lines) == 3
     assert "3 candidates, 1 tried" in lines[1]
     assert "proof" in lines[2]
 
 
-def test_a_night_has_no_line_for_what_is_known():
+def test_a_night_prints_nothing_for_stored_runs():
     lines = logged(play_cells, NightView)
     assert [line.split()[0].rstrip(":") for line in lines] == ["first", "first", "fourth", "fifth"]
     assert "4 cells left" in lines[1]
@@ -201,7 +201,7 @@ def test_a_warning_is_shown_by_every_view(view):
 
 
 @pytest.mark.parametrize("view", [PlainView, NightView])
-def test_notes_are_shown_where_people_look(view):
+def test_notes_are_shown_to_people(view):
     assert "waiting" in logged(lambda view: view.report(Note("waiting")), view)[0]
     assert logged(lambda view: view.report(Note("waiting")), WarningsOnly) == []
 
@@ -211,7 +211,7 @@ def test_with_json_nothing_else_is_shown():
     play(SILENT)
 
 
-def test_the_picture_drops_what_can_not_matter_at_the_far_ends():
+def test_the_picture_drops_irrelevant_far_ends():
     untried, excluded, good = PositionState.UNTRIED, PositionState.EXCLUDED, PositionState.GOOD
     assert picture([untried] * 3).plain == "[???]"
     assert picture([excluded, good, excluded, untried, excluded, excluded]).plain == "[G-?]"
@@ -219,11 +219,11 @@ def test_the_picture_drops_what_can_not_matter_at_the_far_ends():
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0.4, "0 s"), (89, "89 s"), (90, "2 min"), (7200, "2.0 h")])
-def test_durations_are_in_the_unit_that_reads_best(seconds, text):
+def test_durations_use_a_readable_unit(seconds, text):
     assert duration(seconds) == text
 
 
-def test_a_scan_says_how_far_it_is_with_looking_things_up():
+def test_a_scan_shows_the_progress_of_lookups():
     def play(view):
         for done in range(11):
             view.report(LookedUp(done, 10))

@@ -50,8 +50,15 @@ def run_under_guard(
             extra={**probe["variables"], "HARNESS_ROOT": str(bundle)},
         )
         started = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
-        limits = {"wall_s": probe["wall_s"], "memory": memory, "remove_if_orphaned": scratch.root}
-        ended = guarded(launch.guard_request(argv, env=env, cwd=scratch.work, output=scratch.log, **limits))
+        request = launch.guard_request(
+            argv,
+            launch.GuardLimits(probe["wall_s"], memory),
+            env=env,
+            cwd=scratch.work,
+            output=scratch.log,
+            remove_if_orphaned=scratch.root,
+        )
+        ended = guarded(request)
         launch.keep_log(log, part / "log.gz")
         secrets = [os.environ[name] for name in probe["pass_env"] if len(os.environ.get(name, "")) >= _SHORTEST_SECRET]
         keep(scratch.report, part / "report.json")

@@ -114,8 +114,8 @@ class Archive:
         if len(found) == 1:
             return found[0]
         listed = "; ".join(f"{kept.id} {kept.answer.subject} with {kept.answer.repro}" for kept in known)
-        many = f"{len(found)} answers begin" if found else "no answer begins"
-        raise UserMistake(f"{many} with {prefix!r} in {self.store.root}", hint=f"there are: {listed}")
+        many = f"{len(found)} answer ids start" if found else "no answer id starts"
+        raise UserMistake(f"{many} with {prefix!r} in {self.store.root}", hint=f"known answers: {listed}")
 
     def all(self) -> list[KeptAnswer]:
         """Every answer, the newest last. Skips records that can't be read."""

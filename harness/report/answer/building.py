@@ -10,6 +10,7 @@ from harness.bisect.answer import Answer
 from harness.model import Lock, Observation, Verdict
 from harness.model.release import version_order
 from harness.model.text import plain
+from harness.model.words import counted
 from harness.redact import Private, redacted
 from harness.report.altered import altered_rows
 from harness.report.answer.commands import asked_for, exact_command, side_command
@@ -124,7 +125,9 @@ def _footer(kept: KeptAnswer) -> str:
     answer = kept.answer
     known = sum(step.cached for step in answer.steps)
     culprit = f"; {answer.culprit_probes} runs to find the culprit" if answer.culprit_probes else ""
-    return f"{answer.probes} releases run, {known} known before{culprit}; kept {kept.kept[:10]} as {kept.id}"
+    return (
+        f"{counted(answer.probes, 'release')} run, {known} known before{culprit}; stored {kept.kept[:10]} as {kept.id}"
+    )
 
 
 def _versions(kept: KeptAnswer) -> tuple[VersionRow, ...]:
@@ -137,10 +140,10 @@ def _versions(kept: KeptAnswer) -> tuple[VersionRow, ...]:
     culprits = {change.name for change in answer.culprit.packages} if answer.culprit else set()
     asked = _asked(kept)
     roles = dict.fromkeys(sorted(changed)[:_SHOWN_CHANGES], "changed")
-    roles |= {name: "asked for, changed" if name in changed else "asked for" for name in sorted(asked)}
+    roles |= {name: "required, changed" if name in changed else "required" for name in sorted(asked)}
     kind = package_kind(answer)
     roles |= dict.fromkeys(sorted(culprits), kind)
-    roles[answer.subject] = f"named, {kind}" if answer.subject in culprits else "named"
+    roles[answer.subject] = f"bisected, {kind}" if answer.subject in culprits else "bisected"
     order = sorted(roles, key=lambda name: (name != answer.subject, name not in culprits, name not in asked, name))
     rows = [
         VersionRow(name, before.version_of(name) or "", after.version_of(name) or "", roles[name]) for name in order

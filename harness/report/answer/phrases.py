@@ -132,12 +132,12 @@ def how_to_see_it(kept: KeptAnswer) -> list[str]:
     else:
         told.append("The command runs files of the project it was typed in; they are not part of this report.")
     if kept.answer.device != Device.CPU.value:
-        told.append("They need a GPU with CUDA.")
+        told.append("Both commands need a GPU with CUDA.")
     if kept.answer.device == Device.EMULATED.value:
         again = " and ".join(f"harness probe --again {side.key}" for side in kept.answer.sides)
         told.append(f"The runs of this report used a stand-in for CUDA instead; without a GPU, run: {again}.")
     if kept.answer.signature is not None and kept.answer.signature.metric:
-        told.append(f"The number to look at is {kept.answer.signature.metric} in metrics.json.")
+        told.append(f"Compare {kept.answer.signature.metric} in metrics.json.")
     return told
 
 

@@ -18,9 +18,10 @@ from harness.report.logs import tail
 from harness.report.templating import filled
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from harness.history import HistoryPlan
+    from harness.model.step import Step
 
 _JUDGED = (RowState.GOOD, RowState.BAD, RowState.SKIP)
 _DEVICES = {"emulated": "CPU with a stand-in for CUDA", "cpu": "CPU", "cuda": "CUDA"}
@@ -186,21 +187,28 @@ def _points(row: ReleaseRow) -> list[ChartPoint]:
 
 
 def _runs(history: History, logs: Mapping[str, str]) -> list[RunRow]:
-    steps = {step.release: step for step in history.steps}
-    judged = [row for row in history.rows if row.release in steps]
+    judged = [row for row in history.rows if row.state in _JUDGED]
+    steps = {row.release: [step for step in history.steps if step.release == row.release] for row in judged}
     return [
         RunRow(
             number=number,
             release=row.release,
-            verdict=steps[row.release].verdict.value,
+            verdict=row.state.value,
             reason=row.reason,
-            took="known already" if steps[row.release].cached else f"{steps[row.release].seconds:.1f} s",
+            took=_took(steps[row.release]),
             observation=row.observation,
             anchor=_anchor(row.release),
             log=tail(logs.get(row.observation, "")),
         )
         for number, row in enumerate(judged, 1)
     ]
+
+
+def _took(steps: Sequence[Step]) -> str:
+    """The seconds of all runs of a release."""
+    if all(step.cached for step in steps):
+        return "known already"
+    return f"{sum(step.seconds for step in steps):.1f} s"
 
 
 def _anchor(release: str) -> str:

@@ -8,7 +8,7 @@ from harness.run.devices.kind import DeviceKind, Texts
 KIND = DeviceKind(
     name="cpu",
     device=Device.CPU,
-    worth="the CPU: bugs of kernels and of the driver can't show.",
+    worth="the CPU, where bugs in GPU kernels and drivers can't show",
     texts=(
         Texts(
             Outcome.OUT_OF_MEMORY,

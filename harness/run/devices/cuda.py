@@ -80,7 +80,7 @@ def _mebibytes(cell: str) -> int:
 KIND = DeviceKind(
     name="cuda",
     device=Device.CUDA,
-    worth="what is seen is what CUDA does.",
+    worth="the results are those of CUDA",
     tools=("nvidia-smi",),
     find=find,
     show=show,

@@ -9,7 +9,7 @@ from harness.run.devices.kind import DeviceKind, Texts
 KIND = DeviceKind(
     name="emulated",
     device=Device.EMULATED,
-    worth=("a stand-in for CUDA on the CPU: what Python code does is real, what kernels and the driver do is not."),
+    worth="a stand-in for CUDA on the CPU: Python code is real, GPU kernels and the driver are not",
     texts=(
         # Code that gets past the stand-in finds no GPU.
         Texts(

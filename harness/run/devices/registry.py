@@ -66,7 +66,7 @@ def choose_device(asked: str, repro_device: str, gpus: tuple[Gpu, ...]) -> tuple
     if device is Device.CUDA:
         return device, _on_gpus(gpus)
     if device is Device.CPU and repro_device == "cuda":
-        return device, "Runs on the CPU although the repro asks for CUDA: it may fail for that alone."
+        return device, "Runs on the CPU although the repro asks for CUDA, so it may fail for that reason alone"
     worth = next(kind.worth for kind in kinds() if kind.device is device)
     return device, f"Runs on {worth}" if device is Device.CPU else f"Runs with {worth}"
 
@@ -82,11 +82,11 @@ def unavailable(device: Device, gpus: tuple[Gpu, ...]) -> str | None:
 def _on_gpus(gpus: tuple[Gpu, ...]) -> str:
     used = of_one_kind(gpus)
     if not used:
-        return "Runs on a GPU: what is seen is what CUDA does."
+        return "Runs on a GPU: the results are those of CUDA"
     count = f"{len(used)} x " if len(used) > 1 else ""
     others = ", ".join(str(gpu) for gpu in gpus if gpu not in used)
     choosers = " or ".join(dict.fromkeys(name for gpu in gpus for name in kind_of(gpu).hide))
-    left_out = f" Left out, as of another kind: {others} ({choosers} chooses)." if others else ""
+    left_out = f"; not used, because it is another model: {others} ({choosers} chooses)" if others else ""
     return f"Runs on GPU {count}{used[0].name}, driver {used[0].driver}: {kind_of(used[0]).worth}{left_out}"
 
 

@@ -134,7 +134,7 @@ def _unique(text: Any) -> str:
 KIND = DeviceKind(
     name="rocm",
     device=Device.CUDA,
-    worth="what is seen is what ROCm does.",
+    worth="the results are those of ROCm",
     tools=("rocm-smi", "amd-smi"),
     find=find,
     show=show,

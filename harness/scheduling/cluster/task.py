@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 
 from harness.run.inside.emulation.device_profiles import DEFAULT_CAPABILITY
+from harness.scheduling.cluster.sent_folders import SentFolder, packed
 
 if TYPE_CHECKING:
     from harness.environment import Interpreter
@@ -22,7 +23,8 @@ class Task:
 
     `key` is the key of the observation; a worker refuses if its run would get another key. `cache_tag` names the kind
     of interpreter; the lock has its version and platform. `pass_env` names variables of the worker's environment;
-    `rights` says what the run may do beyond the sandbox, which the worker sets up.
+    `rights` says what the run may do beyond the sandbox, which the worker sets up. `folders` are those that the repro
+    imports from; each entry of its search path starts with the name of one.
     """
 
     key: str
@@ -39,6 +41,7 @@ class Task:
     torch_backend: str = ""
     rights: str = ""
     is_sandbox_required: bool = False
+    folders: tuple[SentFolder, ...] = ()
 
 
 @frozen
@@ -66,9 +69,10 @@ class Reply:
 
 def task_for(probe: Probe, lock: Lock, key: str, prober: Prober, interpreter: Interpreter) -> Task:
     """The task for a probe that `prober` would run here with `lock`."""
+    repro, folders = packed(probe.repro)
     return Task(
         key=key,
-        repro=evolve(probe.repro, path=PurePath(probe.repro.path).name),
+        repro=evolve(repro, path=PurePath(probe.repro.path).name),
         combination=probe.combination,
         lock=lock,
         cache_tag=interpreter.cache_tag,
@@ -81,4 +85,5 @@ def task_for(probe: Probe, lock: Lock, key: str, prober: Prober, interpreter: In
         torch_backend=prober.builder.uv.extra_environment.get("UV_TORCH_BACKEND", ""),
         rights=prober.rights,
         is_sandbox_required=prober.sandbox is not None and prober.sandbox.is_required,
+        folders=folders,
     )

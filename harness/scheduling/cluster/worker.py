@@ -26,6 +26,7 @@ from harness.redact import passed_secrets
 from harness.run.devices import find_gpus
 from harness.run.process import Cancelled
 from harness.run.sandbox import Sandbox, SandboxMode, choose
+from harness.scheduling.cluster.sent_folders import unpacked
 from harness.scheduling.cluster.task import Reply, Task, Trouble
 from harness.store import Store
 
@@ -138,7 +139,7 @@ def answer(task: Task, setup: WorkerSetup, cancel: threading.Event | None = None
 
 def _run(task: Task, prober: Prober, cancel: threading.Event | None) -> Reply:
     probe = Probe(
-        task.repro,
+        unpacked(task.repro, task.folders, prober.workspace),
         task.combination,
         attempt=task.attempt,
         mixture=task.mixture,

@@ -1,4 +1,4 @@
-"""GPUs as nvidia-smi lists them, and the choice among devices."""
+"""GPUs as listed by nvidia-smi, and the choice of a device."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LISTING = """\
 A100, RTX = parse_gpus(LISTING)
 
 
-def test_a_listing_is_read():
+def test_a_listing_is_parsed():
     expected = Gpu(
         index=0,
         name="NVIDIA A100-SXM4-80GB",
@@ -33,18 +33,18 @@ def test_a_listing_is_read():
     assert RTX.free == 512 * MIB
 
 
-def test_an_old_driver_tells_no_capability():
+def test_an_old_driver_reports_no_capability():
     (gpu,) = parse_gpus("0, Tesla T4, 15109, 15000, 450.80.02, GPU-1\n")
     assert (gpu.capability, gpu.driver) == ("", "450.80.02")
 
 
-def test_what_a_driver_does_not_support_is_left_empty():
+def test_unsupported_fields_are_empty():
     (gpu,) = parse_gpus("0, NVIDIA GB10, [N/A], [N/A], 580.95, GPU-1, [N/A]\n")
     assert (gpu.memory, gpu.free, gpu.capability) == (0, 0, "")
 
 
 @pytest.mark.parametrize("text", ["", "No devices were found\n", "NVIDIA-SMI has failed, because, of, a, b, c\n"])
-def test_a_complaint_lists_no_gpu(text):
+def test_an_error_message_lists_no_gpu(text):
     assert parse_gpus(text) == ()
 
 
@@ -65,7 +65,7 @@ def test_the_environment_hides_gpus(setting, seen):
     assert visible((A100, RTX), setting) == seen
 
 
-def test_nvidia_smi_is_asked_again_without_what_an_old_driver_lacks(tmp_path, monkeypatch):
+def test_nvidia_smi_is_asked_again_without_unsupported_fields(tmp_path, monkeypatch):
     program = tmp_path / "nvidia-smi"
     program.write_text(
         '#!/bin/sh\ncase "$1" in *compute_cap*) exit 2;; esac\necho 0, Tesla T4, 15109, 15000, 450.80.02, GPU-1\n'
@@ -99,7 +99,7 @@ def test_the_device_is_chosen(asked, needs, gpus, device):
     assert choose_device(asked, needs, gpus)[0] is device
 
 
-def test_the_sentence_says_what_a_result_is_worth():
+def test_the_sentence_says_how_far_a_result_applies():
     assert "NVIDIA A100-SXM4-80GB, driver 550.54.15" in choose_device("auto", "cuda", (A100,))[1]
     assert "stand-in" in choose_device("auto", "cuda", ())[1]
     assert "although the repro asks for CUDA" in choose_device("cpu", "cuda", ())[1]
@@ -115,17 +115,17 @@ def test_only_cuda_without_a_gpu_is_unavailable():
 T4 = Gpu(0, "Tesla T4", 15 * 1024 * MIB, 0, "550", "GPU-a")
 
 
-def test_gpus_of_the_most_frequent_name_are_used_and_the_others_told():
+def test_the_most_frequent_gpu_model_is_used_and_the_others_are_reported():
     one, two, other = T4, evolve(T4, index=1, uuid="GPU-b"), evolve(A100, index=2)
     assert of_one_kind((other, one, two)) == (one, two)
     assert of_one_kind((other, one)) == (other,)
     assert of_one_kind(()) == ()
     told = choose_device("cuda", "cuda", (other, one, two))[1]
     assert "2 x Tesla T4" in told
-    assert "Left out, as of another kind: GPU 2 (NVIDIA A100-SXM4-80GB)" in told
+    assert "another model: GPU 2 (NVIDIA A100-SXM4-80GB)" in told
 
 
-def test_a_process_is_shown_one_gpu_by_what_never_changes():
+def test_a_process_sees_one_gpu_by_its_uuid():
     assert kind_of(RTX).show(RTX)["CUDA_VISIBLE_DEVICES"] == "GPU-2b2bb2bb-0000-0000-0000-000000000000"
     assert kind_of(RTX).show(evolve(RTX, uuid="")) == {"CUDA_VISIBLE_DEVICES": "1", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
     assert A100.facts["gpu"] == 0

@@ -1,4 +1,4 @@
-"""GPUs of AMD as rocm-smi and amd-smi list them; no test here has seen one."""
+"""AMD GPUs as listed by rocm-smi and amd-smi; these tests have never run on one."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ METRIC = [{"gpu": 0, "mem_usage": {"used_vram": {"value": 592, "unit": "MB"}}}]
 
 @pytest.fixture
 def tools(tmp_path, monkeypatch):
-    """Makes programs that answer in JSON by their first arguments; PATH has no other."""
+    """Write programs that print JSON depending on their first arguments; PATH has nothing else."""
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/usr/bin{os.pathsep}/bin")
 
     def make(name, **answers):
@@ -58,7 +58,7 @@ def tools(tmp_path, monkeypatch):
     return make
 
 
-def test_a_listing_of_rocm_smi_is_read():
+def test_a_listing_of_rocm_smi_is_parsed():
     mi210, radeon = parse_rocm_smi(ROCM_SMI)
     assert (mi210.name, mi210.memory, mi210.free) == ("AMD Instinct MI210", 65520 * MIB, 65000 * MIB)
     assert (mi210.capability, mi210.driver, mi210.uuid) == ("gfx90a", "6.2.4", "GPU-afa3a55ac4d5a6c2")
@@ -66,14 +66,14 @@ def test_a_listing_of_rocm_smi_is_read():
 
 
 @pytest.mark.parametrize("static", [STATIC, {"gpu_data": STATIC}])
-def test_a_listing_of_amd_smi_is_read(static):
+def test_a_listing_of_amd_smi_is_parsed(static):
     (gpu,) = parse_amd_smi(static, METRIC)
     assert (gpu.name, gpu.memory, gpu.free) == ("AMD Instinct MI300X", 196592 * MIB, 196000 * MIB)
     assert (gpu.capability, gpu.driver, gpu.kind) == ("gfx942", "6.10.5", "rocm")
 
 
 @pytest.mark.parametrize("answer", [None, [], {}, "no", {"card0": "broken"}, [{"gpu": "x"}], {"gpu_data": None}])
-def test_what_is_no_listing_has_no_gpus(answer):
+def test_output_that_is_not_a_listing_has_no_gpus(answer):
     assert parse_rocm_smi(answer) == ()
     assert parse_amd_smi(answer, answer) == ()
 
@@ -93,7 +93,7 @@ def test_amd_smi_answers_where_rocm_smi_is_missing_or_fails(tools):
     assert [gpu.name for gpu in find_gpus()] == ["AMD Instinct MI300X"]
 
 
-def test_a_repro_for_cuda_runs_on_rocm_and_is_shown_one_gpu():
+def test_a_cuda_repro_runs_on_rocm_with_one_gpu():
     gpus = parse_rocm_smi(ROCM_SMI)
     device, why = choose_device("auto", "cuda", gpus)
     assert device is Device.CUDA
@@ -103,12 +103,12 @@ def test_a_repro_for_cuda_runs_on_rocm_and_is_shown_one_gpu():
     assert kind_of(gpus[1]).show(gpus[1]) == {"HIP_VISIBLE_DEVICES": "1"}
 
 
-def test_leases_of_two_vendors_do_not_meet():
+def test_leases_of_two_vendors_are_independent():
     amd = parse_rocm_smi(ROCM_SMI)[1]
     assert amd.lock_name == "gpu-rocm-1"
 
 
-def test_on_the_cpu_every_gpu_is_hidden():
+def test_every_gpu_is_hidden_on_the_cpu():
     assert set(hidden()) == {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"}
 
 
@@ -122,10 +122,10 @@ def test_on_the_cpu_every_gpu_is_hidden():
         ("RuntimeError: No HIP GPUs are available", Device.CPU, None),
     ],
 )
-def test_what_goes_wrong_on_rocm_has_its_outcome(text, device, outcome):
+def test_failures_on_rocm_have_an_outcome(text, device, outcome):
     found = outcome_of_text([text], device)
     assert (found[0] if found else None) is outcome
 
 
-def test_every_module_of_the_folder_with_a_kind_is_one():
+def test_every_module_in_the_folder_is_registered():
     assert [kind.name for kind in kinds()] == ["cpu", "cuda", "emulated", "rocm"]

@@ -1,4 +1,4 @@
-"""The cards are plausible, and a capability that has none is refused."""
+"""The emulated cards are plausible, and an unknown capability is refused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from harness.run.inside.emulation.device_profiles import CARDS, card
 
 
 @pytest.mark.parametrize("capability", CARDS)
-def test_a_card_has_the_capability_that_it_is_found_by(capability):
+def test_a_card_has_the_requested_capability(capability):
     found = card(capability)
     assert f"{found.major}.{found.minor}" == capability
     assert found.capability == (found.major, found.minor)
@@ -18,6 +18,6 @@ def test_a_card_has_the_capability_that_it_is_found_by(capability):
     assert found.total_memory > 8 * 2**30
 
 
-def test_a_capability_without_a_card_is_refused_with_those_there_are():
+def test_an_unknown_capability_is_refused_with_a_list():
     with pytest.raises(ValueError, match=r"'6\.1'; there are 7\.0, 7\.5, 8\.0"):
         card("6.1")

@@ -1,4 +1,4 @@
-"""A gap is recognised by its words, and nothing else is taken for one."""
+"""A gap is recognised by its message, and nothing else is mistaken for one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from harness.run.inside.emulation.kernels import close_the_rest
         "Could not run 'x::y' with arguments from the 'CUDA' backend.",
     ],
 )
-def test_the_words_of_a_missing_driver_are_a_gap(words):
+def test_a_missing_driver_message_is_a_gap(words):
     told = as_gap(RuntimeError(words))
     assert isinstance(told, EmulationGap)
     assert words[:60] in str(told)
@@ -37,18 +37,18 @@ def test_the_words_of_a_missing_driver_are_a_gap(words):
         "",
     ],
 )
-def test_other_words_are_no_gap(words):
+def test_other_messages_are_not_gaps(words):
     assert as_gap(RuntimeError(words)) is None
 
 
-def test_a_gap_is_found_in_what_an_error_was_raised_from():
+def test_a_gap_is_found_in_the_cause_of_an_error():
     inner = gap("torch.cuda.graph")
     outer = ValueError("can't start")
     outer.__cause__ = inner
     assert as_gap(outer) is inner
 
 
-def test_a_gap_that_was_dealt_with_before_is_not_blamed():
+def test_a_handled_gap_is_not_blamed():
     error = ValueError("the bug")
     error.__context__ = gap("torch.cuda.graph")
     assert as_gap(error) is None
@@ -59,14 +59,14 @@ def test_a_gap_names_the_call():
         gap_function("torch.cuda.temperature")(0, unit="C")
 
 
-def test_a_class_that_is_a_gap_can_still_stand_in_annotations():
+def test_a_missing_class_can_be_used_in_annotations():
     graph = gap_class("torch.cuda.CUDAGraph")
     assert (graph | None).__args__ == (graph, type(None))
     with pytest.raises(EmulationGap, match="CUDAGraph"):
         graph()
 
 
-def test_every_door_to_the_driver_that_has_no_answer_becomes_a_gap():
+def test_every_unanswered_call_to_the_driver_is_a_gap():
     doors = types.SimpleNamespace(
         _cuda_memorySnapshot=lambda: "driver", _cuda_getDevice=lambda: 0, _cuda_getCompiledVersion=lambda: 12080
     )
@@ -76,7 +76,7 @@ def test_every_door_to_the_driver_that_has_no_answer_becomes_a_gap():
     assert (doors._cuda_getDevice(), doors._cuda_getCompiledVersion()) == (0, 12080)
 
 
-def test_an_attribute_that_is_lacking_is_a_gap_and_can_be_asked_for():
+def test_a_missing_attribute_is_a_gap_but_hasattr_works():
     class Stream(Incomplete):
         pass
 

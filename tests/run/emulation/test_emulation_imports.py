@@ -1,4 +1,4 @@
-"""What is done after an import is done after it, once, and leaves no trace in the module."""
+"""A hook runs once, after the import, and leaves no trace in the module."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def module_name(tmp_path):
     sys.meta_path[:] = before
 
 
-def test_the_module_is_whole_when_the_act_is_called(module_name):
+def test_the_module_is_complete_when_the_hook_runs(module_name):
     seen = []
     after_import(module_name, lambda module: seen.append(module.last))
     assert seen == []
@@ -33,7 +33,7 @@ def test_the_module_is_whole_when_the_act_is_called(module_name):
     assert seen == ["line"]
 
 
-def test_the_act_is_called_once(module_name):
+def test_the_hook_runs_once(module_name):
     seen = []
     after_import(module_name, lambda module: seen.append(1))
     module = importlib.import_module(module_name)
@@ -47,14 +47,14 @@ def test_the_module_keeps_its_own_loader(module_name):
     assert type(module.__loader__).__name__ == type(module.__spec__.loader).__name__ == "SourceFileLoader"
 
 
-def test_a_module_that_is_already_there_is_acted_on_at_once(module_name):
+def test_the_hook_runs_at_once_for_an_imported_module(module_name):
     module = importlib.import_module(module_name)
     seen = []
     after_import(module_name, seen.append)
     assert seen == [module]
 
 
-def test_a_module_that_cannot_be_found_is_an_import_error(module_name):
+def test_a_missing_module_is_an_import_error(module_name):
     after_import(module_name + "_absent", lambda module: None)
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module(module_name + "_absent")

@@ -1,4 +1,4 @@
-"""The stand-in as a whole, in a real torch: when it comes, which card it is, and a training step on it."""
+"""The stand-in in a real torch: when it is installed, which card it emulates, and a training step."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ told = [torch.cuda.get_device_name(), list(torch.cuda.get_device_capability()),
     ("capability", "name", "bfloat16"),
     [("7.5", "Tesla T4", False), ("8.6", "NVIDIA GeForce RTX 3080 Laptop GPU", True), ("9.0", "NVIDIA H200", True)],
 )
-def test_the_card_is_that_of_the_capability(torch_python, tmp_path, capability, name, bfloat16):
+def test_the_card_matches_the_capability(torch_python, tmp_path, capability, name, bfloat16):
     told = torch_python.tell(CARD.format(capability=capability), tmp_path)
     assert told == [name, [int(part) for part in capability.split(".")], bfloat16, name]
 
 
-def test_torch_is_not_imported_before_the_repro_does(torch_python, tmp_path):
+def test_torch_is_not_imported_before_the_repro_imports_it(torch_python, tmp_path):
     script = """
 install()
 told = ["torch" in sys.modules]
@@ -31,7 +31,7 @@ told += [torch.cuda.is_available(), type(torch.__spec__.loader).__name__]
     assert torch_python.tell(script, tmp_path) == [False, True, "SourceFileLoader"]
 
 
-def test_it_works_where_torch_is_already_imported(torch_python, tmp_path):
+def test_it_works_with_torch_already_imported(torch_python, tmp_path):
     assert torch_python.tell("import torch\ninstall()\ntold = torch.cuda.is_available()", tmp_path) is True
 
 
@@ -77,7 +77,7 @@ told = {
 """
 
 
-def test_a_training_step_with_autocast_scaler_and_checkpointing_runs(torch_python, tmp_path):
+def test_a_training_step_with_autocast_scaler_and_checkpointing_works(torch_python, tmp_path):
     assert torch_python.tell(STEP, tmp_path) == {
         "learned": True,
         "finite": True,
@@ -88,7 +88,7 @@ def test_a_training_step_with_autocast_scaler_and_checkpointing_runs(torch_pytho
     }
 
 
-def test_a_way_to_the_card_that_no_answer_covers_is_a_gap_with_its_place(torch_python, tmp_path):
+def test_an_uncovered_call_to_the_card_is_a_gap_with_its_location(torch_python, tmp_path):
     script = """
 emulation = install()
 import torch
@@ -99,7 +99,7 @@ except emulation.EmulationGap as error: told = str(error)
     assert "sneaks_past at " in torch_python.tell(script, tmp_path)
 
 
-def test_another_card_than_the_first_is_an_invalid_device(torch_python, tmp_path):
+def test_any_card_but_the_first_is_an_invalid_device(torch_python, tmp_path):
     script = """
 install()
 import torch

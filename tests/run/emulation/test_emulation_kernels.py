@@ -1,4 +1,4 @@
-"""Triton finds an active driver, and a launch is a gap. A package of triton's shape stands for it here."""
+"""Triton finds an active driver, and a launch is a gap. A fake package replaces triton here."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def told(tmp_path_factory):
     return Python(Path(sys.executable)).tell(SCRIPT, folder)
 
 
-def test_the_driver_tells_of_the_pretended_card(told):
+def test_the_driver_describes_the_emulated_card(told):
     assert told["target"] == ["cuda", 90, 32]
     assert (told["active"], told["device"], told["stream"], told["processors"]) == (True, 0, 0, 132)
 
@@ -76,10 +76,10 @@ def test_the_driver_tells_of_the_pretended_card(told):
         ("unknown", "whatever"),
     ],
 )
-def test_what_needs_a_card_is_a_gap_with_its_name(told, what, words):
+def test_a_call_that_needs_a_card_is_a_named_gap(told, what, words):
     assert words in told[what]
     assert "needs a real GPU" in told[what]
 
 
-def test_a_protocol_that_is_asked_for_is_not_a_gap(told):
+def test_probing_for_a_protocol_is_not_a_gap(told):
     assert told["dunder"] is False

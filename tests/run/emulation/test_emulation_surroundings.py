@@ -1,4 +1,4 @@
-"""What a package may do to the process, and what it may not."""
+"""What a package can do to the process, and what is blocked."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ print(os.environ["TORCHDYNAMO_DISABLE"], os.environ.get("UNSLOTH_COMPILE_DISABLE
 """
 
 
-def test_ldconfig_is_not_run_and_other_commands_are(tmp_path):
+def test_ldconfig_is_blocked_and_other_commands_run(tmp_path):
     tools = tmp_path / "bin"
     tools.mkdir()
     ldconfig = tools / "ldconfig"

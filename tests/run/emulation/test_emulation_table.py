@@ -1,4 +1,4 @@
-"""Every row of the stand-in's table, called in a real torch."""
+"""Every row of the table of the stand-in, called in a real torch."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def told(torch_python, tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_the_answer_to_each_name_is_right(told, name):
+def test_each_name_gives_the_right_answer(told, name):
     assert told[name] is True
 
 
-def test_each_name_of_the_table_has_a_row_here(told):
+def test_each_name_in_the_table_is_tested(told):
     assert set(told["names"]) == set(ROWS)

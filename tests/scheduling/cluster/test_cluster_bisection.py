@@ -1,4 +1,4 @@
-"""A bisection over workers: the same answer as here, whatever becomes of a worker, and from none that is unlike."""
+"""A bisection over workers: the local answer, whatever happens to a worker, and only from matching workers."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ END_S = 90
 
 
 def ended(process):
-    """A command's exit code, answer and complaints."""
+    """The exit code, the answer and the errors of a command."""
     stdout, stderr = process.communicate(timeout=END_S)
     assert "Traceback" not in stderr, stderr
     return process.returncode, json.loads(stdout) if stdout else None, stderr
 
 
-def test_the_answer_is_the_one_of_this_machine(harness, write_repro, cluster):
-    """Down to the region: mixtures and traces travel too, and environments are built here only to be looked into."""
+def test_the_answer_equals_the_local_one(harness, write_repro, cluster):
+    """Down to the region: mixtures and traces are transferred too, and local environments are only read."""
     write_repro("brittle")
     command = ["bisect", "brittle", "--good", "1.5", "--bad", "1.6", "--lanes", "1", "--json"]
     code, answer, stderr = ended(harness.start(*command, "--scheduler", cluster.address, "--results", "there"))
@@ -54,7 +54,7 @@ def test_the_answer_is_the_one_of_this_machine(harness, write_repro, cluster):
 
 
 def gated(harness, write_repro, cluster, tmp_path):
-    """A bisection over the cluster that waits in the middle; the command and where it is let through."""
+    """A bisection over the cluster that pauses in the middle: the command and its gate."""
     write_repro(
         "brittle", body=GATED.replace('os.environ["GATE"]', repr(str(tmp_path))), tool=f"timeout = 300\n{SIGNED}"
     )
@@ -63,10 +63,8 @@ def gated(harness, write_repro, cluster, tmp_path):
     return process, int(reached.name.partition("-")[2])
 
 
-def test_a_probe_whose_worker_is_killed_runs_again_elsewhere_and_counts_as_nothing(
-    harness, write_repro, cluster, tmp_path
-):
-    """Also where no worker is left for a while: a new one takes it."""
+def test_a_probe_of_a_killed_worker_runs_again_elsewhere(harness, write_repro, cluster, tmp_path):
+    """Even if no worker is left for a while: a new one takes over."""
     process, pid = gated(harness, write_repro, cluster, tmp_path)
     lost = []
     try:
@@ -91,20 +89,20 @@ def test_a_probe_whose_worker_is_killed_runs_again_elsewhere_and_counts_as_nothi
 
 
 def gates(folder, at_least):
-    """How often the gate was reached, in order; empty as long as that is too seldom."""
+    """When the gate was reached, in order; empty until it was reached often enough."""
     found = sorted(folder.glob("reached-*"), key=lambda path: path.stat().st_mtime_ns)
     return found if len(found) >= at_least else []
 
 
 def add_again(cluster, *names):
-    """Start workers that were killed."""
+    """Restart killed workers."""
     missing = [name for name in names if name not in cluster.processes]
     for name in missing:
         cluster.add(name, gpu={"one": "NVIDIA A100", "two": "NVIDIA T4"}[name])
     cluster.wait_until_there(*missing)
 
 
-def test_ctrl_c_ends_what_runs_on_the_workers(harness, write_repro, cluster, tmp_path):
+def test_ctrl_c_stops_runs_on_the_workers(harness, write_repro, cluster, tmp_path):
     process, pid = gated(harness, write_repro, cluster, tmp_path)
     cache = cluster.cache(cluster.worker_of(pid))
     process.send_signal(signal.SIGINT)
@@ -114,7 +112,7 @@ def test_ctrl_c_ends_what_runs_on_the_workers(harness, write_repro, cluster, tmp
     wait_for(lambda: not processes_below(cache), "the run to end")
 
 
-def test_a_command_that_is_killed_leaves_nothing_running_on_the_workers(harness, write_repro, cluster, tmp_path):
+def test_a_killed_command_leaves_nothing_running_on_the_workers(harness, write_repro, cluster, tmp_path):
     process, pid = gated(harness, write_repro, cluster, tmp_path)
     cache = cluster.cache(cluster.worker_of(pid))
     process.kill()
@@ -122,8 +120,8 @@ def test_a_command_that_is_killed_leaves_nothing_running_on_the_workers(harness,
     wait_for(lambda: not processes_below(cache), "the run to end")
 
 
-def test_a_gpu_answers_for_its_own_kind_only(harness, write_repro, cluster):
-    """Of two kinds that have as many lanes, the first by name; the other is told and gets nothing."""
+def test_results_come_from_one_gpu_model_only(harness, write_repro, cluster):
+    """Of two models with equally many lanes, the first by name is used; the other is reported and stays idle."""
     write_repro("brittle", tool=f'device = "cuda"\n{SIGNED}')
     code, answer, stderr = ended(harness.start(*RANGE, "--scheduler", cluster.address))
     assert (code, answer["device"], answer["first_bad"]) == (0, "cuda", "1.6")
@@ -132,10 +130,10 @@ def test_a_gpu_answers_for_its_own_kind_only(harness, write_repro, cluster):
     assert here.code != 0  # this machine has no GPU: what the cluster saw is not its own
 
 
-def test_without_workers_or_a_scheduler_there_is_one_sentence_and_an_exit_code(
+def test_missing_workers_or_scheduler_give_one_sentence_and_an_exit_code(
     harness, write_repro, cluster, tmp_path, tmp_path_factory
 ):
-    """Where one lost worker is one too many; and where the scheduler goes away, or has gone."""
+    """After one lost worker too many, and with a missing or stopped scheduler."""
     strict = {**cluster.environ, "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
     with machines(tmp_path_factory.mktemp("own"), strict) as own:
         for name in ("first", "second"):

@@ -1,4 +1,4 @@
-"""What becomes of an address at which no scheduler is: one sentence, soon."""
+"""An address without a scheduler gives one sentence, quickly."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.scheduling.cluster import Connection
 
 
 def refused(address):
-    """What is said of an address."""
+    """The message for an address."""
     with pytest.raises(NoWorkers) as caught:
         Connection.open(address, print)
     assert caught.value.exit_code == 7
@@ -22,25 +22,25 @@ def refused(address):
     return caught.value.message
 
 
-def test_an_address_at_which_nobody_listens_is_told():
+def test_an_address_without_a_listener_is_reported():
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{closed.getsockname()[1]}"
         assert refused(address) == f"the scheduler at {address} can't be reached: Connection refused"
 
 
-def test_an_address_at_which_something_else_listens_is_told(house):
+def test_an_address_of_another_service_is_reported(house):
     with house.served() as url:
         assert "it is not a Dask scheduler" in refused(f"tcp://{urlsplit(url).netloc}")
 
 
 @pytest.mark.parametrize("address", ["bar://head:1", "tcp://head:12x", "::"])
-def test_what_is_no_address_is_told(address):
+def test_an_invalid_address_is_reported(address):
     assert "can't be reached" in refused(address)
 
 
-def test_a_caller_in_an_event_loop_is_answered_as_well(house):
-    """As in a notebook, whose cells run in a loop."""
+def test_a_caller_in_an_event_loop_is_supported(house):
+    """Like a notebook, whose cells run in an event loop."""
 
     async def cell(address):
         return refused(address)

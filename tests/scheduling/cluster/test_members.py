@@ -1,4 +1,4 @@
-"""Which workers are like this machine, and which GPU is the one that answers: decided from what they say."""
+"""Which workers match this machine, and which GPU model is used, decided from their descriptions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def member(*names, threads=1, declared=None, kind=HERE):
     return Member(kind, threads, len(names) if declared is None else declared, tuple(map(gpu, names)))
 
 
-def test_a_worker_that_is_alike_is_not_left_out():
+def test_a_matching_worker_is_used():
     assert left_out_because(member(), HERE) is None
 
 
@@ -36,11 +36,11 @@ def test_a_worker_that_is_alike_is_not_left_out():
         ({"tags": ("linux_x86_64",)}, "wheels up to linux_x86_64"),
     ],
 )
-def test_a_worker_that_differs_is_left_out_with_its_reason(other, told):
+def test_a_differing_worker_is_left_out_with_a_reason(other, told):
     assert told in left_out_because(member(kind=evolve(HERE, **other)), HERE)
 
 
-def test_newer_system_libraries_are_no_reason():
+def test_newer_system_libraries_are_accepted():
     newer = evolve(HERE, tags=("manylinux_2_39_x86_64", *HERE.tags))
     assert left_out_because(member(kind=newer), HERE) is None
 
@@ -55,25 +55,25 @@ def test_newer_system_libraries_are_no_reason():
         (member("A100", "T4"), "different GPUs"),
     ],
 )
-def test_only_declared_gpus_of_one_kind_count(its, told):
+def test_only_declared_gpus_of_one_model_count(its, told):
     why = no_gpu_because(its)
     assert why is None if told is None else told in why
 
 
-def test_the_gpu_is_the_one_with_most_lanes():
-    """Lanes, not GPUs: what a worker has no thread for can't run."""
+def test_the_gpu_model_with_the_most_lanes_is_used():
+    """Lanes, not GPUs: a GPU without a thread cannot run anything."""
     few = [member("A100", "A100", "A100", threads=1), member("T4", "T4", threads=2)]
     assert commonest_gpu(few).name == "T4"
     assert commonest_gpu([*few, member("A100")]).name == "A100"  # as many: the first by name
     assert commonest_gpu([member(), member("A100", declared=0)]) is None
 
 
-def test_a_worker_has_a_lane_for_each_thread_and_on_gpus_for_each_that_it_declares():
+def test_a_worker_has_one_lane_per_thread_or_declared_gpu():
     its = member("A100", "A100", threads=4)
     assert (its.slots(Device.CPU), its.slots(Device.EMULATED), its.slots(Device.CUDA)) == (4, 4, 2)
 
 
-def test_this_machine_is_of_its_own_kind(interpreter):
+def test_this_machine_matches_itself(interpreter):
     kind = kind_of(interpreter)
     assert left_out_because(member(kind=kind), kind) is None
     assert (kind.python, kind.platform) == (interpreter.version, interpreter.platform)

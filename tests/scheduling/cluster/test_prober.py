@@ -1,4 +1,4 @@
-"""A prober over a cluster, with a connection that answers from a list: what is asked, what is kept, what is refused."""
+"""A prober over a cluster with a fake connection: what is sent, stored and refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ A100, T4 = (Gpu(0, name, 80, 80, "550") for name in ("NVIDIA A100", "NVIDIA T4")
 
 @define
 class FakeConnection:
-    """Has members, and gives a reply made from each task."""
+    """Has members, and makes a reply from each task."""
 
     workers: dict[str, Member]
     reply_to: object = None
@@ -36,7 +36,7 @@ class FakeConnection:
         return self.workers
 
     def warn_once(self, sentence):
-        """Write it down."""
+        """Record it."""
         self.told.add(sentence)
 
     def run(self, task, may_run, *, cancel=None):
@@ -78,7 +78,7 @@ def probe(interpreter):
     return make
 
 
-def test_what_a_worker_saw_is_kept_here_and_not_asked_again(over, probe, parts):
+def test_observations_of_workers_are_stored_and_reused(over, probe, parts):
     prober, connection = over()
     observation = prober.execute(prober.prepare(probe()))
     assert prober.store.log(observation) == "hello\n"
@@ -89,13 +89,13 @@ def test_what_a_worker_saw_is_kept_here_and_not_asked_again(over, probe, parts):
     assert len(connection.tasks) == 1
 
 
-def test_nothing_is_built_here_to_run_there(over, probe, parts):
+def test_remote_probes_build_nothing_locally(over, probe, parts):
     prober, _ = over()
     prober.execute(prober.prepare(probe()))
     assert not list(parts.workspace.environments.iterdir())
 
 
-def test_what_can_not_be_resolved_is_answered_here(over, probe):
+def test_unresolvable_probes_are_answered_locally(over, probe):
     prober, connection = over()
     prepared = prober.prepare(probe("99"))
     assert prepared.observation.outcome is Outcome.UNRESOLVABLE
@@ -103,19 +103,19 @@ def test_what_can_not_be_resolved_is_answered_here(over, probe):
     assert connection.tasks == []
 
 
-def test_what_a_worker_can_not_install_is_told_and_not_kept(over, probe):
+def test_a_failed_install_on_a_worker_is_reported_and_not_stored(over, probe):
     prober, _ = over(lambda task: ran(task, Outcome.UNINSTALLABLE))
     assert prober.execute(prober.prepare(probe())).outcome is Outcome.UNINSTALLABLE
     assert prober.prepare(probe()).observation is None
 
 
-def test_the_trouble_of_a_worker_is_raised_as_what_it_is(over, probe):
+def test_errors_of_a_worker_keep_their_type(over, probe):
     prober, _ = over(lambda task: Reply(trouble=Trouble(NoSpace, "no space left", "free some")))
     with pytest.raises(NoSpace, match="on a worker: no space left"):
         prober.execute(prober.prepare(probe()))
 
 
-def test_a_refusal_is_no_answer(over, probe):
+def test_a_refusal_is_not_an_answer(over, probe):
     prober, _ = over(lambda task: Reply(refused="it has changed"))
     prepared = prober.prepare(probe())
     with pytest.raises(NoWorkers, match="it has changed"):
@@ -123,7 +123,7 @@ def test_a_refusal_is_no_answer(over, probe):
     assert prober.store.get(prepared.key) is None
 
 
-def test_a_gpu_probe_goes_to_one_kind_and_is_kept_under_its_name(over, probe, parts):
+def test_a_gpu_probe_goes_to_one_model_and_is_stored_under_its_name(over, probe, parts):
     prober, connection = over(ran, T4, A100, A100, None)
     prepared = prober.prepare(probe(device=Device.CUDA))
     prober.execute(prepared)
@@ -135,13 +135,13 @@ def test_a_gpu_probe_goes_to_one_kind_and_is_kept_under_its_name(over, probe, pa
     assert (prober.slots(Device.CUDA), prober.slots(Device.CPU)) == (2, 8)
 
 
-def test_without_a_gpu_on_any_worker_there_are_no_lanes_for_it(over):
+def test_without_a_gpu_worker_there_are_no_gpu_lanes(over):
     prober, _ = over()
     with pytest.raises(NoWorkers, match="can run on a GPU"):
         prober.slots(Device.CUDA)
 
 
-def test_without_any_worker_there_is_no_prober(parts):
+def test_without_workers_there_is_no_prober(parts):
     with pytest.raises(NoWorkers, match="matches this machine"):
         ClusterProber.over(FakeConnection({}), parts.prober)
 

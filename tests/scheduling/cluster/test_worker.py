@@ -1,4 +1,4 @@
-"""What a worker makes of a task: run as it stands, or refused where it would be another observation."""
+"""A worker runs a task unchanged, or refuses it where the observation would differ."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from harness.scheduling.cluster.worker import WorkerSetup, answer
 
 @pytest.fixture
 def worker_setup(tmp_path, house, uv_cache, interpreter):
-    """A worker with folders of its own."""
+    """A worker with its own folders."""
     return WorkerSetup(make_parts(tmp_path / "worker", PipSettings(index_url=house.url), uv_cache, interpreter).prober)
 
 
 @pytest.fixture
 def task(parts, interpreter):
-    """A task for a release of `brittle`, as it is made here."""
+    """A task for a release of `brittle`, as this machine creates it."""
 
     def make(version="1.5", *, body=None, device=Device.CPU, **more):
         text = repro_text("brittle", tool=SIGNED, body=body)
@@ -42,7 +42,7 @@ def task(parts, interpreter):
     return make
 
 
-def test_a_task_is_run_and_answered_with_its_log(task, worker_setup):
+def test_a_task_returns_its_observation_and_log(task, worker_setup):
     reply = answer(task(body="import brittle\nprint('so far')\nbrittle.step()\n"), worker_setup)
     assert (reply.observation.outcome, reply.refused, reply.trouble) == (Outcome.COMPLETED, "", None)
     assert gzip.decompress(reply.log) == b"so far\n"
@@ -50,7 +50,7 @@ def test_a_task_is_run_and_answered_with_its_log(task, worker_setup):
     assert not worker_setup.prober.store.root.exists()
 
 
-def test_what_travels_is_the_same_on_the_other_side_and_names_no_folder_of_here(task, parts):
+def test_a_task_survives_the_transfer_without_local_paths(task, parts):
     sent = task("1.6", mixture=Mixture({"brittle.py": b"x = 1\n", "gone.py": None}, "mixed"))
     packed = pickle.dumps(sent)
     assert pickle.loads(packed) == sent
@@ -58,7 +58,7 @@ def test_what_travels_is_the_same_on_the_other_side_and_names_no_folder_of_here(
         assert private not in packed
 
 
-def test_a_mixture_is_made_from_the_files_that_travelled(task, worker_setup):
+def test_a_mixture_is_built_from_transferred_files(task, worker_setup):
     fixed = b"NUMBER = 6\ndef step():\n    return NUMBER\n"
     reply = answer(task("1.6", mixture=Mixture({"brittle.py": fixed}, "fixed")), worker_setup)
     assert (reply.observation.outcome, reply.observation.mixture) == (Outcome.COMPLETED, "fixed")
@@ -72,13 +72,13 @@ def test_a_lock_for_another_machine_is_refused(task, worker_setup):
     assert reply.observation is None
 
 
-def test_another_kind_of_python_is_refused(task, worker_setup):
+def test_another_python_is_refused(task, worker_setup):
     reply = answer(evolve(task(), cache_tag="pypy311"), worker_setup)
     assert "no Python" in reply.refused
     assert reply.observation is None
 
 
-def test_another_gpu_than_the_one_asked_for_is_refused(task, parts, worker_setup):
+def test_a_gpu_other_than_the_requested_one_is_refused(task, parts, worker_setup):
     sent = task(device=Device.CUDA)
     asked = evolve(parts.prober, gpus=(Gpu(0, "NVIDIA A100", 80, 80, "550"),))
     probe = Probe(sent.repro, sent.combination)
@@ -86,8 +86,8 @@ def test_another_gpu_than_the_one_asked_for_is_refused(task, parts, worker_setup
     assert "a different observation" in reply.refused
 
 
-def test_trouble_around_a_probe_is_told_as_what_it_is(task, worker_setup, tmp_path):
-    """An index that can't be reached says nothing about the release."""
+def test_trouble_around_a_probe_keeps_its_type(task, worker_setup, tmp_path):
+    """An unreachable index says nothing about the release."""
     uv = evolve(
         worker_setup.prober.builder.uv,
         settings=PipSettings(index_url=free_port_url()),
@@ -100,9 +100,45 @@ def test_trouble_around_a_probe_is_told_as_what_it_is(task, worker_setup, tmp_pa
     assert "can't be reached" in reply.trouble.message
 
 
-def test_a_run_that_is_called_off_leaves_nothing(task, worker_setup):
+def test_a_cancelled_run_leaves_nothing(task, worker_setup):
     cancel = threading.Event()
     cancel.set()
     reply = answer(task(body="import time\ntime.sleep(600)\n"), worker_setup, cancel)
     assert reply.stopped
     assert reply.observation is None
+
+
+def sent(parts, interpreter, *folders, body):
+    """A task whose repro imports from folders of this machine."""
+    repro = parse_repro(repro_text("brittle", tool=SIGNED, body=body), name="brittle_step")
+    repro = evolve(repro, search_path=tuple(map(str, folders)))
+    probe = Probe(repro, Combination(python=interpreter.version, requirements=("brittle==1.5",), device=Device.CPU))
+    lock = parts.prober.resolve(probe).lock
+    return task_for(probe, lock, parts.prober.key(probe, lock), parts.prober, interpreter)
+
+
+def test_folders_that_a_repro_imports_from_are_sent_with_it(parts, interpreter, tmp_path, worker_setup):
+    """The worker needs no path of this machine, and unpacks each content once; a link to a file outside stays here."""
+    tree = tmp_path / "built"
+    (tree / "src").mkdir(parents=True)
+    (tree / "shop.py").write_text("import till\n", encoding="utf-8")
+    (tree / "src" / "till.py").write_text("COINS = 3\n", encoding="utf-8")
+    (tmp_path / "private.txt").write_text("private words", encoding="utf-8")
+    (tree / "leak.txt").symlink_to(tmp_path / "private.txt")
+    task = sent(parts, interpreter, tree, tree / "src", body="import shop\nassert shop.till.COINS == 3\n")
+    packed = pickle.dumps(task)
+    assert str(tmp_path).encode() not in packed
+    tree.rename(tmp_path / "gone")
+    for _ in range(2):
+        assert answer(pickle.loads(packed), worker_setup).observation.outcome is Outcome.COMPLETED
+    (unpacked,) = worker_setup.prober.workspace.projects.iterdir()
+    assert sorted(path.name for path in unpacked.iterdir()) == ["shop.py", "src"]
+
+
+def test_a_folder_with_other_content_is_unpacked_beside_the_first(parts, interpreter, tmp_path, worker_setup):
+    for coins in (3, 4):
+        tree = tmp_path / f"built-{coins}"
+        tree.mkdir()
+        (tree / "till.py").write_text(f"COINS = {coins}\n", encoding="utf-8")
+        task = sent(parts, interpreter, tree, body=f"import till\nassert till.COINS == {coins}\n")
+        assert answer(task, worker_setup).observation.outcome is Outcome.COMPLETED

@@ -56,44 +56,40 @@ class Card(Incomplete):
         return 10 * self.major + self.minor
 
 
-def _card(  # noqa: PLR0913 - a row of the data sheets
-    name: str,
-    major: int,
-    minor: int,
-    mib: int,
-    processors: int,
-    threads: int,
-    shared_kib: int,
-    l2_mib: int,
-    mhz: int,
-) -> Card:
+# From NVIDIA's data sheets: name, memory in MiB, multiprocessors, threads and KiB of shared memory per multiprocessor,
+# L2 cache in MiB, clock rate in MHz.
+_DATA_SHEETS = {
+    "7.0": ("Tesla V100-SXM2-16GB", 16144, 80, 2048, 96, 6, 1530),
+    "7.5": ("Tesla T4", 15095, 40, 1024, 64, 4, 1590),
+    "8.0": ("NVIDIA A100-SXM4-40GB", 40338, 108, 2048, 164, 40, 1410),
+    "8.6": ("NVIDIA GeForce RTX 3080 Laptop GPU", 16111, 48, 1536, 100, 4, 1710),
+    "8.9": ("NVIDIA L4", 22563, 58, 1536, 100, 48, 2040),
+    "9.0": ("NVIDIA H200", 143156, 132, 2048, 228, 50, 1980),
+    "10.0": ("NVIDIA B200", 182642, 148, 2048, 228, 126, 1965),
+    "12.0": ("NVIDIA GeForce RTX 5090", 32109, 170, 1536, 100, 96, 2407),
+}
+
+
+def _card(capability: str) -> Card:
+    name, memory, processors, threads, shared, cache, clock = _DATA_SHEETS[capability]
+    major, minor = map(int, capability.split("."))
     # One KiB of shared memory in each multiprocessor is kept for the system from 8.0 on.
-    optin = shared_kib - 1 if major >= 8 else shared_kib
+    optin = shared - 1 if major >= 8 else shared
     return Card(
         name=name,
         major=major,
         minor=minor,
-        total_memory=mib * _MIB,
+        total_memory=memory * _MIB,
         multi_processor_count=processors,
         max_threads_per_multi_processor=threads,
-        shared_memory_per_multiprocessor=shared_kib * _KIB,
+        shared_memory_per_multiprocessor=shared * _KIB,
         shared_memory_per_block_optin=optin * _KIB,
-        L2_cache_size=l2_mib * _MIB,
-        clock_rate=mhz * 1000,
+        L2_cache_size=cache * _MIB,
+        clock_rate=clock * 1000,
     )
 
 
-CARDS = {
-    "7.0": _card("Tesla V100-SXM2-16GB", 7, 0, 16144, 80, 2048, 96, 6, 1530),
-    "7.5": _card("Tesla T4", 7, 5, 15095, 40, 1024, 64, 4, 1590),
-    "8.0": _card("NVIDIA A100-SXM4-40GB", 8, 0, 40338, 108, 2048, 164, 40, 1410),
-    "8.6": _card("NVIDIA GeForce RTX 3080 Laptop GPU", 8, 6, 16111, 48, 1536, 100, 4, 1710),
-    "8.9": _card("NVIDIA L4", 8, 9, 22563, 58, 1536, 100, 48, 2040),
-    "9.0": _card("NVIDIA H200", 9, 0, 143156, 132, 2048, 228, 50, 1980),
-    "10.0": _card("NVIDIA B200", 10, 0, 182642, 148, 2048, 228, 126, 1965),
-    "12.0": _card("NVIDIA GeForce RTX 5090", 12, 0, 32109, 170, 1536, 100, 96, 2407),
-}
-
+CARDS = {capability: _card(capability) for capability in _DATA_SHEETS}
 
 # The default: it has bfloat16 and everything else that came with Ampere.
 DEFAULT_CAPABILITY = "8.6"

@@ -1,0 +1,137 @@
+"""The bisection that is measured: its releases and locks, its folders, and the warm-up that finds them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from harness.environment import read_pip_settings
+from harness.model import Device
+from harness.planning.plan import make_plan
+from harness.request.question import Question
+from harness.request.repros import find_repro
+from harness.session import local_session
+from harness.settings import Settings
+
+if TYPE_CHECKING:
+    from harness.model import Lock
+
+SUBJECT = "transformers"
+ROOT = Path(__file__).parents[2]
+_UNWANTED = ("PYTHONDONTWRITEBYTECODE", "PYTHONPATH", "VIRTUAL_ENV", "HARNESS_PARAMS", "HARNESS_METRICS")
+_KEPT_BY_UV = "environments-v2"  # where `uv run --with` keeps environments between calls
+
+
+@frozen
+class Task:
+    """The bisection that is measured: releases in order, their locks, the position of the first bad one."""
+
+    releases: tuple[str, ...]
+    locks: dict[str, Lock]
+    first_bad: int
+    repro: Path
+    message: str
+    python: Path
+
+    def visited(self) -> tuple[str, ...]:
+        """The releases that an ordinary bisection tries, in order."""
+        low, high = 0, len(self.releases) - 1
+        order = [low, high]
+        while high - low > 1:
+            middle = (low + high) // 2
+            order.append(middle)
+            low, high = (low, middle) if middle >= self.first_bad else (middle, high)
+        return tuple(self.releases[position] for position in order)
+
+
+class Place:
+    """The folders of one benchmark: nothing outside them is changed but pip's cache."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.cache = root / "harness"
+        self.results = root / "results"
+        environ = {k: v for k, v in os.environ.items() if k not in _UNWANTED}
+        environ.update(HARNESS_CACHE_DIR=str(self.cache), UV_CACHE_DIR=str(root / "uv"))
+        # The loop with uv finds the indexes and folders that pip is set up with, as the harness does.
+        self.environ = {**environ, **read_pip_settings().as_uv_environment(environ)}
+
+    def forget(self, *, bytecode_of: str = "") -> None:
+        """Remove environments and results; with a project, the bytecode of its releases too."""
+        for folder in (
+            self.results,
+            self.cache / "environments",
+            self.cache / "pycache",
+            self.root / "uv" / _KEPT_BY_UV,
+        ):
+            shutil.rmtree(folder, ignore_errors=True)
+        for folder in (self.cache / "bytecode").glob(f"*/{bytecode_of}-*") if bytecode_of else ():
+            shutil.rmtree(folder)
+
+
+def prepare(place: Place, repro: Path, good: str, bad: str) -> Task:
+    """The task, by an unmeasured bisection of the harness; warms its caches, uv's and pip's."""
+    os.environ.update(place.environ)
+    for name in _UNWANTED:
+        os.environ.pop(name, None)
+    session = local_session(Settings(results=place.results))
+    question = Question(SUBJECT, find_repro(str(repro)), good=good, bad=bad)
+    plan = make_plan(question, index=session.index, interpreter=session.interpreter, device=Device.CPU)
+    signature = plan.repro.signature
+    if plan.bad is None or signature is None or signature.message is None:
+        sys.exit("the benchmark needs a repro with a signature's message, and both ends")
+    releases = tuple(str(release.version) for release in plan.releases)
+    words = [
+        SUBJECT,
+        "--depth",
+        "release",
+        "--repro",
+        str(repro),
+        "--good",
+        good,
+        "--bad",
+        bad,
+        "--results",
+        str(place.results),
+    ]
+    found = subprocess.run(
+        [sys.executable, "-m", "harness", "bisect", *words, "--json"],
+        env=place.environ, cwd=ROOT, stdout=subprocess.PIPE, check=True,
+    )  # fmt: skip
+    first_bad = releases.index(json.loads(found.stdout)["first_bad"])
+    task = Task(releases, {}, first_bad, repro, signature.message, session.interpreter.path)
+    near = session.local.resolve(plan.probe(plan.bad, None)).lock
+    for release in task.visited():
+        lock = session.local.resolve(plan.probe(releases.index(release), near)).lock
+        if lock is None:
+            sys.exit(f"{SUBJECT} {release} can't be resolved")
+        task.locks[release] = lock
+        # The loop may visit other releases than the harness, whose bytecode and wheels are to be as warm.
+        probe = plan.probe(releases.index(release), near)
+        session.local.execute(session.local.prepare(probe))
+    _warm_pip(task, place)
+    return task
+
+
+def _warm_pip(task: Task, place: Place) -> None:
+    seen: set[str] = set()
+    with tempfile.TemporaryDirectory(dir=place.root, prefix="pip-") as folder:
+        subprocess.run([task.python, "-m", "venv", f"{folder}/venv"], env=place.environ, check=True)
+        for number, lock in enumerate(task.locks.values()):
+            new = [line for line in lock.as_requirements().splitlines() if line not in seen]
+            seen.update(new)
+            requirements = Path(folder) / f"{number}.txt"
+            requirements.write_text("\n".join(new))
+            command = [f"{folder}/venv/bin/python", "-m", "pip", "download", "--quiet", "--no-deps"]
+            command += ["--dest", f"{folder}/wheels", "--requirement", str(requirements)]
+            ended = subprocess.run(command, env=place.environ, capture_output=True, text=True, check=False)
+            if ended.returncode != 0:
+                sys.exit(f"pip download failed: {ended.stderr}")

@@ -1,0 +1,52 @@
+"""Where the API of two releases says that a failure comes from: lines and functions. Only a run is proof."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from harness.culprit.api_evidence import api_evidence
+from harness.culprit.likelihood import failure_of
+
+if TYPE_CHECKING:
+    from harness.culprit.exchange import Exchange
+    from harness.culprit.sides import Sides
+
+_NEW_MESSAGE, _CHANGED_PARAMETERS = "new-message", "changed-parameters"
+
+
+@frozen
+class Pointers:
+    """Lines of the older and of the newer release, by file and number from 1, and functions by their dotted names."""
+
+    older: frozenset[tuple[str, int]] = frozenset()
+    newer: frozenset[tuple[str, int]] = frozenset()
+    functions: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, exchange: Exchange, sides: Sides) -> Pointers:
+        """What the sources of both sides say of the failing side's exception."""
+        older: set[tuple[str, int]] = set()
+        newer: set[tuple[str, int]] = set()
+        functions: set[str] = set()
+        for change in exchange.package.packages:
+            places = (change.before or "", exchange.before.packages), (change.after or "", exchange.after.packages)
+            with contextlib.suppress(OSError):  # an environment that someone removes just now
+                for one in api_evidence(failure_of(sides), change.name, older=places[0], newer=places[1]):
+                    (newer if one.kind == _NEW_MESSAGE else older).add((one.file, one.line))
+                    if one.kind == _CHANGED_PARAMETERS:
+                        functions.add(one.name)
+        return cls(frozenset(older), frozenset(newer), frozenset(functions))
+
+    def point_to(self, path: str, home: str, function: str, before: tuple[int, int], after: tuple[int, int]) -> bool:
+        """Whether they name lines of a region, or the function around it.
+
+        `home` is the older place of the file; `before` and `after` are its first and last lines, counted from 1.
+        """
+        if any(file == home and before[0] <= line <= before[1] for file, line in self.older):
+            return True
+        if any(file == path and after[0] <= line <= after[1] for file, line in self.newer):
+            return True
+        return bool(function) and any(name.endswith(f".{function}") for name in self.functions)

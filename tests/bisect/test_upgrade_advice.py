@@ -1,0 +1,48 @@
+"""What a user is told to try where nothing of interest passes at the good end."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.bisect.upgrade_wording import advice_on, advice_on_limits
+from harness.model import Device, Observation, Outcome, RaisedException, TestOutcome, TestResult
+from harness.model.tests import WHOLE_RUN
+
+
+def ran(*results):
+    tests = tuple(
+        TestResult(name, TestOutcome.ERROR, RaisedException(f"builtins.{kind}", message))
+        for name, kind, message in results
+    )
+    return Observation("k", Outcome.EXITED, "pytest", "d", Device.CPU, tests=tests, exit_code=1)
+
+
+MISSING = ("test_it.py", "ModuleNotFoundError", "No module named 'yaml'")
+
+
+def test_what_is_missing_at_either_end_is_added():
+    told = advice_on(ran(("t", "KeyError", "x")), ran(MISSING))
+    assert "--with yaml" in told
+
+
+def test_the_commonest_failure_is_told():
+    told = advice_on(ran(("a", "KeyError", "one"), ("b", "ValueError", "two"), ("c", "ValueError", "two")))
+    assert "ValueError: two" in told
+    assert "--python" not in told
+
+
+def test_a_day_too_early_for_this_python_is_suspected_where_no_test_ran():
+    assert "--python" in advice_on(ran((WHOLE_RUN, "AttributeError", "__spec__")))
+
+
+def test_nothing_is_advised_where_nothing_failed():
+    assert advice_on(ran()) == ""
+
+
+@pytest.mark.parametrize(
+    ("limits", "way"),
+    [(["numpy==1.26"], "--unpin"), (["numpy<2"], "--with numpy"), (["a[x]~=1.0", "b==2"], "--with a")],
+)
+def test_limits_are_lifted_by_the_option_for_their_kind(limits, way):
+    assert way in advice_on_limits(limits)
+    assert advice_on_limits([]) == ""
