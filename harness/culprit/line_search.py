@@ -95,24 +95,30 @@ class LineSearch:
 
 def prepared(trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[Unit]) -> tuple[LineSearch, int]:
     """Both texts read while both sides run once more under a trace; and how many runs that took."""
-    units = _units(exchange, used)
     wanted = files_to_trace(exchange, used)
-    with ThreadPoolExecutor(1, thread_name_prefix="ties") as desk:
-        reading = desk.submit(_read, exchange, units, used)
-        pointing = desk.submit(Pointers.of, exchange, sides)
-        traces: list[Trace | None] = []
-        if wanted:
-            traces = [trials.traced(side, wanted) for side in (sides.before, sides.after)]
-        (edits, consistency), pointers = reading.result(), pointing.result()
+    read_ahead(trials, sides, exchange, used)
+    traces: list[Trace | None] = []
+    if wanted:
+        traces = [trials.traced(side, wanted) for side in (sides.before, sides.after)]
+    edits, consistency, pointers = trials.tally.reading.pop(frozenset(exchange.units)).result()
     before, after = traces or (None, None)
     evidence = Evidence(sides, trials.plan.repro.source, before, after, pointers)
     search = LineSearch(trials, sides, exchange, edits, consistency, evidence.weights(edits), edits.serving())
     return search, len(traces)
 
 
-def _read(exchange: Exchange, units: dict[Unit, tuple[str, ...]], used: frozenset[Unit]) -> tuple[Edits, Consistency]:
-    edits = Edits.of(units, exchange.before, exchange.after, used)
-    return edits, Consistency(edits, edits.ties())
+def read_ahead(trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[Unit]) -> None:
+    """Begin to read both texts, unless that was begun, while runs go on that do not need them."""
+    key = frozenset(exchange.units)
+    if key not in trials.tally.reading:
+        desk = ThreadPoolExecutor(1, thread_name_prefix="ties")
+        trials.tally.reading[key] = desk.submit(_read, exchange, sides, used)
+        desk.shutdown(wait=False)
+
+
+def _read(exchange: Exchange, sides: Sides, used: frozenset[Unit]) -> tuple[Edits, Consistency, Pointers]:
+    edits = Edits.of(_units(exchange, used), exchange.before, exchange.after, used)
+    return edits, Consistency(edits, edits.ties()), Pointers.of(exchange, sides)
 
 
 def files_to_trace(exchange: Exchange, used: frozenset[Unit]) -> frozenset[str]:

@@ -7,7 +7,7 @@ from attrs import evolve
 from harness.culprit.counterfactual import Trials
 from harness.culprit.evidence import used_units
 from harness.culprit.exchange import Exchange
-from harness.culprit.line_search import files_to_trace
+from harness.culprit.line_search import files_to_trace, read_ahead
 from harness.culprit.sides import Sides
 from harness.model.culprit import Finding, Level, Proof
 
@@ -19,7 +19,10 @@ def proved_again(
     traced: frozenset[str] = frozenset()
     exchange = Exchange.of(trials, sides, package) if until.depth >= Level.FILE.depth else None
     if exchange is not None:
-        traced = files_to_trace(exchange, used_units(exchange.units, sides))
+        used = used_units(exchange.units, sides)
+        traced = files_to_trace(exchange, used)
+        if traced:
+            read_ahead(trials, sides, exchange, used)
 
     def proved(sentence: str, *, is_newer: bool) -> Proof:
         side = sides.after if is_newer else sides.before

@@ -133,7 +133,7 @@ def test_unknown_changes_and_contradictions_are_refused():
         search.tell(frozenset("a"), Verdict.BAD)
 
 
-def test_what_only_serves_is_not_tried_alone_where_one_change_needs_all_that_is_left():
+def test_what_only_serves_is_not_tried_alone_while_others_are_suspected():
     closed = closing({"a": "bc"})
     search = Narrowing(CHANGES, weights={"a": 9.0}, closed=closed, serving="bc")
     asked = driven(search, lambda changes: Verdict.BAD if "a" in changes else Verdict.GOOD)
