@@ -22,7 +22,7 @@ SAME = (0.0, 0.05, 0.3, 1.0)  # rates of histories without a change
 
 
 class Said(NamedTuple):
-    """The release that was named, None where there was none, and the runs that it took."""
+    """The release that was named, None if there was none, and the number of runs."""
 
     named: int | None
     runs: int

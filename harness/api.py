@@ -121,4 +121,5 @@ def results(folder: str | Path | None = None) -> pd.DataFrame:
 
 def _question(subject: str, repro: str | None, run: str | None, settings: Settings, more: dict[str, Any]) -> Question:
     chosen = chosen_repro(repro, run, subject, settings.params)
-    return Question.under(settings, subject, chosen, typed=typed_words(repro, run, settings.params), **more)
+    typed = (*typed_words(repro, run, settings.params), *settings.typed)
+    return Question.under(settings, subject, chosen, typed=typed, **more)

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import enum
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 
-from attrs import Factory, field, frozen
+from attrs import Factory, field, fields, frozen
 
 from harness.run.inside.emulation.device_profiles import DEFAULT_CAPABILITY
 from harness.run.lease import DEFAULT_WAIT_S
@@ -171,6 +172,18 @@ class Settings:
         kind=ValueKind.FOLDER,
         shown_default="results, or HARNESS_RESULTS",
     )
+
+    @property
+    def typed(self) -> tuple[str, ...]:
+        """The options, quoted for a shell, that ask the same question again; `--param` goes with the repro."""
+        words: list[str] = []
+        for setting in fields(Settings):
+            option, value = setting.metadata["option"], getattr(self, setting.name)
+            if option.group not in (Group.QUESTION, Group.RUNS) or value == setting.default or option.flag == "--param":
+                continue
+            for one in value if isinstance(value, tuple) else (value,):
+                words += [option.flag] if option.kind is ValueKind.FLAG else [option.flag, str(one)]
+        return tuple(map(shlex.quote, words))
 
     @property
     def held(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Bundles for tests: packed out of the house, run by their own script where no index can be reached."""
+"""Bundles for tests: packed from the house, run by their own script without an index."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def asked(
 def pack(
     parts: Parts, folder: Path, *probes: WantedProbe, node: Installed | None = None, like: Path | None = None
 ) -> Packed:
-    """Pack these into a folder; as an interrupted packing of a bundle `like` this left it, with its wheels."""
+    """Pack these into a folder; with `like`, as an interrupted packing of that bundle left it, with its wheels."""
     if like is not None:
         shutil.copytree(like / "wheels", folder / "wheels")
         (folder / ".packing").touch()
@@ -44,13 +44,13 @@ def pack(
 
 @cache
 def cut_off() -> list[str]:
-    """What makes a command run without any network, where this system permits that to anyone."""
+    """The command prefix that cuts off the network, if this system allows that to any user."""
     permitted = subprocess.run(["unshare", "-rn", "true"], capture_output=True, check=False).returncode == 0
     return ["unshare", "-rn"] if permitted else []
 
 
 def start_there(bundle: Path, *arguments: str, python: str | Path = sys.executable, **environ: str) -> subprocess.Popen:
-    """Start the run script of a bundle where nothing outside can be reached."""
+    """Start the run script of a bundle without any network."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("PIP_", "UV_", "HARNESS_", "PYTHON"))}
     dead = free_port_url()
     nowhere = {"PIP_INDEX_URL": dead, "UV_DEFAULT_INDEX": dead, "http_proxy": dead, "https_proxy": dead}
@@ -72,7 +72,7 @@ def run_there(bundle: Path, *arguments: str, **more: str | Path) -> Ended:
 
 
 def node_with(folder: Path, name: str, version: str, source: str) -> Path:
-    """A virtual environment of a machine, with one distribution that no installer put there; its interpreter."""
+    """A virtual environment with one distribution that no installer put there; returns its interpreter."""
     venv.create(folder, with_pip=False, symlinks=True)
     packages = next(folder.glob("lib/python*/site-packages"))
     (packages / f"{name}.py").write_text(source)

@@ -1,4 +1,4 @@
-"""A `gh` that keeps the issues of some-one/project in a file."""
+"""A fake `gh` that keeps the issues of some-one/project in a file."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ else:
 
 
 def write_fake_gh(folder: Path) -> Path:
-    """Write it to a folder, for PATH; `issues.json` there has the issues, `calls.txt` each call's words."""
+    """Write it to a folder on PATH; `issues.json` there has the issues, `calls.txt` the arguments of each call."""
     folder.mkdir()
     (folder / "issues.json").write_text("[]", encoding="utf-8")
     gh = folder / "gh"

@@ -1,4 +1,4 @@
-"""A package index on this machine that misbehaves as real ones, and what stands before them, do."""
+"""A local package index that misbehaves like real ones and the proxies in front of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DATE = "2024-01-01T00:00:00Z"
 
 @define
 class FaultyIndex:
-    """Serves the wheels of a house; `pages` and `files` name what is wrong with each at present, "" for nothing."""
+    """Serves the wheels of a house; `pages` and `files` name their current faults, "" for none."""
 
     house: Wheelhouse
     url: str = ""
@@ -31,11 +31,11 @@ class FaultyIndex:
     files: str = ""
 
     def well(self) -> None:
-        """From now on nothing is wrong."""
+        """Stop misbehaving."""
         self.pages = self.files = ""
 
     def page(self, name: str) -> dict[str, Any] | None:
-        """The page of a project as PEP 691 has it."""
+        """The page of a project in the form of PEP 691."""
         wheels = sorted((self.house.root / "files").glob(f"{name}-*.whl"))
         files = [
             {
@@ -68,7 +68,7 @@ class FaultyIndex:
 
 class _Server(ThreadingHTTPServer):
     def handle_error(self, *_: object) -> None:
-        """Say nothing of clients that give up."""
+        """Ignore clients that disconnect."""
 
 
 class _Handler(BaseHTTPRequestHandler):

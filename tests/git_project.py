@@ -1,4 +1,4 @@
-"""Real git repositories that tests make: each commit is a set of files."""
+"""Real git repositories for tests: each commit is a set of files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from attrs import define
 
 @define
 class GitProject:
-    """A repository with a work tree; commits have dates a day apart, so that histories are the same each time."""
+    """A repository with a work tree; commits are one day apart, so that histories are reproducible."""
 
     folder: Path
     commits: int = 0

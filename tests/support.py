@@ -26,9 +26,9 @@ from harness.store import Store
 
 
 def take_ctrl_c() -> None:
-    """Have SIGINT reach what these tests start, also where they were started in the background of a script.
+    """Let SIGINT reach the children of these tests even if a script started the tests in the background.
 
-    A shell ignores it there, and what is ignored stays ignored in every process below.
+    A shell ignores SIGINT there, and child processes inherit that.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -41,13 +41,13 @@ MESSAGE = "the step is broken"
 
 
 def step_source(number: int, *, broken: bool, start: str = "") -> str:
-    """A module whose step works or not; `start` is run when it is imported."""
+    """A module whose step works or not; `start` is code that runs on import."""
     body = f"raise RuntimeError({MESSAGE!r})" if broken else "return NUMBER"
     return f"{start}\nNUMBER = {number}\nLOSS = {2.5 if broken else 1.0}\n\ndef step():\n    {body}\n"
 
 
 def fill(house: Wheelhouse, name: str, states: str, *, first: int = 0, **more: Any) -> None:
-    """Add releases 1.0, 1.1, ... of a project, month by month; each letter of `states` is G(ood) or B(roken)."""
+    """Add releases 1.0, 1.1, ... of a project, one per month; each letter of `states` is G(ood) or B(roken)."""
     for i, state in enumerate(states, first):
         month = f"{2023 + i // 12}-{i % 12 + 1:02}-01T12:00:00Z"
         source = step_source(i, broken=state == "B")
@@ -59,13 +59,13 @@ FAULTS = {
     "noimport": "import a_module_that_is_missing",
     "greedy": "hog = bytearray(1_500_000_000)\nfor i in range(0, len(hog), 4096): hog[i] = 1",
     "sleepy": "import time; time.sleep(600)",
-    "spoilt": "",
+    "damaged": "",
     "unmet": "",
 }
 
 
 def _fill_faulty(house: Wheelhouse, name: str, start: str, states: str) -> None:
-    """Releases 1.0 ... of which the one with the letter X has the fault."""
+    """Releases 1.0, ...; the one with the letter X has the fault."""
     for i, state in enumerate(states):
         source = step_source(i, broken=state == "B", start=start if state == "X" else "")
         if state == "X" and name.startswith("odderror"):
@@ -75,17 +75,17 @@ def _fill_faulty(house: Wheelhouse, name: str, start: str, states: str) -> None:
             f"1.{i}",
             files={f"{name}.py": source},
             requires=("a-project-that-is-nowhere",) if state == "X" and name.startswith("unmet") else (),
-            spoilt=state == "X" and name.startswith("spoilt"),
+            damaged=state == "X" and name.startswith("damaged"),
         )
 
 
 @pytest.fixture(scope="session")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Wheelhouse:
-    """All the projects that tests probe.
+    """All projects that tests probe.
 
-    `brittle` breaks in 1.6 and is fixed in 1.10; `stale` is broken in every release; `early` breaks in a
-    pre-release; `wavering` is broken twice; the edges of `edgy`'s break do not import; `mixed` has releases
-    that can't be tried; `helper` has releases that come after each other.
+    `brittle` breaks in 1.6 and is fixed in 1.10; `stale` is broken in every release; `early` breaks in a pre-release;
+    `wavering` is broken twice; the releases around the break of `edgy` fail to import; `mixed` has releases that can't
+    be installed; `helper` has releases at different times.
     """
     house = Wheelhouse(tmp_path_factory.mktemp("house"))
     fill(house, "brittle", "GGGGGGBBBBGGG")
@@ -119,7 +119,7 @@ def uv_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One cache of the harness for the tests that don't look into it."""
+    """One cache of the harness for the tests that don't inspect it."""
     return tmp_path_factory.mktemp("cache")
 
 
@@ -140,7 +140,7 @@ class Ended:
 
 @frozen
 class Harness:
-    """The command line, run in this process by a call, in one of its own by `start`."""
+    """The command line: a call runs it in this process, `start` in a separate one."""
 
     folder: Path
     environ: dict[str, str]
@@ -154,7 +154,7 @@ class Harness:
         return Ended(ended.exit_code, ended.stdout, ended.stderr)
 
     def start(self, *arguments: str | Path, **environ: str) -> subprocess.Popen[str]:
-        """Start a command as a process of its own."""
+        """Start a command as a separate process."""
         kept = {key: value for key, value in os.environ.items() if key not in _SETTINGS}
         return subprocess.Popen(
             [sys.executable, "-m", "harness", *map(str, arguments)],
@@ -193,7 +193,7 @@ def harness(tmp_path: Path, house: Wheelhouse, uv_cache: Path, cache: Path, monk
 
 
 def repro_text(project: str, *, tool: str = "", body: str | None = None, dependencies: str | None = None) -> str:
-    """A repro that takes the step of a project; `tool` is what stands under [tool.harness]."""
+    """A repro that runs the step of a project; `tool` is the content of [tool.harness]."""
     metadata = f"dependencies = {dependencies or json.dumps([project])}\n[tool.harness]\n{textwrap.dedent(tool)}"
     block = "".join(f"# {line}".rstrip() + "\n" for line in metadata.splitlines())
     told = body if body is not None else f"import {project}\n\n{project}.step()\n"
@@ -209,7 +209,7 @@ message = "{MESSAGE}"
 
 @pytest.fixture
 def write_repro(harness: Harness):
-    """Write a repro below `repros/` of the working directory; it is named after its project."""
+    """Write a repro to `repros/` of the working directory, named after its project."""
 
     def write(project: str, *, name: str = "", **parts: Any) -> Path:
         path = harness.folder / "repros" / f"{name or project + '_step'}.py"
@@ -225,12 +225,12 @@ def write_repro(harness: Harness):
 
 @define
 class Heard:
-    """A reporter that keeps what it is told."""
+    """A reporter that records events."""
 
     events: list[Event] = field(factory=list)
 
     def report(self, event: Event) -> None:
-        """Keep it."""
+        """Record it."""
         self.events.append(event)
 
     def of(self, kind: type) -> list[Any]:
@@ -244,18 +244,18 @@ class Heard:
 
     @property
     def started(self) -> list[str]:
-        """What began to run."""
+        """The labels of started runs."""
         return [event.label for event in self.of(Started)]
 
     @property
     def judged(self) -> list[tuple[str, Verdict, bool]]:
-        """Each verdict: of what, which, and whether it was known."""
+        """Each judged label, its verdict, and whether it was cached."""
         return [(event.label, event.judgement.verdict, event.cached) for event in self.of(Judged)]
 
 
 @frozen
 class Parts:
-    """The parts of the way of a probe, below the command line."""
+    """The parts that run a probe, below the command line."""
 
     store: Store
     index: Index
@@ -273,12 +273,12 @@ def interpreter(uv_cache: Path):
 
 @pytest.fixture
 def parts(tmp_path: Path, house: Wheelhouse, uv_cache: Path, interpreter) -> Parts:
-    """Store, index, resolver, builder and prober with a cache of their own."""
+    """Store, index, resolver, builder and prober with their own cache."""
     return make_parts(tmp_path, PipSettings(index_url=house.url), uv_cache, interpreter)
 
 
 def make_parts(folder: Path, settings: PipSettings, uv_cache: Path, interpreter) -> Parts:
-    """The parts of a way of a probe, with all that they keep below a folder."""
+    """The parts that run a probe, with all their files in one folder."""
     uv = Uv(settings, extra_environment={"UV_CACHE_DIR": str(uv_cache)})
     workspace = Workspace(folder / "cache")
     index = Index(settings, workspace.index, environ={})

@@ -1,7 +1,7 @@
-"""Tiny wheels made by hand, and a local package index of them, so that real uv works in moments and without network.
+"""Tiny handmade wheels and a local package index of them, so that real uv works quickly and without network.
 
-A `Wheelhouse` is a folder with a simple index of `file://` pages (PEP 503 with upload times) and a find-links
-folder. Wheels are equal byte for byte whenever they are made again.
+A `Wheelhouse` is a folder with a simple index of `file://` pages (PEP 503 with upload times) and a find-links folder.
+Wheels are reproducible byte for byte.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WHEN = (2020, 1, 1, 0, 0, 0)
 
 @frozen
 class Wheel:
-    """What is to be in a wheel; `files` maps paths to their text, `tag` is its compatibility tag."""
+    """The content of a wheel; `files` maps paths to their text, `tag` is its compatibility tag."""
 
     name: str
     version: str
@@ -37,7 +37,7 @@ class Wheel:
 
     @property
     def filename(self) -> str:
-        """The file name that belongs to name, version and tag."""
+        """The file name for its name, version and tag."""
         return f"{self.name.replace('-', '_')}-{self.version}-{self.tag}.whl"
 
     @property
@@ -89,7 +89,7 @@ class _Link:
     metadata_sha256: str | None
 
     def anchor(self) -> str:
-        """The link as a simple index page has it."""
+        """The link in the form of a simple index page."""
         attributes = {
             "href": f"../../files/{self.filename}#sha256={self.sha256}",
             "data-upload-time": self.uploaded,
@@ -120,7 +120,7 @@ class Wheelhouse:
 
     @property
     def environ(self) -> dict[str, str]:
-        """Settings that make uv and the harness use this index alone."""
+        """Settings that make uv and the harness use only this index."""
         return {"UV_DEFAULT_INDEX": self.url}
 
     def add(
@@ -134,16 +134,16 @@ class Wheelhouse:
         tag: str = "py3-none-any",
         uploaded: str | None = "2024-01-01T12:00:00Z",
         yanked: str | None = None,
-        spoilt: bool = False,
+        damaged: bool = False,
         source_url: str | None = None,
     ) -> Path:
-        """Add a wheel to the index. A `spoilt` one has other content than the page says: installing it fails."""
+        """Add a wheel to the index. A `damaged` one does not match the hash on the page, so installing it fails."""
         wheel = Wheel(name, version, files or {}, requires, requires_python, tag, source_url)
         path = wheel.write(self.root / "files")
         metadata = wheel.metadata()
         path.with_name(f"{path.name}.metadata").write_text(metadata, encoding="utf-8")
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        if spoilt:
+        if damaged:
             attrs.evolve(wheel, files={**wheel.files, "added_later.py": ""}).write(path.parent)
         link = _Link(
             path.name, digest, uploaded, yanked, requires_python, hashlib.sha256(metadata.encode()).hexdigest()
@@ -152,7 +152,7 @@ class Wheelhouse:
         return path
 
     def add_sdist(self, name: str, version: str, *, uploaded: str | None = "2024-01-01T12:00:00Z") -> None:
-        """Add a source distribution of which only the name matters."""
+        """Add a source distribution; only its name matters."""
         path = self.root / "files" / f"{name}-{version}.tar.gz"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"not unpacked by anyone")
@@ -163,7 +163,7 @@ class Wheelhouse:
         return Wheel(name, version, **more).write(self.links)  # type: ignore[arg-type]
 
     def withdraw(self, name: str, version: str) -> None:
-        """Take all files of a version away again, from the page and the disk."""
+        """Remove all files of a version from the page and the disk."""
         gone = [kept for kept in self._pages[name] if kept.filename.split("-")[1] == version]
         self._pages[name] = [kept for kept in self._pages[name] if kept not in gone]
         for link in gone:
@@ -195,7 +195,7 @@ class Wheelhouse:
 
 
 class _Silent(SimpleHTTPRequestHandler):
-    """Serves files; a page that ends in .json is one of the JSON form of the index (PEP 691)."""
+    """Serves files; a page that ends in .json has the JSON form of the index (PEP 691)."""
 
     protocol_version = "HTTP/1.0"
 
@@ -215,7 +215,7 @@ class _Silent(SimpleHTTPRequestHandler):
 
 
 def free_port_url() -> str:
-    """An address of this machine at which nothing listens."""
+    """An address on this machine without a listener."""
     with ThreadingHTTPServer(("127.0.0.1", 0), _Silent) as server:
         port = server.server_address[1]
     return f"http://127.0.0.1:{port}/simple"

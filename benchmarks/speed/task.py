@@ -114,7 +114,7 @@ def prepare(place: Place, repro: Path, good: str, bad: str) -> Task:
         if lock is None:
             sys.exit(f"{SUBJECT} {release} can't be resolved")
         task.locks[release] = lock
-        # The loop may visit other releases than the harness, whose bytecode and wheels are to be as warm.
+        # The loops may visit other releases than the harness; their bytecode and wheels must be as warm.
         probe = plan.probe(releases.index(release), near)
         session.local.execute(session.local.prepare(probe))
     _warm_pip(task, place)

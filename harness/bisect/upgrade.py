@@ -21,7 +21,7 @@ from harness.bisect.held_back import Means, find_held_back, ranked
 from harness.bisect.peeling import narrowed, peeled
 from harness.bisect.time_limits import soon_stopped
 from harness.bisect.upgrade_answer import GroupAnswer, PackageCulprit, UpgradeAnswer
-from harness.bisect.upgrade_wording import advice_on, advice_on_limits, sentence_of
+from harness.bisect.upgrade_wording import advice_on, advice_on_command, advice_on_limits, last_words, sentence_of
 from harness.errors import UserMistake
 from harness.events import Note
 from harness.model import Change, Observation, Outcome, Repro
@@ -84,9 +84,13 @@ class Upgrade:
             return evolve(
                 self._plain(Status.NOT_A_REGRESSION, (good_run, bad_run)),
                 failing_at_both=asked.failing_at_both,
-                advice=advice_on(good_run, bad_run),
+                advice=advice_on(good_run, bad_run) or advice_on_command(*map(self._failure, (good_run, bad_run))),
             )
         return self._groups(asked, good_run, bad_run, self.good)
+
+    def _failure(self, run: Observation) -> str:
+        """How a command failed as a whole."""
+        return last_words(self.means.prober.store.log(run)) or run.detail
 
     def _check_different(self, good: World) -> None:
         if good.lock.diff(self.bad.lock):

@@ -15,6 +15,7 @@ from harness.planning.world import end_words
 from harness.request.ends import EndKind
 
 _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
+_RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Exit|Warning)\b")
 _SETUPTOOLS = "setuptools<81"  # later releases have no pkg_resources
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def _raised(run: Observation) -> list[RaisedException]:
 
 
 def _missing(run: Observation) -> Iterator[str]:
-    """The packages that a run could not import; a part of a package that is there is none."""
+    """The packages that a run could not import; not the parts of an installed package."""
     for raised in _raised(run):
         one: RaisedException | None = raised
         while one is not None:
@@ -82,8 +83,19 @@ def _missing(run: Observation) -> Iterator[str]:
             one = one.cause
 
 
+def advice_on_command(good: str, bad: str) -> str:
+    """How a command that counts as a whole failed at each end."""
+    return f"The good end fails by {one_line(good, 200)}; the bad end by {one_line(bad, 200)}"
+
+
+def last_words(log: str) -> str:
+    """The last line of a log that names an exception, else its last line."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    return next((line for line in reversed(lines) if _RAISED.match(line)), lines[-1] if lines else "")
+
+
 def advice_on_limits(limits: Sequence[str]) -> str:
-    """How to ask for newer releases than the project's own requirements allow, "" where they allow the newest."""
+    """How to ask for newer releases than the project's own requirements allow, "" if they allow the newest."""
     if not limits:
         return ""
     told = f"The project's own requirements hold back {listed(limits)}"

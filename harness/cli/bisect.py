@@ -162,7 +162,7 @@ def _question(
         evolve(session.settings, with_=chosen.with_),
         asked.subject or "",
         chosen.repro,
-        typed=typed_words(asked.repro, asked.run, session.settings.params),
+        typed=(*typed_words(asked.repro, asked.run, session.settings.params), *session.settings.typed),
         **search.as_fields(),
         **more,
     )

@@ -153,7 +153,7 @@ class _Reports:
     store: Store
 
     def get(self, id: str) -> KeptAnswer | None:  # noqa: A002
-        """The answer of a report, None where it is not there any more."""
+        """The answer of a report, None if it is not there any more."""
         return next((kept for kept in Archive(self.store).all() if kept.id == id), None)
 
     def write(self, kept: KeptAnswer) -> None:

@@ -1,1 +1,1 @@
-"""The levels below a release: package, release of that package, file, region; each shown both ways where it can be."""
+"""The levels below a release: package, its release, file, region; each shown both ways if possible."""

@@ -1,4 +1,4 @@
-"""What a release itself says of a name that is gone: in a table of removed names, a warning or a docstring."""
+"""What a release itself says about a removed name: in a table of removed names, a warning or a docstring."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LONGEST_ADVICE = 300
 
 
 def says_gone(name: str, source: Source) -> str:
-    """What a table of removed names (`{"asfarray": "Use ..."}`) says of one; "" where there is none."""
+    """The entry for a name in a table of removed names (`{"asfarray": "Use ..."}`); "" if there is none."""
     last = name.rpartition(".")[2]
     for _, text in sorted(source.containing(last).items()):
         for node in ast.walk(_parsed(text)):
@@ -32,7 +32,7 @@ def says_gone(name: str, source: Source) -> str:
 
 
 def deprecation(known: griffe.Object | griffe.Alias | None) -> str:
-    """What the older release already said of a name: the text of a warning in its body, or of its docstring."""
+    """What the older release already said about a name: a warning in its body, or its docstring."""
     try:
         source = textwrap.dedent(known.source) if known is not None else ""
         docstring = known.docstring.value if known is not None and known.docstring else ""

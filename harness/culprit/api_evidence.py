@@ -1,7 +1,7 @@
-"""Evidence from the API of two releases: was the name that a failure is about removed, moved, renamed or changed?
+"""Evidence from the API of two releases: was the name in a failure removed, moved, renamed or changed?
 
-Griffe (https://mkdocstrings.github.io/griffe/) reads the sources of both; nothing is imported, nothing is run. What a
-module makes up when it is asked (`__getattr__`) is found by its text. None of this proves anything: a run does.
+Griffe (https://mkdocstrings.github.io/griffe/) reads the sources of both; nothing is imported or run. Names created on
+access (`__getattr__`) are found in the text. None of this proves anything: a run does.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _MOST = 5
 def api_evidence(
     raised: RaisedException | None, package: str, *, older: tuple[str, Path], newer: tuple[str, Path]
 ) -> tuple[Evidence, ...]:
-    """What two releases of a distribution say on an exception.
+    """What two releases of a distribution say about an exception.
 
-    `older` and `newer` are each a version and the place of its files: a folder of installed packages, or a wheel. There
-    is no evidence where the exception is about no name of this package. Raises `OSError` where a place can't be read.
+    `older` and `newer` are each a version and the location of its files: a folder of installed packages, or a wheel.
+    There is no evidence if the exception names nothing of this package. Raises `OSError` if a location can't be read.
     """
     asked = mentions(raised)
     with source_of(older[1], package) as old, source_of(newer[1], package) as new:
@@ -51,7 +51,7 @@ def api_evidence(
 
 
 def _names_of(mention: Mention, old: Source, new: Source) -> list[str]:
-    """The dotted names that a mention may stand for: messages say `np.asfarray`, and leave out a class's module."""
+    """The dotted names that a mention can mean: messages say `np.asfarray`, and leave out a class's module."""
     tops = sorted({*old.tops, *new.tops}, key=lambda top: (top.startswith("_"), top))
     first, _, rest = mention.name.partition(".")
     if first in tops:
@@ -66,7 +66,7 @@ def _names_of(mention: Mention, old: Source, new: Source) -> list[str]:
 
 
 def _words_of(mention: Mention) -> list[str]:
-    """Words that a file must have to say something on it: the name, and the class where it is of one."""
+    """Words that a file must contain to be relevant: the name, and its class if it has one."""
     parts = [part for part in mention.name.split(".") if part not in ("__init__", "__call__")]
     return parts[-1:] if mention.about is About.NAME else parts[-2:]
 

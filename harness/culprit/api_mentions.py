@@ -1,6 +1,6 @@
-"""Which public names the message of an exception is about. Pure.
+"""Finds the public names in the message of an exception. Pure.
 
-The patterns are those of CPython's own messages, and the words in which projects announce a removal.
+The patterns match CPython's own messages, and the words with which projects announce a removal.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LITERAL = re.compile(r"`[^`]*`|'[^']*'|\"[^\"]*\"|\S*\d\S*|[<\[({][^>\])}]*[>\]
 
 
 class About(enum.Enum):
-    """What a message says of a name."""
+    """What a message says about a name."""
 
     NAME = "name"  # there is none such
     MODULE = "module"  # there is none such
@@ -31,7 +31,7 @@ class About(enum.Enum):
 
 @frozen
 class Mention:
-    """A name in a message: `name` is dotted as far as the message says, `argument` a parameter that it is about."""
+    """A name in a message: `name` is as dotted as in the message, `argument` a parameter of it."""
 
     about: About
     name: str
@@ -60,7 +60,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], About, str, str], ...] = (
 
 
 def mentions(raised: RaisedException | None) -> tuple[Mention, ...]:
-    """The names that an exception, or one that it was raised from, is about; the outermost first."""
+    """The names in the message of an exception or its causes; the outermost first."""
     found: dict[Mention, None] = {}
     for one in raised.chain() if raised is not None else ():
         for pattern, about, name, argument in _PATTERNS:
@@ -72,7 +72,7 @@ def mentions(raised: RaisedException | None) -> tuple[Mention, ...]:
 
 
 def advice(raised: RaisedException | None) -> str:
-    """What the message itself says to do; "" where it says nothing."""
+    """The advice in a message; "" if it has none."""
     for one in raised.chain() if raised is not None else ():
         sentences = _SENTENCE_END.split(" ".join(one.message[:2000].split()))
         told = [sentence for sentence in sentences[:1] if _WHERE_TO.search(sentence)]
@@ -83,12 +83,12 @@ def advice(raised: RaisedException | None) -> str:
 
 
 def says_where_to(told: str) -> bool:
-    """Whether an advice names the place that something moved to."""
+    """Whether an advice names the new location of something."""
     return _WHERE_TO.search(told) is not None
 
 
 def literal_part(raised: RaisedException | None) -> str:
-    """The longest stretch of a message that is likely to stand in a source as it is; "" where all are short."""
+    """The longest part of a message that probably appears literally in a source; "" if all are short."""
     last = list(raised.chain() if raised is not None else ())[-1:]
     if not last:
         return ""

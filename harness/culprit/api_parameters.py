@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def changed_call(name: str, argument: str, before: ReleaseApi, after: ReleaseApi) -> Iterator[Evidence]:
-    """Functions of this name whose parameters differ, in what the message complains of where it names a parameter."""
+    """Functions of this name whose parameters differ; if the message names a parameter, in that one."""
     owner, _, last = name.rpartition(".")
     for old in named(before.api, last, "function"):
         if owner and not old.path.endswith(f".{name}"):

@@ -1,4 +1,4 @@
-"""Names, members and modules that only the older of two releases has, and what became of them."""
+"""Names, members and modules that only the older release has, and what replaced them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CLOSE = 0.75
 
 
 def removed_name(name: str, before: ReleaseApi, after: ReleaseApi, told: str) -> Iterator[Evidence]:
-    """A name of a module that only the older release has, and what became of it."""
+    """A name in a module that only the older release has, and what replaced it."""
     known = look_up(before.api, name)
     file, line = place_of(known) if known is not None else _in_text(name, before.source)
     if not file or look_up(after.api, name) is not None:
@@ -55,7 +55,7 @@ def removed_name(name: str, before: ReleaseApi, after: ReleaseApi, told: str) ->
 
 
 def removed_member(name: str, before: ReleaseApi, after: ReleaseApi, told: str) -> Iterator[Evidence]:
-    """An attribute or method that a class, or one that it inherits from, had in the older release only."""
+    """An attribute or method that a class or its base had only in the older release."""
     kind, _, member = name.rpartition(".")
     for old_class in named(before.api, kind.rpartition(".")[2], "class"):
         with contextlib.suppress(Exception):  # griffe can't follow what a base class comes from
@@ -75,7 +75,7 @@ def removed_member(name: str, before: ReleaseApi, after: ReleaseApi, told: str) 
 
 
 def removed_module(name: str, before: ReleaseApi, after: ReleaseApi) -> Iterator[Evidence]:
-    """A module that only the older release has, and where one of its name is new."""
+    """A module that only the older release has, and the new location of one with its name."""
     if not before.source.has_module(name) or after.source.has_module(name):
         return
     path = name.replace(".", "/")
@@ -93,7 +93,7 @@ def _bases(found: griffe.Object) -> list[griffe.Class]:
 
 
 def _same_name_elsewhere(name: str, after: ReleaseApi) -> str:
-    """Another public place where the newer release has a definition of this name, if there is just one."""
+    """Another public location where the newer release defines this name, if there is exactly one."""
     last = name.rpartition(".")[2]
     if last.startswith("__"):
         return ""
@@ -108,7 +108,7 @@ def _same_name_elsewhere(name: str, after: ReleaseApi) -> str:
 
 
 def _closest(name: str, before: ReleaseApi, after: ReleaseApi) -> str:
-    """A name that is new in the same module and much like this one; "" where there is none."""
+    """A new name in the same module that is similar to this one; "" if there is none."""
     module, _, last = name.rpartition(".")
     there, was = look_up(after.api, module), look_up(before.api, module)
     if there is None or was is None or last.startswith("_"):
@@ -119,7 +119,7 @@ def _closest(name: str, before: ReleaseApi, after: ReleaseApi) -> str:
 
 
 def _in_text(name: str, source: Source) -> tuple[str, int]:
-    """Where a module has a name in its text as a string: modules that make up names keep them so."""
+    """Where the text of a module has a name as a string, as modules do that create names on access."""
     module, _, last = name.rpartition(".")
     path = module.replace(".", "/")
     pattern = re.compile(rb"[\"']%s[\"']" % re.escape(last.encode()))

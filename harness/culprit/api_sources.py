@@ -29,7 +29,7 @@ _LARGEST = 4 * 1024 * 1024
 
 @frozen
 class Source:
-    """The sources of one release: paths relative to site-packages, and a way to read one. Tests are left out."""
+    """The sources of one release: paths relative to site-packages, and a way to read them. Tests are left out."""
 
     files: tuple[str, ...]
     read: Callable[[str], bytes]
@@ -47,14 +47,14 @@ class Source:
         )
 
     def containing(self, *words: str) -> dict[str, bytes]:
-        """Files with one of these words, and the words may not be parts of others."""
+        """Files with one of these words as a whole word."""
         pattern = re.compile(b"|".join(rb"(?<!\w)%s(?!\w)" % re.escape(word.encode()) for word in words))
         return {path: text for path in self.files if pattern.search(text := self.read(path))}
 
 
 @frozen
 class ReleaseApi:
-    """One of two releases: its version, its sources, and the part of its API that is in question."""
+    """One of two releases: its version, its sources, and the relevant part of its API."""
 
     version: str
     source: Source
@@ -65,7 +65,7 @@ class ReleaseApi:
 def source_of(where: Path, package: str) -> Iterator[Source]:
     """The sources of a distribution in a folder of installed packages, or of the wheel at a path.
 
-    They are empty where it is not there. Raises `OSError` where the place can't be read.
+    They are empty if it is missing. Raises `OSError` if the location can't be read.
     """
     if where.is_file():
         with zipfile.ZipFile(where) as wheel:
@@ -79,9 +79,9 @@ def source_of(where: Path, package: str) -> Iterator[Source]:
 
 @contextlib.contextmanager
 def api_of(source: Source, words: Collection[str], also: Collection[str] = ()) -> Iterator[dict[str, griffe.Module]]:
-    """The API of the modules that have one of the words in them, by the names of the packages they are in.
+    """The API of the modules that contain one of the words, by the names of their packages.
 
-    `also` are further files to look into. Paths of what is found are relative to site-packages, see `place_of`.
+    `also` are further files to read. Paths in the result are relative to site-packages, see `place_of`.
     """
     import griffe
 
@@ -109,7 +109,7 @@ def api_of(source: Source, words: Collection[str], also: Collection[str] = ()) -
 
 
 def place_of(found: griffe.Object | griffe.Alias) -> tuple[str, int]:
-    """File and line of a definition, relative to site-packages; of the import where its target is not to be found."""
+    """File and line of a definition, relative to site-packages; those of the import if its target is not found."""
     import griffe
 
     one: griffe.Object | griffe.Alias = found
@@ -132,7 +132,7 @@ def place_of(found: griffe.Object | griffe.Alias) -> tuple[str, int]:
 
 
 def look_up(api: dict[str, griffe.Module], dotted: str) -> griffe.Object | griffe.Alias | None:
-    """What a dotted name stands for, None where there is nothing."""
+    """The object with a dotted name; None if there is none."""
     top, *parts = dotted.split(".")
     one: griffe.Object | griffe.Alias | None = api.get(top)
     for part in parts:
@@ -146,7 +146,7 @@ def look_up(api: dict[str, griffe.Module], dotted: str) -> griffe.Object | griff
 
 
 def named(api: dict[str, griffe.Module], name: str, kind: str) -> Iterator[griffe.Object]:
-    """Every definition of a name, of this kind, wherever it stands."""
+    """Every definition of a name, of this kind, anywhere."""
     waiting: list[griffe.Object] = list(api.values())
     while waiting:
         one = waiting.pop()
@@ -160,7 +160,7 @@ def named(api: dict[str, griffe.Module], name: str, kind: str) -> Iterator[griff
 
 
 def _recorded(folder: Path, package: str) -> list[str]:
-    """The files of a distribution: by its RECORD, else those below the folder of its name."""
+    """The files of a distribution: from its RECORD, or those in the folder with its name."""
     wanted = normalized_name(package)
     for info in folder.glob("*.dist-info"):
         if normalized_name(info.name.removesuffix(".dist-info").rpartition("-")[0]) == wanted:
@@ -176,7 +176,7 @@ def _is_source(name: str) -> bool:
 
 
 def _kept(sizes: dict[str, int]) -> tuple[str, ...]:
-    """Files to look into, up to a limit; generated ones of many megabytes are left out."""
+    """Files to read, up to a limit; generated ones of many megabytes are left out."""
     kept, total = [], 0
     for name, size in sorted(sizes.items()):
         total += size
@@ -186,7 +186,7 @@ def _kept(sizes: dict[str, int]) -> tuple[str, ...]:
 
 
 def _reading(read: Callable[[str], bytes]) -> Callable[[str], bytes]:
-    """The same, with nothing for a file that can't be read."""
+    """The same, with an empty text for a file that can't be read."""
 
     def reading(name: str) -> bytes:
         try:

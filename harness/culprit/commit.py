@@ -67,9 +67,9 @@ def builds_of(trials: Trials, project: str) -> Projects | None:
 
 
 def open_repository(git: str, url: str, cache: Path) -> Repository:
-    """The repository that `--git` means: a folder, a URL, or with "auto" the package's own `url`.
+    """The repository that `--git` names: a folder, a URL, or with "auto" the package's own `url`.
 
-    Raises `BadRepository` where there is none, `NoNetwork` where it can't be cloned.
+    Raises `BadRepository` if there is none, `NoNetwork` if it can't be cloned.
     """
     if git in ("", "auto") and not url:
         raise BadRepository("the package names no repository", hint="--git takes a clone, or the URL of one")

@@ -32,8 +32,8 @@ _COMPILED = (".so", ".pyd", ".dylib")
 class CommitFiles:
     """Turns probes of a release into probes of commits.
 
-    `release` maps the release's installed files to git's hashes, `layout` says where they lie in the repository.
-    `builds` builds commits of `project` (each content once); None exchanges files.
+    `release` maps the release's installed files to git's hashes, `layout` locates them in the repository. `builds`
+    builds commits (each content once); None exchanges files.
     """
 
     repository: Repository

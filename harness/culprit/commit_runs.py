@@ -62,7 +62,7 @@ class CommitSource:
 
     @property
     def base(self) -> str:
-        """The commit that both releases come from: the older one's own, unless that was made on a branch."""
+        """The commit that both releases come from: that of the older one, unless it was made on a branch."""
         return self.repository.merge_base(self.older.sha, self.newer.sha)
 
     def probe(self, sha: str) -> Probe:

@@ -1,4 +1,4 @@
-"""Consistent mixtures: what must move along with some edits, by ties, by syntax, and by what skips have taught."""
+"""Consistent mixtures: what must move along with some edits, by ties, by syntax, and by lessons from skips."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class Consistency:
     _known: dict[tuple[bool, frozenset[Unit]], frozenset[Unit]] = field(factory=dict)
 
     def reverted(self, units: Collection[Unit]) -> frozenset[Unit]:
-        """Units to be as before, with all that must be as before where they are."""
+        """Units to revert, with all units that must be reverted with them."""
         return self._complete(frozenset(units), reverting=True)
 
     def advanced(self, units: Collection[Unit]) -> frozenset[Unit]:
-        """Units to be as after, with all that must be as after where they are."""
+        """Units to advance, with all units that must be advanced with them."""
         return self._complete(frozenset(units), reverting=False)
 
     def learn(self, pairs: Iterable[tuple[Unit, Unit]]) -> bool:
-        """Ties "the first can't be as before unless the second is"; whether any of them is new."""
+        """Add ties "reverting the first requires reverting the second"; returns whether any of them is new."""
         fresh = [(one, other) for one, other in pairs if one != other and other not in self.ties.needs.get(one, ())]
         if fresh:
             self.ties = self.ties.and_also(fresh)
@@ -49,11 +49,11 @@ class Consistency:
         return bool(fresh)
 
     def mixture(self, old: Collection[Unit], label: str, *, newer_base: bool) -> Mixture:
-        """The units in `old` as before and the others as after, on one side's environment."""
+        """The units in `old` reverted and the others advanced, on one side's environment."""
         return Mixture(self.edits.files(old, newer_base=newer_base), label, self._flaw(frozenset(old)))
 
     def taught(self, moved: frozenset[Unit], observation: Observation, *, reverting: bool) -> list[tuple[Unit, Unit]]:
-        """The ties that a skip teaches: what its message and its last frame point to, else functions that were cut."""
+        """The ties learned from a skip: from its message and last frame, or else from functions that were split."""
         pairs = self._named(moved, observation, reverting=reverting) or self._cut_functions(moved)
         return pairs if reverting else [(other, own) for own, other in pairs]
 
@@ -64,9 +64,9 @@ class Consistency:
         return unit if unit in moved else None
 
     def _cut_functions(self, moved: frozenset[Unit]) -> list[tuple[Unit, Unit]]:
-        """Each edit that was moved, and those of its function that were not.
+        """Each moved edit with the edits of its function that were not moved.
 
-        A failure that points to no edit comes of what a half of a function does, such as a loop that never runs.
+        A failure that points to no edit comes from half a function, such as a loop that never runs.
         """
         pairs: list[tuple[Unit, Unit]] = []
         for path in {self.edits.path_of(unit) for unit in moved if self.edits.is_region(unit)}:
@@ -79,7 +79,7 @@ class Consistency:
         return sorted(pairs)
 
     def _named(self, moved: frozenset[Unit], observation: Observation, *, reverting: bool) -> list[tuple[Unit, Unit]]:
-        """Pairs of what was moved and what a message and its last frame say it needs."""
+        """Pairs of a moved edit and one that a message and its last frame say it needs."""
         raised = observation.exception
         if raised is None:
             return []
@@ -113,7 +113,7 @@ class Consistency:
         return [(own, other) for own in owners for other in missing]
 
     def _place(self, unit: Unit) -> tuple[str, str]:
-        """The file and the bare name of the function around an edit, as a frame has them."""
+        """The file and the unqualified name of the function around an edit, as in a frame."""
         return self.edits.path_of(unit), self.edits.function(unit).rpartition(".")[2]
 
     def _mentioned(self, unit: Unit) -> frozenset[str]:
@@ -153,7 +153,7 @@ class Consistency:
         return self._known[key]
 
     def _missing(self, moved: frozenset[Unit], *, reverting: bool) -> frozenset[Unit]:
-        """Units without which a mixed file is no Python, or leaves names undefined."""
+        """Units without which a mixed file is invalid Python or has undefined names."""
         old = moved if reverting else self.edits.all - moved
         by_file = self.edits.by_file(moved)
         partly = [path for path, found in by_file.items() if len(found) < len(self.edits.differences[path].blocks)]

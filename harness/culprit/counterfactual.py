@@ -1,4 +1,4 @@
-"""What all levels stand on: how one counterfactual is run, judged, and put into words."""
+"""The basis of all levels: how a counterfactual is run, judged and described."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from harness.scheduling.probers import Probing
 
 @define
 class Tally:
-    """How many probes were run now and not answered by the store, and the last bisection over a culprit's releases.
+    """Counts the probes that were run rather than answered by the store; also the last bisection over releases.
 
     `seen` are the observations that searched for something: none of them is also a proof. `reading` has what is read of
     files while runs go on, by the units of difference that it is about.
@@ -53,10 +53,10 @@ class Tally:
 
 @frozen
 class Trials:
-    """The plan, the means to run, and the judge of the bisection before.
+    """The plan, the means to run probes, and the judge of the bisection before.
 
-    `most` caps a level's runs; `until` is the moment, on the monotonic clock, at which searches below the release stop;
-    `forks` take the mixtures of one side, where that was shown to come to the same.
+    `most` limits a level's runs; `until` is the time on the monotonic clock at which searches below the release stop;
+    `forks` run the mixtures of one side, if they were shown to agree with fresh processes.
     """
 
     plan: Plan
@@ -72,16 +72,16 @@ class Trials:
 
     @property
     def is_late(self) -> bool:
-        """Whether the time for searches is over."""
+        """Whether the time budget of searches is spent."""
         return self.until is not None and time.monotonic() >= self.until
 
     @property
     def searcher(self) -> Probing:
-        """Who runs what searches: forks where there are some. What proves is run by `prober`."""
+        """The prober for searches: forks if available. Proofs are run by `prober`."""
         return self.forks or self.prober
 
     def moved(self, sides: Sides, changes: Iterable[Change]) -> Probe:
-        """A probe near the older lock with some distributions at their newer versions; what they need moves along.
+        """A probe near the older lock with some distributions at their newer versions; their requirements move along.
 
         The subject moves no further than to the newer side.
         """
@@ -108,7 +108,7 @@ class Trials:
         return Probe(self.plan.repro, combination, sides.before.lock)
 
     def installed(self, side: Side, lock: Lock) -> Probe:
-        """A probe of a lock made from that of a side; the resolver is not asked."""
+        """A probe of a lock made from that of a side, without the resolver."""
         return self._known(side, lock, None)
 
     def mixed(self, side: Side, mixture: Mixture | None) -> Probe:
@@ -138,7 +138,7 @@ class Trials:
     ) -> Reduced:
         """The smallest set of units that alone makes the verdict `flipped`.
 
-        With `first` it is the first set that does; with `only_first` only so many single units are tried, else
+        With `first` it is the first such set; with `only_first` only that many single units are tried, otherwise
         `singles` of them before sets.
         """
         reduced = Reduction(
@@ -160,7 +160,7 @@ class Trials:
         return reduced
 
     def searched(self, observation: Observation) -> Judgement:
-        """Judge a run that searches, and note that it can't be a proof."""
+        """Judge a run of a search, and note that it can't be a proof."""
         self.tally.seen.add(observation.key)
         return self.judge(observation)
 
@@ -169,7 +169,7 @@ class Trials:
         self.reporter.report(LevelBegan(level, sentence))
 
     def proof(self, sentence: str, probe: Probe, expected: Verdict) -> Proof:
-        """Run one counterfactual, in a process of its own: no run that was seen before is a proof."""
+        """Run a counterfactual in a fresh process: no earlier run is a proof."""
         self.reporter.report(Started(sentence))
         prepared = self.prober.prepare(probe)
         while prepared.key in self.tally.seen:
@@ -183,7 +183,7 @@ class Trials:
         return Proof(sentence, expected, judgement.verdict, judgement.reason, observation)
 
     def shown(self, sentence: str, reduced: Reduced, expected: Verdict, probe: Callable[[], Probe]) -> Proof:
-        """The counterfactual that the search itself ended with; what a fork showed is run again in a fresh process."""
+        """The counterfactual with which the search ended; a forked run is repeated in a fresh process."""
         if reduced.shown is None:
             return Proof(sentence, expected, Verdict.SKIP, "no smaller part of it was enough")
         if reduced.shown.machine.get("forked"):
@@ -192,12 +192,12 @@ class Trials:
         return Proof(sentence, expected, judgement.verdict, judgement.reason, reduced.shown)
 
     def environment(self, side: Side) -> Environment | None:
-        """The environment of a side, None where it can't be taken apart."""
+        """The environment of a side; None if its files can't be exchanged."""
         built = self.prober.builder.build(side.lock)
         return built if isinstance(built, Environment) else None
 
     def traced(self, side: Side, files: Iterable[str]) -> Trace | None:
-        """What one run of a side does in these installed files; None where it could not be run."""
+        """What one run of a side does in these installed files; None if it could not run."""
         self.reporter.report(Started(f"the {side.verdict.value} side once more, to see what runs"))
         probe = evolve(self.mixed(side, None), trace=frozenset(files))
         prepared = self.prober.prepare(probe)
@@ -215,7 +215,7 @@ class Trials:
 
 
 def places(regions: Iterable[Region]) -> str:
-    """Where regions are: definition and lines, of the newer text unless nothing of it is left there."""
+    """Where regions are: definition and lines, in the newer text unless nothing is left there."""
     return listed(_place(region) for region in regions)
 
 
@@ -231,7 +231,7 @@ def versions(packages: Iterable[Change], *, newer: bool) -> str:
 
 
 def exchanged_in_words(packages: Sequence[Change], what: str, *, newer_base: bool) -> str:
-    """The newer release with only some of it from the older one, or the other way: "shop 1.1 with shop.py from 1.0"."""
+    """The newer release with parts of the older one, or the reverse: "shop 1.1 with shop.py from 1.0"."""
     only = packages[0] if len(packages) == 1 else None
     if only is None or only.before is None or only.after is None:
         return f"{versions(packages, newer=newer_base)} with {what} from {versions(packages, newer=not newer_base)}"
@@ -240,7 +240,7 @@ def exchanged_in_words(packages: Sequence[Change], what: str, *, newer_base: boo
 
 
 def _public(version: str) -> str:
-    """Without the local label, which names a build and can't stand in a range."""
+    """The version without its local label, which names a build and can't be used in a range."""
     return version.partition("+")[0]
 
 

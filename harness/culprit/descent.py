@@ -1,4 +1,4 @@
-"""Down the levels, as far as asked and as far as it can be shown."""
+"""Goes down the levels, as far as requested and as far as it can be shown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.model.culprit import Culprit, Level
 
 
 def find_culprit(trials: Trials, sides: Sides, until: Level, *, are_neighbours: bool = False) -> Culprit | None:
-    """The culprit between two sides, as closely as `until`; None for the release alone.
+    """The culprit between two sides, down to `until`; None for the release alone.
 
     With `are_neighbours` the sides are known to be neighbouring releases of one package.
     """

@@ -1,7 +1,7 @@
-"""Edits: the smallest things that a mixture moves between two releases. Pure but for reading the files.
+"""Edits: the smallest units that a mixture moves between two releases. Pure except for reading the files.
 
-A changed run of lines ("path#number") is one edit; so is a file that has no lines to compare: new, gone, compiled or
-data. Of a renamed file its place is an edit, and so are the lines that changed in it.
+A changed run of lines ("path#number") is one edit; so is a file without comparable lines: new, removed, compiled or
+data. For a renamed file, its path is one edit, and each changed run of lines is another.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ _CLASS = re.compile(r"\s*class\s+(\w+)")
 
 @frozen
 class Edits:
-    """`differences` are files cut into regions, `homes` their older paths where they moved, `wholes` the other units.
+    """All edits between two sides.
 
-    Paths are relative to site-packages; a renamed file has its newer one.
+    `differences` are files split into regions, `homes` their older paths if they moved, `wholes` the other units. Paths
+    are relative to site-packages; a renamed file has its newer one.
     """
 
     before: PackageFiles
@@ -42,7 +43,7 @@ class Edits:
     def of(
         cls, units: Mapping[Unit, tuple[str, ...]], before: PackageFiles, after: PackageFiles, cut: Collection[Unit]
     ) -> Edits:
-        """Units of difference (`sides.differing`), of which `cut` are cut into regions where they are text."""
+        """Units of difference (`sides.differing`); those in `cut` are split into regions if they are text."""
         differences: dict[str, FileDifference] = {}
         homes: dict[str, str] = {}
         wholes: dict[Unit, tuple[str, ...]] = {}
@@ -78,7 +79,7 @@ class Edits:
         return frozenset(int(number) for name, _, number in split if name == path)
 
     def block(self, unit: Unit) -> tuple[int, int, int, int]:
-        """The lines of a region: from a to b before, from c to d after, counted from 0, the ends left out."""
+        """The lines of a region: a to b before, c to d after, counted from 0, the ends excluded."""
         path, _, number = unit.rpartition("#")
         return self.differences[path].blocks[int(number)]
 
@@ -96,7 +97,7 @@ class Edits:
         return frozenset(_WORD.findall("".join((*before, *after))))
 
     def function(self, unit: Unit) -> str:
-        """The qualified name of the definition around a region, "" for a module's own lines or a whole file."""
+        """The qualified name of the definition around a region; "" for module level or a whole file."""
         if unit in self.wholes:
             return ""
         path, _, number = unit.rpartition("#")
@@ -108,7 +109,7 @@ class Edits:
         return tuple(self.differences[path].region(number) for path, number in split)
 
     def files(self, old: Collection[Unit], *, newer_base: bool) -> dict[str, bytes | None]:
-        """What to exchange so that these units are as before and the others as after, on one side's environment."""
+        """The files to exchange to revert these units and advance the others, on one side's environment."""
         exchanged: dict[str, bytes | None] = {}
         by_file = self.by_file(old)
         for path in self.differences.keys() | self.homes.keys():
@@ -171,7 +172,7 @@ class Edits:
         )
 
     def ties(self) -> Ties:
-        """What the texts of both sides tell of which edits hang together."""
+        """The ties between edits according to the texts of both sides."""
         before, after = SideFacts(), SideFacts()
         pairs: list[tuple[Unit, Unit]] = []
         for path, difference in self.differences.items():
@@ -193,7 +194,7 @@ class _SideReader:
     _keys: dict[str, str] = field(factory=dict)  # module -> the path that names it in symbols
 
     def read(self) -> list[tuple[Unit, Unit]]:
-        """Pairs of units that share one statement, which can't be cut."""
+        """Pairs of units that share one statement, which must not be split."""
         texts = self._texts()
         self._keys = {module_of(path): key for key, (path, _, _) in texts.items()}
         pairs: list[tuple[Unit, Unit]] = []
@@ -214,7 +215,7 @@ class _SideReader:
         return pairs
 
     def _paths(self, unit: Unit) -> tuple[str, ...]:
-        """Where a whole file is on this side."""
+        """The path of a whole file on this side."""
         if unit in self.edits.homes:
             return (unit,) if self.is_newer else (self.edits.homes[unit],)
         if unit not in self.edits.wholes[unit]:  # many files that are one unit, since nothing is known of them
@@ -223,7 +224,7 @@ class _SideReader:
         return tuple(path for path in self.edits.wholes[unit] if path in here.digests)
 
     def _texts(self) -> dict[str, tuple[str, str, Ranges]]:
-        """Key -> path on this side, text, and whose its lines are."""
+        """Key -> path on this side, text, and the units of its lines."""
         found: dict[str, tuple[str, str, Ranges]] = {}
         for path, difference in self.edits.differences.items():
             if path.endswith(".py"):
@@ -243,7 +244,7 @@ class _SideReader:
         return found
 
     def _translate(self, facts: Facts, path: str, key: str) -> None:
-        """Name symbols alike on both sides; what is taken from a module is a name in it, or a module below it."""
+        """Name symbols consistently on both sides; an import from a module is a name in it, or a submodule."""
 
         def named(symbol: Symbol) -> Symbol:
             if symbol[0] == "taken":
@@ -269,7 +270,7 @@ def _compared(unit: Unit, older: str, before: PackageFiles, after: PackageFiles)
 
 
 def _is_rewrapped(before: tuple[str, ...], after: tuple[str, ...]) -> bool:
-    """Whether the same text stands on other lines."""
+    """Whether the same text is only wrapped differently."""
     if not before or not after or "#" in "".join((*before, *after)):
         return False
     one, other = ("".join("".join(lines).split()).replace(",)", ")").replace(",]", "]") for lines in (before, after))

@@ -1,7 +1,7 @@
-"""Evidence: how likely each edit is the culprit, from what ran, what was raised, what came back, and names. Pure.
+"""Evidence: how likely each edit is the culprit, from traces, exceptions, results and names. Pure.
 
-The weights decide only how soon the culprit is found, never what it is: nothing is left out for them. They are
-products of factors, each worth a few halvings of what is suspected.
+The weights only decide how soon the culprit is found, never what it is: nothing is left out because of them. They are
+products of factors, each worth a few halvings of the candidates.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Function = tuple[str, str]  # file and qualified name
 
 @frozen
 class Evidence:
-    """What is known of two sides before anything is tried: their runs, and a trace of each where there is one."""
+    """What is known about two sides before anything is tried: their runs, and traces if available."""
 
     sides: Sides
     source: str
@@ -47,7 +47,7 @@ class Evidence:
     pointers: Pointers = field(factory=Pointers)
 
     def weights(self, edits: Edits) -> dict[Unit, float]:
-        """How likely each edit is, in units of a changed line of which nothing is known."""
+        """How likely each edit is, relative to a changed line without any evidence."""
         frames = _frames(self.sides)
         quiet = edits.quiet()
         parted = {place: rank for rank, place in enumerate(first_parted(self.before, self.after, edits.homes))}
@@ -102,7 +102,8 @@ class _Scale:
         if unit in self.edits.homes:
             return 0.5
         in_traceback = any(frame.file in self.edits.wholes[unit] for frame in self.frames)
-        return _UNKNOWN * (_IN_TRACEBACK if in_traceback else 1.0)
+        pointed_to = self.evidence.pointers.files & frozenset(self.edits.wholes[unit])
+        return _UNKNOWN * (_IN_TRACEBACK if in_traceback else 1.0) * (_POINTED_TO**2 if pointed_to else 1.0)
 
     def _by_run(self, path: str, function: str, old: tuple[int, int], new: tuple[int, int]) -> float:
         before, after = self.evidence.before, self.evidence.after
@@ -147,10 +148,10 @@ def _rarity(edits: Edits, quoted: frozenset[str]) -> dict[str, float]:
 
 
 def first_parted(before: Trace | None, after: Trace | None, homes: Mapping[str, str]) -> tuple[Function, ...]:
-    """Functions that got equal arguments on both sides and gave back something else, in the order of the newer run.
+    """Functions that got equal arguments on both sides but returned different values, in the order of the newer run.
 
-    A function comes back before its caller does, so the first of them is the innermost. Those come last of which only
-    the plain data were equal: an object such as `self` may carry a version, a time or the name of a temporary folder.
+    A function returns before its caller does, so the first one is the innermost. Functions with only their plain data
+    equal come last: an object such as `self` may carry a version, a time or the name of a temporary folder.
     """
     if before is None or after is None:
         return ()
@@ -198,7 +199,7 @@ def _arguments(text: str) -> dict[str, str]:
 
 
 def _is_object(told: str) -> bool:
-    """Whether a recorded value is an instance of some class, and no number, text, tensor or container."""
+    """Whether a recorded value is an instance of some class, rather than a number, text, tensor or container."""
     return _OBJECT.match(told) is not None
 
 
@@ -213,7 +214,7 @@ def _any_within(lines: Iterable[int], ends: tuple[int, int]) -> bool:
 
 
 def _frames(sides: Sides) -> tuple[StackFrame, ...]:
-    """Frames of the failing side, the innermost first, those of what it was raised from before them."""
+    """Frames of the failing side, the innermost first, starting with those of the causes."""
     failing: Observation = next(
         (side.observation for side in (sides.after, sides.before) if side.observation.exception is not None),
         sides.after.observation,
@@ -227,9 +228,9 @@ def _frames(sides: Sides) -> tuple[StackFrame, ...]:
 
 
 def used_units(units: Mapping[Unit, tuple[str, ...]], sides: Sides) -> frozenset[Unit]:
-    """Units of which a side used a file, and metadata, which every start of an interpreter may read.
+    """Units with a file that a side used, and metadata, which any start of an interpreter may read.
 
-    A command does not say which files it used: then all of them count as long as they are few.
+    A command does not report its files: then all of them count, if they are few.
     """
     used = {
         path for side in (sides.before, sides.after) for files in side.observation.loaded.values() for path in files

@@ -1,4 +1,4 @@
-"""The files that differ between two sides, and how they are exchanged on either one."""
+"""The files that differ between two sides, and their exchange on either side."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Exchange:
 
     @classmethod
     def of(cls, trials: Trials, sides: Sides, package: Finding) -> Exchange | None:
-        """None where the sides can't be taken apart."""
+        """The exchange between two sides; None if their files can't be exchanged."""
         content = both_contents(trials, sides, package)
         return cls(trials, sides, package, *content, differing(*content)) if content is not None else None
 
@@ -39,7 +39,7 @@ class Exchange:
         return tuple(sorted(name for names in named for name in names))
 
     def owning(self, paths: Iterable[str]) -> tuple[Change, ...]:
-        """The packages that these files are of: of several that moved, those that the difference lies in."""
+        """The packages of these files: among several changed ones, those with the difference."""
         owners = {self.after.owners.get(path) or self.before.owners.get(path) for path in paths}
         return tuple(change for change in self.package.packages if change.name in owners) or self.package.packages
 

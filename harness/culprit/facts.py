@@ -1,4 +1,4 @@
-"""What a Python text defines and uses, line by line: the facts from which ties between changed lines are read. Pure."""
+"""What a Python text defines and uses, line by line; ties between changed lines follow from it. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @frozen
 class Parameters:
-    """What a function takes, without `self` or `cls`; `required` are those without a default that a call must fill."""
+    """The parameters of a function without `self` or `cls`; `required` are those without a default."""
 
     positional: tuple[str, ...] = ()
     keyword_only: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ class Parameters:
 
 @frozen
 class Signature:
-    """The header of a function, from its first to its last line; `called` is the name that calls it."""
+    """The header of a function, from its first to its last line; `called` is the name by which it is called."""
 
     qualname: str
     called: str
@@ -59,7 +59,7 @@ class Call:
 
 @frozen
 class Arity:
-    """A function's `return` of a tuple display, or an assignment that takes a call's result apart."""
+    """A function's `return` of a tuple, or an assignment that unpacks a call's result."""
 
     called: str
     size: int
@@ -81,7 +81,7 @@ class Facts:
 
 
 def quiet_lines(source: str) -> frozenset[int] | None:
-    """Lines that are empty, comments or docstrings, counted from 1; None where the text can't be read as Python."""
+    """Lines that are empty, comments or docstrings, counted from 1; None if the text is not valid Python."""
     try:
         left: list[ast.AST] = [ast.parse(source)]
     except (SyntaxError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""The search for lines with forked probes: only after it has shown that a fork comes to the same as a fresh process.
+"""Forks probes for the search for lines, once a fork has been shown to agree with a fresh process.
 
 A process to fork from takes about as long to make as a fresh probe, so where that is quick the first probes are fresh,
 and many searches end with them.

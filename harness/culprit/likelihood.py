@@ -1,6 +1,6 @@
-"""What is likely to be the culprit, from what is known before anything is tried: traceback, calls, names. Pure.
+"""What is likely to be the culprit, from traceback, calls and names. Pure.
 
-The order decides only how soon the culprit is found, never what it is.
+The order only decides how soon the culprit is found, never what it is.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ _QUOTED = re.compile(r"['\"`]([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)['\"`]")
 
 
 def ranked_packages(changes: Mapping[str, Change], sides: Sides, plan: Plan) -> tuple[str, ...]:
-    """The largest steps first; among equals those of the traceback, the innermost first, then what is asked for."""
+    """The packages, the most likely first.
+
+    The largest steps come first; among equals the innermost in the traceback, then requested ones.
+    """
     frames = _packages_of_frames(sides)
     asked = [normalized_name(Requirement(text).name) for text in plan.repro.dependencies]
     order = [*frames, *(name for name in asked if name != plan.subject), plan.subject]

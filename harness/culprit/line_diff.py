@@ -1,7 +1,7 @@
-"""Which lines of two texts differ: a patience diff, so that long files take moments and functions stay whole. Pure.
+"""A patience diff of two texts: fast for long files, and functions stay whole. Pure.
 
-Lines that stand once in both texts are the anchors (Bram Cohen's patience diff, as `git diff --patience`); between
-two anchors `difflib` compares what is left.
+Lines that occur once in both texts are the anchors (Bram Cohen's patience diff, as `git diff --patience`); between two
+anchors `difflib` compares the rest.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Block = tuple[int, int, int, int]  # before[a:b] became after[c:d]
 
 
 def changed_blocks(before: Sequence[str], after: Sequence[str]) -> tuple[Block, ...]:
-    """The runs of lines that differ, in order; between any two there is an equal line."""
+    """The runs of differing lines, in order; between any two there is an equal line."""
     joined: list[Block] = []
     for a, b, c, d in _differing(before, after, 0, len(before), 0, len(after)):
         if joined and joined[-1][1] == a and joined[-1][3] == c:
@@ -47,7 +47,7 @@ def _differing(before: Sequence[str], after: Sequence[str], a: int, b: int, c: i
 
 
 def _anchors(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int]]:
-    """Lines that stand once in each text, as far as they keep their order: the longest such run (patience sorting)."""
+    """Lines that occur once in each text and keep their order: the longest such sequence (patience sorting)."""
     once = {line for line, count in Counter(before).items() if count == 1 and line.strip()}
     once &= {line for line, count in Counter(after).items() if count == 1}
     place = {line: i for i, line in enumerate(before) if line in once}

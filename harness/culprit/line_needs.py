@@ -1,4 +1,4 @@
-"""What else the older release needs for the culprit to make the difference there, and the proof with it."""
+"""Finds what else the older release needs for the culprit to make the difference there, and proves it."""
 
 from __future__ import annotations
 
@@ -88,9 +88,9 @@ def _may_be_it(search: LineSearch, unit: Unit) -> bool:
 
 
 def belongs(search: LineSearch, core: Candidate, forth: Advanced) -> bool:
-    """Whether the other files that the culprit needs are a part of it.
+    """Whether the other files that the culprit needs are part of it.
 
-    So it is where the older environment ran well with the culprit alone, and where all of them are new.
+    They are if the older environment ran with the culprit alone, and all of them are new.
     """
     own = {search.edits.path_of(unit) for unit in core}
     others = {unit for unit in forth.needs if search.edits.path_of(unit) not in own}
@@ -103,7 +103,7 @@ def belongs(search: LineSearch, core: Candidate, forth: Advanced) -> bool:
 
 
 def _needed(search: LineSearch, core: Candidate) -> Reduced:
-    """What else must be advanced for the culprit to make the difference, looked for with few runs."""
+    """What else must be advanced for the culprit to make the difference, found with few runs."""
     others = search.all - core
     weights = {unit: _usefulness(search, core, unit) for unit in sorted(others)}
     if not weights:
@@ -125,7 +125,7 @@ def _needed(search: LineSearch, core: Candidate) -> Reduced:
 
 
 def _usefulness(search: LineSearch, core: Candidate, unit: Unit) -> float:
-    """How likely an edit is what a culprit needs: declarations of its own file, and lines with its names."""
+    """How likely a culprit needs an edit: declarations in its own file, and lines with its names."""
     edits = search.edits
     weight = min(search.weights.get(unit, 1.0), _MOST_EVIDENCE)
     if not edits.is_region(unit):

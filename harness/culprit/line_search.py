@@ -1,4 +1,4 @@
-"""What a search for lines stands on: its units, the ties between them, and how a set of them is run.
+"""The basis of a search for lines: its units, their ties, and how a set of them is run.
 
 Files that the run did not use count as one unit, compiled files as another.
 """
@@ -49,25 +49,25 @@ class LineSearch:
         return self.edits.all
 
     def names(self, units: Collection[Unit]) -> str:
-        """What some units are called."""
+        """The names of some units."""
         regions = self.edits.regions(units)
         wholes = sorted(unit for unit in units if not self.edits.is_region(unit))
         told = [place for place in (places(regions),) if place] + wholes
         return listed(told) if told else "nothing"
 
     def reverted(self, old: Candidate) -> Probe:
-        """The newer environment with these units as before."""
+        """The newer environment with these units reverted."""
         label = f"{self.names(old)} as in {versions(self.exchange.package.packages, newer=False)}"
         return self.trials.mixed(self.sides.after, self.consistency.mixture(old, label, newer_base=True))
 
     def advanced(self, new: Candidate) -> Probe:
-        """The older environment with these units as after."""
+        """The older environment with these units advanced."""
         label = f"{self.names(new)} as in {versions(self.exchange.package.packages, newer=True)}"
         mixture = self.consistency.mixture(self.all - new, label, newer_base=False)
         return self.trials.mixed(self.sides.before, mixture)
 
     def learn(self, moved: Candidate, observation: Observation, *, reverting: bool) -> bool:
-        """Take from a skip what it teaches."""
+        """Learn from a skip."""
         if self.consistency.lessons >= _MOST_LESSONS or not observation.outcome.ran:
             return False
         return self.consistency.learn(self.consistency.taught(moved, observation, reverting=reverting))
@@ -135,7 +135,7 @@ def _has_regions(exchange: Exchange) -> bool:
 
 
 def _units(exchange: Exchange, used: frozenset[Unit]) -> dict[Unit, tuple[str, ...]]:
-    """Units of the search: what was used one by one, compiled files as one, and all the others as one."""
+    """Units of the search: used files one by one, compiled files as one, and all others as one."""
     found: dict[Unit, tuple[str, ...]] = {}
     compiled: list[str] = []
     rest: list[str] = []

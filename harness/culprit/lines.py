@@ -1,8 +1,8 @@
-"""From a package down to lines: one search over changed regions and files, whole change-sets first.
+"""From a package down to lines: one search over changed regions and files, whole change sets first.
 
-In the newer environment a set of edits is put back to the older release, with all that is tied to them, until nothing
-smaller undoes the difference. What that leaves is narrowed to its own lines (`refining`), and added to the older
-environment with what the ties say it needs.
+In the newer environment a set of edits is reverted with everything tied to it, until nothing smaller removes the
+difference. The result is narrowed to its own lines (`refining`), and added to the older environment with what the ties
+say it needs.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _FEW = 3
 
 
 def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> tuple[Finding, ...]:
-    """The files, and with `until` the regions, that make the difference; () where the sides can't be taken apart.
+    """The files, and with `until` the regions, that make the difference; () if files can't be exchanged.
 
-    Where nothing smaller than the package was shown, the one finding is the package's own, with what is open.
+    If nothing smaller than the package was shown, the only finding is the package itself, with the open questions.
     """
     exchange = Exchange.of(trials, sides, package)
     if exchange is None or not exchange.units:
@@ -74,7 +74,7 @@ def _strict(trials: Trials, sides: Sides, package: Finding) -> Judge:
 
 
 def _findings(search: LineSearch, reduced: Reduced, package: Finding, until: Level, traced: int) -> tuple[Finding, ...]:
-    """What a search came to, narrowed further and shown the other way."""
+    """The result of a search, narrowed further and shown in the other direction."""
     spent = [reduced]
     if REST in reduced.units and not is_not_mixable(search, reduced):
         search, reduced = _into_the_rest(search, reduced)
@@ -191,7 +191,7 @@ def _lines_found(
 
 
 def _into_the_rest(search: LineSearch, reduced: Reduced) -> tuple[LineSearch, Reduced]:
-    """The files that the run did not use one by one, where they are part of what was found."""
+    """The unused files one by one, if they are part of the result."""
     rest = {
         unit: paths for unit, paths in search.exchange.units.items() if set(paths) <= set(search.edits.wholes[REST])
     }
@@ -207,9 +207,9 @@ def _into_the_rest(search: LineSearch, reduced: Reduced) -> tuple[LineSearch, Re
 
 
 def _apart(search: LineSearch, reduced: Reduced) -> Reduced:
-    """Fewer of several regions, where they can stand apart though others are tied to them.
+    """Fewer of several regions, if they work without the others tied to them.
 
-    Those that no other one needs are tried, then the likeliest alone.
+    Regions that no other one needs are tried, then the most likely one alone.
     """
     if len(reduced.units) < 2 or not all(map(search.edits.is_region, reduced.units)):
         return reduced
@@ -231,7 +231,7 @@ def _apart(search: LineSearch, reduced: Reduced) -> Reduced:
 
 
 def _core(search: LineSearch, units: Candidate) -> Candidate:
-    """Those of a set that are there for themselves, and not because another one needs them."""
+    """The units of a set that were chosen themselves, not because another one needs them."""
     needs = {unit: search.consistency.reverted({unit}) for unit in units}
     core = {
         unit
@@ -242,7 +242,7 @@ def _core(search: LineSearch, units: Candidate) -> Candidate:
 
 
 def _run_whole(search: LineSearch, units: Candidate) -> Observation | None:
-    """All of a few files put back: what it came to, None where it could not be judged as expected."""
+    """The run with all of a few files reverted; None if it could not be judged as expected."""
     proof = search.trials.proof(reverted_in_words(search, units), search.reverted(units), search.sides.before.verdict)
     return proof.observation if proof.holds else None
 
@@ -267,7 +267,7 @@ def _open(search: LineSearch, reduced: Reduced) -> str:
 
 
 def _out_of_time(search: LineSearch) -> str:
-    """What to do where the time was up, "" where it was not."""
+    """What to do if the time budget ran out; "" if it did not."""
     until, seconds = search.trials.until, search.trials.plan.question.time_s
     if until is None or time.monotonic() < until:
         return ""

@@ -1,8 +1,8 @@
-"""Regions that moved code to another depth: they are one change, though lines between them are equal. Pure.
+"""Finds regions of reindented code: they are one change, although lines between them are equal. Pure.
 
-Where a block gets one more `for` or `if` around it, all its lines are indented anew, and a line diff still finds a few
-equal ones among them: a blank line, an `else:`, a line that happens to stand at the same depth. With one half of such a
-block as before and the other as after, a file may be sound Python that does something neither release does.
+If a block gets one more `for` or `if` around it, all its lines are indented, and a line diff still finds a few equal
+ones among them: a blank line, an `else:`, a line that happens to have the same depth. With half of such a block
+reverted, a file may be valid Python that does something neither release does.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WORD = re.compile(r"\w\w")
 
 
 def moved_together(difference: FileDifference) -> Iterator[tuple[int, int]]:
-    """Pairs of neighbouring regions of one function in which code moved to another depth, by their numbers."""
+    """Pairs of neighbouring regions of one function in which code was reindented, by their numbers."""
     for function, numbers in difference.groups().items():
         if not function or not difference.is_function(function) or len(numbers) < 2:
             continue
@@ -39,7 +39,7 @@ def _has(difference: FileDifference, number: int, texts: set[str]) -> bool:
 
 
 def _depths(difference: FileDifference, numbers: Sequence[int], *, is_newer: bool) -> dict[str, set[int]]:
-    """The depths at which each statement of some regions stands on one side."""
+    """The depths of each statement of some regions on one side."""
     found: dict[str, set[int]] = {}
     for number in numbers:
         for text, depth in _statements(difference, number, is_newer=is_newer).items():
@@ -48,7 +48,7 @@ def _depths(difference: FileDifference, numbers: Sequence[int], *, is_newer: boo
 
 
 def _statements(difference: FileDifference, number: int, *, is_newer: bool) -> dict[str, int]:
-    """The first lines of the statements in a region that say enough to be known again, with their depths."""
+    """The first lines of the distinctive statements in a region, with their depths."""
     text = difference.after if is_newer else difference.before
     first, last = difference.blocks[number][2:] if is_newer else difference.blocks[number][:2]
     starts, lines = _starts(text), lines_of(text)

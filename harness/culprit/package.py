@@ -2,7 +2,7 @@
 
 A part of the older lock is moved to the newer versions; the resolver keeps the rest where it was. What really moved
 is read from the new lock, so packages that their requirements tie together move together. Those are then exchanged
-in place, without asking the resolver, and at the end the culprit is put back in the newer environment.
+in place, without asking the resolver, and at the end the culprit is reverted in the newer environment.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LESS_LIKELY = 0.7  # than the package before it in the order of likelihood
 
 @frozen
 class _Known:
-    """The sides as far as they are narrowed, the search that narrowed them last, and all searches."""
+    """The narrowed sides, the search that narrowed them last, and all searches."""
 
     sides: Sides
     search: Reduced | None = None
@@ -41,7 +41,7 @@ class _Known:
         return {change.name: change for change in self.sides.before.lock.diff(self.sides.after.lock)}
 
     def narrowed(self, search: Reduced, sides: Sides | None) -> _Known:
-        """After one more search; `sides` is None where nothing smaller than all was enough."""
+        """The state after another search; `sides` is None if nothing smaller than everything was enough."""
         return _Known(sides or self.sides, search, (*self.spent, search))
 
 
@@ -83,7 +83,7 @@ def find_package(trials: Trials, sides: Sides, until: Level = Level.PACKAGE) -> 
 
 
 def _moved_by_resolver(trials: Trials, known: _Known) -> _Known:
-    """The fewest packages that bring the difference, and all that the resolver moves along with them."""
+    """The fewest packages that make the difference, and all that the resolver moves along with them."""
     sides, changes = known.sides, known.changes
     movable = {name: change for name, change in changes.items() if change.after is not None}
     if len(movable) < 2:
@@ -98,7 +98,7 @@ def _moved_by_resolver(trials: Trials, known: _Known) -> _Known:
 
 
 def _without_ties(trials: Trials, known: _Known) -> _Known:
-    """Which of those that the resolver moved together bring the difference, each exchanged by itself."""
+    """Which of the packages that the resolver moved together make the difference, each exchanged by itself."""
     sides, changes, search = known.sides, known.changes, known.search
     if len(changes) == 1 or (search is not None and search.units == changes.keys() and not search.unproven):
         return known
@@ -108,12 +108,12 @@ def _without_ties(trials: Trials, known: _Known) -> _Known:
 
 
 def _apart_from_needs(trials: Trials, known: _Known) -> _Known:
-    """Where one can't run without another: which of them must be put back for the difference to go."""
+    """If one can't run without another: which of them must be reverted to remove the difference."""
     sides, changes, search = known.sides, known.changes, known.search
     if len(changes) == 1 or search is None or not (search.unproven or search.unresolved):
         return known
 
-    reduced = _exchanged(trials, changes, sides, sides.after, lambda names: f"put back: {listed(sorted(names))}")
+    reduced = _exchanged(trials, changes, sides, sides.after, lambda names: f"reverted: {listed(sorted(names))}")
     if reduced.shown is None or reduced.shown.lock is None:
         return evolve(known, spent=(*known.spent, reduced))
     before = Side(reduced.shown.lock, sides.before.verdict, reduced.shown)
@@ -146,7 +146,7 @@ def _exchanged(
 
 
 def _required(trials: Trials, base: Side, other: Side) -> Required:
-    """What the packages of both sides require; nothing of a side that can't be looked into."""
+    """The requirements of the packages of both sides; none of a side that can't be read."""
     here, there = (trials.environment(side) for side in (base, other))
     if here is None or there is None:
         return Required(Installed({}, {}), Installed({}, {}))
@@ -154,7 +154,7 @@ def _required(trials: Trials, base: Side, other: Side) -> Required:
 
 
 def _with_all_that_bring_it(trials: Trials, sides: Sides, known: _Known) -> tuple[_Known, tuple[str, ...]]:
-    """What else has to be put back, where more than one package brings the difference by itself."""
+    """What else must be reverted, if more than one package makes the difference by itself."""
     found = frozenset(known.changes)
     others = {change.name: change for change in sides.before.lock.diff(sides.after.lock) if change.name not in found}
 
@@ -165,7 +165,7 @@ def _with_all_that_bring_it(trials: Trials, sides: Sides, known: _Known) -> tupl
         sides.before.verdict,
         ranked_packages(others, sides, trials.plan),
         probe_of,
-        lambda names: f"put back: {listed(sorted(found | names))}",
+        lambda names: f"reverted: {listed(sorted(found | names))}",
     )
     lock = exchanged(sides.before.lock, sides.after.lock, found | reduced.units)
     shown = trials.proof(
@@ -178,14 +178,14 @@ def _with_all_that_bring_it(trials: Trials, sides: Sides, known: _Known) -> tupl
 
 
 def _advanced(sides: Sides, reduced: Reduced) -> Sides | None:
-    """The older side and what a search has shown, None where no smaller part of it was enough."""
+    """The older side and what a search has shown; None if no smaller part of it was enough."""
     if reduced.shown is None or reduced.shown.lock is None:
         return None
     return evolve(sides, after=Side(reduced.shown.lock, sides.after.verdict, reduced.shown))
 
 
 def _back(trials: Trials, sides: Sides, names: tuple[str, ...]) -> Proof:
-    """The newer environment with these packages as before."""
+    """The newer environment with these packages reverted."""
     lock: Lock = exchanged(sides.after.lock, sides.before.lock, names)
     changes = [change for change in sides.before.lock.diff(sides.after.lock) if change.name in names]
     sentence = f"the {sides.after.verdict.value} environment with {versions(changes, newer=False)}"
@@ -193,7 +193,7 @@ def _back(trials: Trials, sides: Sides, names: tuple[str, ...]) -> Proof:
 
 
 def _forward(trials: Trials, sides: Sides, known: _Known) -> Proof:
-    """The older environment with these packages advanced, as the search has seen it, run once more."""
+    """The older environment with these packages advanced, as seen by the search, run again."""
     along = [change.name for change in sides.before.lock.diff(known.sides.before.lock)]
     sentence = f"the {sides.before.verdict.value} environment with {versions(known.changes.values(), newer=True)}"
     if along:
@@ -214,7 +214,7 @@ def _steps(names: Candidate, changes: dict[str, Change]) -> str:
 
 
 def _strangers(known: _Known, changes: dict[str, Change]) -> tuple[str, ...]:
-    """What the resolver moved to a version that neither side has."""
+    """Packages that the resolver moved to a version that neither side has."""
     return tuple(
         f"{change} changed too, to a version that neither side has"
         for change in known.changes.values()

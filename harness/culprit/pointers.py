@@ -40,6 +40,11 @@ class Pointers:
                         functions.add(one.name)
         return cls(frozenset(older), frozenset(newer), frozenset(functions))
 
+    @property
+    def files(self) -> frozenset[str]:
+        """The files that they name, of either release."""
+        return frozenset(file for file, _ in self.older | self.newer)
+
     def point_to(self, path: str, home: str, function: str, before: tuple[int, int], after: tuple[int, int]) -> bool:
         """Whether they name lines of a region, or the function around it.
 

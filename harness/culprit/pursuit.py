@@ -1,4 +1,4 @@
-"""Pursuit: one narrowing over probes, to its end or as far as runs and time allow; each skip may teach it a tie."""
+"""Pursuit: a narrowing over probes, to its end or within its runs and time; each skip may add a tie."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.search import Narrowing
 
 @frozen
 class Pursuit:
-    """Which of some units make the verdict `flipped` when they alone are applied; all of them do, none does not.
+    """Finds which units make the verdict `flipped` when applied alone; all of them do, none does not.
 
     `weights` say how likely each unit is, `closed` completes a set by what it can't stand without, `roughly` at little
     cost, and `learn` is told of each skip: True where `closed` has learned from it. Where it has not, `doubt` may name

@@ -1,7 +1,7 @@
 """Reads what a Python text defines and uses from its syntax tree. Pure.
 
-Names are resolved by scope as Python does it, attributes by their name alone. Uses are read only where lines changed,
-definitions everywhere: a name that unchanged lines define ties nothing.
+Names are resolved by scope as in Python, attributes only by name. Uses are read only from changed lines, definitions
+everywhere: a name defined on unchanged lines ties nothing.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _SETTERS = frozenset({"getattr", "hasattr"})
 
 
 def read_facts(path: str, source: str, is_changed: Callable[[int, int], bool]) -> Facts | None:
-    """The facts of a text; `is_changed(first, last)` tells whether some of these lines changed.
+    """The facts of a text; `is_changed(first, last)` says whether some of these lines changed.
 
-    None where it is no Python, or of another version than this interpreter can read.
+    None if it is not valid Python for this interpreter.
     """
     try:
         tree = ast.parse(source)
@@ -36,7 +36,7 @@ def read_facts(path: str, source: str, is_changed: Callable[[int, int], bool]) -
 
 
 class _Reader:
-    """One walk over a tree; scopes are pairs of qualified name and bound names, the innermost last."""
+    """A walk over a tree; scopes are pairs of qualified name and bound names, the innermost last."""
 
     def __init__(self, path: str, is_changed: Callable[[int, int], bool]) -> None:
         self.facts = Facts()
@@ -210,7 +210,7 @@ class _Reader:
 def _bound(body: Iterable[ast.stmt], *, deep: bool = False) -> Iterator[tuple[str, int]]:
     """Names that these statements bind in their own scope, with their lines.
 
-    With `deep` those of walrus assignments, comprehensions and lambdas too, which shadow what is outside.
+    With `deep` also those of walrus assignments, comprehensions and lambdas, which shadow outer ones.
     """
     waiting: list[ast.AST] = list(body)
     while waiting:
@@ -243,7 +243,7 @@ def _exported(node: ast.stmt) -> Iterator[tuple[str, int]]:
 
 
 def _own(node: Function) -> Iterator[ast.AST]:
-    """The nodes of a function without those of functions in it."""
+    """The nodes of a function without those of nested functions."""
     waiting: list[ast.AST] = list(node.body)
     while waiting:
         one = waiting.pop()

@@ -1,4 +1,4 @@
-"""Reduction: one delta debugging over probes, for whatever level; it keeps the count and knows when to give up."""
+"""Reduction: delta debugging over probes for any level; it counts runs and knows when to give up."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Candidate = frozenset[Unit]
 
 @frozen
 class Reduced:
-    """The smallest set of units that made the difference alone, and what is known of it.
+    """The smallest set of units that made the difference alone, and what is known about it.
 
     `runs` counts the probes that it took, `ran_now` those that the store did not answer, `unresolved` the skips;
     `untestable` maps the units that were tried alone and could not be judged to the reasons, the likeliest first;
@@ -57,10 +57,10 @@ class _Seen:
 
 @frozen
 class Reduction:
-    """Finds which units make the verdict `flipped` when they alone are applied; all of them do, none does not.
+    """Finds which units make the verdict `flipped` when applied alone; all of them do, none does not.
 
-    `units` are in the order of likelihood; `most` caps the runs; with `first` the first set that is enough will do;
-    with `only_singles` nothing but the first `singles` units, each with what it requires, is tried.
+    `units` are in the order of likelihood; `most` limits the runs; with `first` the first sufficient set is enough;
+    with `only_singles` only the first `singles` units are tried, each with its requirements.
     """
 
     prober: Probing
@@ -78,7 +78,7 @@ class Reduction:
     only_singles: bool = False
 
     def run(self) -> Reduced:
-        """Search to the end, or until the cap is reached."""
+        """Search to the end or up to the limit."""
         search = DeltaDebugging(self.units, ranked=True, singles=self.singles, requires=self.requires)
         seen = _Seen()
 

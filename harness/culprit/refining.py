@@ -1,7 +1,7 @@
-"""Refining: which lines inside a changed region make the difference, apart from what was only renamed or moved.
+"""Refining: finds the lines inside a changed region that make the difference, apart from renamed or moved ones.
 
-A region is often more than what matters: a function that moved, a block in which names changed. Its older lines are
-laid over the newer ones, names as they are today; what is left of the difference is put back alone and run.
+A region is often more than what matters: a function that moved, a block in which names changed. Its older lines, with
+today's names, are laid over the newer ones; the remaining difference is reverted alone and run.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*\Z")
 
 @frozen
 class Refined:
-    """The lines that make the difference, the run that shows it, and the runs that it took."""
+    """The lines that make the difference, the run that shows it, and the number of runs."""
 
     regions: tuple[Region, ...]
     proof: Proof
@@ -51,7 +51,7 @@ def refined(
     expected: Verdict,
     packages: Sequence[Change],
 ) -> Refined | None:
-    """The lines inside the regions of `core` that alone undo the difference; None where there is nothing smaller."""
+    """The lines inside the regions of `core` that alone remove the difference; None if nothing is smaller."""
     texts = {path: found for path in _paths(edits, core) if (found := _laid_over(edits, core | along, path))}
     units = {f"{path}#{number}": 1.0 for path, found in texts.items() for number in range(len(found.blocks))}
     lines = sum(d - c for found in texts.values() for _, _, c, d in found.blocks)
@@ -91,7 +91,7 @@ def _fewest(
     probe_of: Callable[[Candidate], Probe],
     expected: Verdict,
 ) -> Reduced:
-    """The fewest of these lines that undo the difference."""
+    """The fewest of these lines that remove the difference."""
     return Pursuit(
         trials=trials,
         flipped=expected,
@@ -111,7 +111,7 @@ def _sentence(packages: Sequence[Change], regions: tuple[Region, ...]) -> str:
 
 
 def _paths(edits: Edits, core: Candidate) -> list[str]:
-    """Newer files that some of the regions are in, or that a definition of theirs went to."""
+    """Newer files with some of the regions, or to which a definition in them moved."""
     names = {edits.path_of(unit) for unit in core if edits.is_region(unit)}
     moved = {name for unit in core for name in _gone(edits, unit)}
     for path in (*edits.differences, *edits.wholes):
@@ -132,7 +132,7 @@ def _regions(texts: dict[str, FileDifference], units: Collection[Unit]) -> tuple
 
 
 def _laid_over(edits: Edits, units: Candidate, path: str) -> FileDifference | None:
-    """The newer text of a file against itself with older lines in place of some: those of regions and of what moved."""
+    """The newer text of a file compared with itself after replacing some lines: those of regions and of moved code."""
     newer = _newer(edits, path)
     lines = list(lines_of(newer))
     replaced: list[tuple[int, int, list[str]]] = []
@@ -168,7 +168,10 @@ def _gone(edits: Edits, unit: Unit) -> dict[str, str]:
 
 
 def _cut_by_line(found: FileDifference) -> FileDifference:
-    """Regions of as many lines before as after cut into single lines, where each is like its own."""
+    """Regions with as many lines before as after, split into single lines.
+
+    Only if each line is similar to its counterpart.
+    """
     before, after = lines_of(found.before), lines_of(found.after)
     blocks: list[tuple[int, int, int, int]] = []
     for a, b, c, d in found.blocks:
@@ -181,7 +184,7 @@ def _cut_by_line(found: FileDifference) -> FileDifference:
 
 
 def _as_today(old: list[str], new: list[str]) -> list[str]:
-    """Older lines with the names that newer ones have in their places."""
+    """Older lines with the names that newer ones have in the same places."""
     one, other = _TOKEN.findall("".join(old)), _TOKEN.findall("".join(new))
     renamed: dict[str, str] = {}
     for tag, i, j, k, m in difflib.SequenceMatcher(None, one, other, autojunk=False).get_opcodes():

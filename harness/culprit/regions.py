@@ -1,4 +1,4 @@
-"""The changed regions of a file: cut out of a line diff, named, and put back one by one. Pure."""
+"""The changed regions of a file: taken from a line diff, named, and reverted one by one. Pure."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class FileDifference:
 
     @functools.lru_cache(maxsize=4096)  # noqa: B019 - differences are few and live as long as the search
     def region(self, number: int) -> Region:
-        """A region in words and numbers."""
+        """A region as a value for reports."""
         a, b, c, d = self.blocks[number]
         return Region(
             file=self.path,
@@ -82,7 +82,7 @@ class FileDifference:
         return {name: tuple(numbers) for name, numbers in groups.items()}
 
     def cosmetic(self) -> frozenset[int]:
-        """Regions whose reversal alone leaves the meaning of a Python file as it is: comments, layout, docstrings."""
+        """Regions whose reversal alone does not change the meaning of a Python file: comments, layout, docstrings."""
         if not self.path.endswith(".py"):
             return frozenset()
         newer = _meaning(self.after)
@@ -91,7 +91,7 @@ class FileDifference:
         return frozenset(number for number in range(len(self.blocks)) if _meaning(self.mixed({number})) == newer)
 
     def requires(self) -> Mapping[int, frozenset[int]]:
-        """Which regions each region can't be reverted without, as far as names tell."""
+        """The regions that must be reverted together with each region, according to names."""
         return {number: needed for number in range(len(self.blocks)) if (needed := self.lacking({number}) - {number})}
 
     def flipped(self) -> FileDifference:
@@ -100,18 +100,18 @@ class FileDifference:
         return FileDifference(self.path, self.after, self.before, blocks)
 
     def flaws(self, old: Iterable[int]) -> frozenset[str]:
-        """Names that are used and nowhere defined once these regions are reverted, though both texts define them."""
+        """Names that are used but undefined once these regions are reverted, though both texts define them."""
         if not self.path.endswith(".py"):
             return frozenset()
         return self._missing(self.mixed(old)) - self._usual
 
     def _missing(self, text: str) -> frozenset[str]:
-        """Names that a text uses and does not define, and attributes of its own that only the other text defines."""
+        """Names that a text uses but does not define, and its own attributes that only the other text defines."""
         lost = (defined_names(self.before) | defined_names(self.after)) - defined_names(text)
         return undefined_names(text) | (lost & own_attributes(text))
 
     def lacking(self, old: Iterable[int]) -> frozenset[int]:
-        """Further regions to revert for the names: those that bring a missing definition, else all its users."""
+        """Further regions to revert because of the names: those with a missing definition, or else all its users."""
         old = frozenset(old)
         before, after = lines_of(self.before), lines_of(self.after)
         needed: set[int] = set()
@@ -154,7 +154,7 @@ def defined_names(source: str) -> frozenset[str]:
 
 @functools.lru_cache(maxsize=512)
 def own_attributes(source: str) -> frozenset[str]:
-    """Names that a Python text asks of `self` or `cls`."""
+    """Attributes of `self` or `cls` that a Python text uses."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
@@ -182,10 +182,7 @@ def used_names(source: str) -> frozenset[str]:
 
 @functools.lru_cache(maxsize=512)
 def undefined_names(source: str) -> frozenset[str]:
-    """Names that are used and nowhere defined, as pyflakes sees it; empty where the text is not Python.
-
-    Deferred annotations are no use.
-    """
+    """Names that are used but undefined according to pyflakes; empty if the text is not Python."""
     try:
         found = checker.Checker(without_lazy_annotations(ast.parse(source))).messages
     except (SyntaxError, ValueError, RecursionError):
@@ -195,12 +192,12 @@ def undefined_names(source: str) -> frozenset[str]:
 
 @functools.lru_cache(maxsize=512)
 def lines_of(source: str) -> tuple[str, ...]:
-    """The lines of a text with their ends, cut as Python's own parser cuts them: form feeds are no ends."""
+    """The lines of a text with their ends, split like Python's own parser: not at form feeds."""
     return tuple(_LINE.findall(source))
 
 
 def _enclosing(source: str, first: int, last: int) -> str:
-    """The innermost definition around some lines, from `first` up to and without `last`; empty lines don't count."""
+    """The innermost definition around some lines, from `first` up to before `last`; empty lines don't count."""
     filled = [number for number, line in enumerate(lines_of(source)[first:last], first + 1) if line.strip()]
     top, bottom = (filled[0], filled[-1]) if filled else (first + 1, last)
     around = [row for row in _definitions(source) if row[0] <= top and bottom <= row[1]]

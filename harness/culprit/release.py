@@ -1,6 +1,7 @@
-"""The release level of a culprit that is not the subject: which of its own releases, all else held.
+"""The release level of a culprit other than the subject: finds its release, with everything else unchanged.
 
-All else is held in place, whatever its requirements say; only what a release of the culprit itself needs moves along.
+Other packages stay in place whatever their requirements say; only what a release of the culprit itself needs moves
+along.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class _InPlace(Plan):
     asked: tuple[str, ...]
 
     def probe(self, position: int, near: Lock | None, attempt: int = 0) -> Probe:  # noqa: ARG002 - always near `base`
-        """The probe of one release: what it alone resolves to near the lock, in the lock."""
+        """The probe of one release: what it alone resolves to near the lock, exchanged in the lock."""
         alone = super().probe(position, self.base, attempt)
         lock = self.prober.resolve(alone).lock
         if lock is None:
@@ -43,7 +44,8 @@ class _InPlace(Plan):
 def narrow_release(trials: Trials, sides: Sides, package: Finding, until: Level) -> tuple[Finding, Sides]:
     """The neighbouring releases of the culprit between which the verdict changes.
 
-    Nothing to do where several packages moved, where one side lacks it, or where the two are neighbours already.
+    There is nothing to do if several packages moved, if one side lacks the culprit, or if the two are neighbours
+    already.
     """
     plan = trials.plan
     change = package.packages[0]

@@ -1,6 +1,6 @@
-"""The search over releases: a bisection over a plan, driven to its end, and the record of what it saw.
+"""The search over releases: a bisection over a plan, run to its end, with a record of its runs.
 
-It can go on later: what a level below shows of the two sides counts as runs of them, for or against what was found.
+It can continue later: what a lower level shows about the two sides counts as runs of them, for or against the result.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Searched:
 
     @property
     def sides(self) -> tuple[Observation, ...]:
-        """The first good and bad run on each side of the change, in version order; fewer where they are not known."""
+        """The first good and bad run on each side of the change, in version order; fewer if unknown."""
         boundary = self.search.result.boundary or ()
         verdicts = (Verdict.GOOD, Verdict.BAD)
         if self.plan.question.find_fix:
@@ -47,7 +47,7 @@ class Searched:
 
     @property
     def suspects(self) -> tuple[str, ...]:
-        """The releases that may have brought the change, one where it is certain."""
+        """The releases in which the change may be; a single one if it is certain."""
         return tuple(str(self.plan.releases[position].version) for position in self.search.result.suspects)
 
 
@@ -61,7 +61,7 @@ class ReleaseSearch:
     reporter: Reporter
 
     def run(self, *, patient: bool = False) -> Searched:
-        """Run it to its end; `patient` leaves it to the levels below to run the two sides again.
+        """Run it to its end; with `patient` the lower levels repeat the two sides.
 
         Raises `Interrupted`, `NoNetwork`, `NoSpace`.
         """
@@ -87,7 +87,7 @@ class ReleaseSearch:
         return self.go_on(Searched(plan, search, record, 0.0))
 
     def go_on(self, searched: Searched) -> Searched:
-        """Run what a search still asks for, with all that it knows. Raises what `run` raises."""
+        """Run what a search still asks for, using everything it knows. Raises the same as `run`."""
         begun = time.monotonic()
         plan, search, record = searched.plan, searched.search, searched.record
         anchor = find_anchor(plan, self.prober)
@@ -118,7 +118,7 @@ def _progress(search: SureBisection) -> Progress:
 
 
 def _seconds(record: Record[Trial], position: int) -> float:
-    """What a run at a position takes: there, a mean of its runs; elsewhere, a mean of all with their environments."""
+    """The duration of a run at a position: the mean of its runs; elsewhere, the mean of all including environments."""
     seen = [o for trial, o in record.observations.items() if trial.position == position]
     if seen:
         return sum(o.duration_s for o in seen) / len(seen) or 1.0

@@ -1,6 +1,6 @@
-"""Renamed files: of what was removed and what was added, the pairs that are one file under two names. Pure.
+"""Renamed files: the pairs of removed and added files that are one file under two names. Pure.
 
-As version control does it: equal contents first, then the most alike by their lines.
+As in version control: equal contents first, then the most similar by lines.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ _MOST_PAIRS = 10_000
 def renamed(removed: Mapping[str, bytes], added: Mapping[str, bytes]) -> dict[str, str]:
     """Newer path -> older path, from the contents of removed and added files by path.
 
-    Files without any content say nothing and are never paired. Where there are more than 10,000 pairs to compare,
-    only equal contents count.
+    Empty files are never paired. With more than 10,000 pairs to compare, only equal contents count.
     """
     found: dict[str, str] = {}
     by_content = {content: path for path, content in removed.items() if content.strip()}

@@ -1,7 +1,7 @@
-"""What the packages of a mixed lock require of each other, learned where it fails: the next mixture has it.
+"""The requirements between packages of a mixed lock, learned from failures.
 
-Packages are exchanged without asking the resolver, as many stand apart though their requirements tie them together.
-Where a mixture fails, its unmet requirements, as the installed metadata states them, say which packages it lacks.
+Packages are exchanged without the resolver, because many work apart although their requirements tie them together. If a
+mixture fails, its unmet requirements according to the installed metadata say which packages it lacks.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Needs = Mapping[str, tuple[Requirement, ...]]  # by the normalised name of a dis
 
 @define
 class Installed:
-    """The versions of one side and what each of its distributions requires."""
+    """The versions of one side and the requirements of each of its distributions."""
 
     versions: Mapping[str, str]
     needs: Needs
@@ -44,9 +44,9 @@ class Installed:
 
 @define
 class Required:
-    """Which of the packages that differ can't be exchanged without others, as far as failures have taught it.
+    """Which of the differing packages can't be exchanged without others, as far as failures have shown.
 
-    `base` is the side that is exchanged into, `other` where the exchanged packages are from.
+    `base` is the side that packages are exchanged into, `other` the one they come from.
     """
 
     base: Installed
@@ -54,11 +54,11 @@ class Required:
     ties: Ties = field(factory=Ties)
 
     def closed(self, names: Collection[str]) -> frozenset[str]:
-        """Names with all that they are known to need."""
+        """Names with all packages that they are known to need."""
         return self.ties.closed(names)
 
     def learn(self, names: Collection[str]) -> bool:
-        """Learn from a mixture that failed; whether its requirements said anything new."""
+        """Learn from a failed mixture; returns whether its requirements said anything new."""
         found: set[tuple[str, str]] = set()
         moved = self.ties.closed(names)
         while True:
@@ -72,7 +72,7 @@ class Required:
         return is_new
 
     def _unmet(self, moved: frozenset[str]) -> Iterator[tuple[str, str]]:
-        """Pairs "the first, exchanged, needs the second to be exchanged, too"."""
+        """Pairs "exchanging the first requires exchanging the second"."""
         for name in self.base.versions.keys() | self.other.versions.keys():
             side = self.other if name in moved else self.base
             if name not in side.versions:
@@ -108,7 +108,7 @@ def _required_in(packages: Path, python: str) -> dict[str, tuple[Requirement, ..
 
 
 def _applying(text: str, context: Mapping[str, str]) -> Requirement | None:
-    """A requirement, None where it is for another platform or Python, for an extra, or can't be read."""
+    """A requirement; None if it is for another platform or Python, for an extra, or invalid."""
     try:
         required = Requirement(text)
         return required if required.marker is None or required.marker.evaluate(dict(context)) else None

@@ -1,4 +1,4 @@
-"""The two sides of a change: the environments just before and just after it, and what files differ in them."""
+"""The two sides of a change: the environments just before and after it, and the files that differ."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class PackageFiles:
 
     @classmethod
     def of(cls, environment: Environment, distributions: Iterable[str]) -> PackageFiles:
-        """Read what is installed of these distributions (normalised names), by their RECORD files."""
+        """Read the installed files of these distributions (normalised names) from their RECORD files."""
         if environment.folder is None:
             raise ValueError("files can only be exchanged in environments that the harness built")
         packages = site_packages(environment.folder)
@@ -96,9 +96,9 @@ def differing(before: PackageFiles, after: PackageFiles) -> dict[str, tuple[str,
 
 
 def exchanged(lock: Lock, other: Lock, names: Iterable[str]) -> Lock:
-    """A lock with these distributions (normalised names) as in another one; what that one lacks is left out.
+    """A lock with these distributions (normalised names) from another one; those that it lacks are left out.
 
-    Nothing is asked of the resolver: requirements may be unmet.
+    The resolver is not asked: requirements may be unmet.
     """
     chosen = set(names)
     kept = [pin for pin in lock.pins if pin.name not in chosen]
@@ -106,7 +106,7 @@ def exchanged(lock: Lock, other: Lock, names: Iterable[str]) -> Lock:
 
 
 def mixture_of(paths: Iterable[str], source: PackageFiles, label: str) -> Mixture:
-    """The exchange of these files by those of another side."""
+    """The exchange of these files with those of another side."""
     return Mixture(files={path: source.read(path) for path in sorted(paths)}, label=label)
 
 

@@ -1,8 +1,8 @@
-"""Ties between edits: which of them can't be as before unless others are, too. Pure.
+"""Ties between edits: which of them can't be reverted unless others are, too. Pure.
 
-Each tie is one implication, "if this one is as before, so is that one", which read the other way round says what an
-edit needs to stand in the older release. So one graph serves both directions, and what hangs together in it is a
-change-set: mostly what one pull request did.
+Each tie is an implication, "if this one is reverted, so is that one"; in reverse it says what an edit needs in the
+older release. So one graph serves both directions, and its connected parts are change sets: usually what one pull
+request did.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _INSTANCE_CALLS = ("forward", "__call__")
 
 @frozen
 class Ties:
-    """`needs` maps a unit to those that must be as before where it is."""
+    """The ties: `needs` maps a unit to those that must be reverted with it."""
 
     needs: Mapping[Unit, frozenset[Unit]] = field(factory=dict)
 
@@ -42,11 +42,11 @@ class Ties:
         return evolve(self, needs=joined)
 
     def reversed(self) -> Ties:
-        """The same for what is as after: "if that one is as after, so is this one"."""
+        """The same for advancing: "if that one is advanced, so is this one"."""
         return Ties.of((other, one) for one, others in self.needs.items() for other in others)
 
     def closed(self, units: Iterable[Unit]) -> frozenset[Unit]:
-        """Units with all that they need, to the end."""
+        """Units with everything they need, directly or indirectly."""
         found = set(units)
         border = list(found)
         while border:
@@ -56,7 +56,7 @@ class Ties:
         return frozenset(found)
 
     def change_sets(self, units: Iterable[Unit]) -> tuple[frozenset[Unit], ...]:
-        """Units that hang together, however far; the order follows that of the units."""
+        """Connected units; the order follows that of the units."""
         ordered = list(dict.fromkeys(units))
         inside = frozenset(ordered)
         near: dict[Unit, set[Unit]] = {}
@@ -114,7 +114,7 @@ class Ranges:
     rows: tuple[tuple[int, int, Unit], ...]
 
     def at(self, line: int) -> Unit:
-        """The unit of a line, `UNCHANGED` where it has none."""
+        """The unit of a line, or `UNCHANGED`."""
         return next(iter(self.within(line, line)), UNCHANGED)
 
     def within(self, first: int, last: int) -> frozenset[Unit]:
@@ -131,7 +131,7 @@ class Ranges:
 
 
 def tied(before: SideFacts, after: SideFacts) -> Iterator[tuple[Unit, Unit]]:
-    """Pairs "the first can't be as before unless the second is", from the facts of both sides."""
+    """Pairs "reverting the first requires reverting the second", from the facts of both sides."""
     yield from _by_names(before, after)
     yield from _by_signatures(before, after)
     yield from _by_returns(before, after)
@@ -179,12 +179,12 @@ def _callable_as(signature: Signature) -> tuple[str, ...]:
 
 
 def _asked(call: Call, known: set[str]) -> str:
-    """By which name a call finds its function: what no definition is named may be an instance that is called."""
+    """The name by which a call finds its function: a name without a definition may be an instance that is called."""
     return call.called if call.called in known or call.called == "super" else "an instance"
 
 
 def _is_meant(call: Call, older: Signature, newer: Signature, known: set[str]) -> bool:
-    """Whether a call of an instance, or of a parent, names a parameter that came or went."""
+    """Whether a call of an instance or of a parent names an added or removed parameter."""
     if call.called in known and call.called != "super":
         return True
     names = {*older.takes.positional, *older.takes.keyword_only} ^ {*newer.takes.positional, *newer.takes.keyword_only}

@@ -229,11 +229,11 @@ class Builder:
 
         Wheels that do not match their RECORD were changed in uv's cache and are fetched again.
         """
-        kept, spoilt = self.wheels.take_in(missing, folder, site_packages(folder))
-        if spoilt and (
-            self._install_with_uv(evolve(lock, pins=spoilt), folder, cancel, "--no-cache", "--reinstall") is None
+        kept, damaged = self.wheels.take_in(missing, folder, site_packages(folder))
+        if damaged and (
+            self._install_with_uv(evolve(lock, pins=damaged), folder, cancel, "--no-cache", "--reinstall") is None
         ):
-            kept |= self.wheels.take_in(spoilt, folder, site_packages(folder))[0]
+            kept |= self.wheels.take_in(damaged, folder, site_packages(folder))[0]
         self.bytecode.forget(kept)
         return kept
 

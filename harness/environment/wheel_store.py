@@ -86,7 +86,7 @@ class WheelStore:
         are not stored.
         """
         kept: dict[str, dict[str, FileState]] = {}
-        spoilt = []
+        damaged = []
         infos = {normalized_name(info.name.split("-")[0]): info for info in packages.glob("*.dist-info")}
         with locked(self.lock):
             self.root.mkdir(parents=True, exist_ok=True)
@@ -97,10 +97,10 @@ class WheelStore:
                     continue
                 files, wrong = installed_files(info, folder)
                 if wrong and not is_in_two_wheels(wrong, info, packages):
-                    spoilt.append(pin)
+                    damaged.append(pin)
                 elif not wrong and files and is_relocatable(files, folder):
                     kept[self.key(pin)] = self._keep(self.key(pin), files, folder)
-        return kept, spoilt
+        return kept, damaged
 
     def ctimes(self, key: str) -> dict[str, int]:
         """The change times that the last link from the store left on the files of a wheel."""

@@ -21,7 +21,7 @@ _NAMED = re.compile(r"Wheels are required for `([A-Za-z0-9._-]+)`")
 
 
 def python_hint(words: str, moment: datetime, index: Index, uv: Uv) -> str:
-    """A sentence on the Pythons with wheels on a day and today, by the resolver's words; "" where these name nothing.
+    """A sentence on the Pythons with wheels on a day and today, by the resolver's words; "" if these name nothing.
 
     Raises `NoNetwork`.
     """

@@ -119,7 +119,7 @@ class World:
 
 
 def day_world(end: End, request: WorldRequest, prober: Probing, index: Index) -> World:
-    """What the resolver gave on a day. Raises `UserMistake` where it gave nothing."""
+    """What the resolver gave on a day. Raises `UserMistake` if it gave nothing."""
     found = resolve_with_wheels(request.combination(request.requirements, end.moment), request.repro, prober, index)
     resolution = found.resolution
     if resolution.lock is not None and (found.later or found.sources):
@@ -165,7 +165,7 @@ def pinned_world(
 ) -> World:
     """What a file or an environment lists, as far as an index still has it.
 
-    Raises `UserMistake` where nothing of that can be installed.
+    Raises `UserMistake` if nothing of that can be installed.
     """
     told = list(pins.told)
     requirements = pins.requirements
@@ -190,7 +190,7 @@ def pinned_world(
 
 
 def release_world(end: End, other: World, subject: str, prober: Probing, index: Index) -> World:
-    """Another end's world with the subject at a release. Raises `UserMistake` where that can't be installed."""
+    """Another end's world with the subject at a release. Raises `UserMistake` if that can't be installed."""
     probe = other.with_versions({subject: end.text}, other.request.repro)
     resolution = prober.resolve(probe)
     if resolution.lock is None:

@@ -67,7 +67,7 @@ class Worlds:
     def before(self, bad: World) -> Iterator[tuple[str, World]]:
         """Worlds before the bad one, further and further back, each with its name: of releases, else of weeks.
 
-        It ends where there is none any more. Raises `UserMistake` where the bad end is of no day.
+        It ends when none is left. Raises `UserMistake` if the bad end has no day.
         """
         if bad.end.kind is EndKind.RELEASE:
             yield from self._releases_before(bad)

@@ -257,7 +257,7 @@ class Repository:
         return ""
 
     def _says(self, *arguments: str) -> str:
-        """What git prints, "" where it fails."""
+        """What git prints, "" if it fails."""
         try:
             return self._git(arguments).stdout.decode("utf-8", "replace").strip()
         except BadRepository:

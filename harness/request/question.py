@@ -1,4 +1,4 @@
-"""A question as the user put it; None where it was left open, for the plan to fill in."""
+"""A question as the user put it; None if it was left open, for the plan to fill in."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Question:
     may be built from source; `git` names the subject's repository, for the commit level; `fork` lets runs that
     search for lines be forked;
     `time_s` is how many seconds the search below the release may take;
-    `typed` are the words that name the repro, quoted for a shell.
+    `typed` are the words that name the repro and the settings, quoted for a shell.
     """
 
     subject: str

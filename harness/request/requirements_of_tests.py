@@ -227,15 +227,12 @@ def without_tools(
     Used is what a file imports or a test names. Where not `is_mixed` the requirements were named for tests, and only
     tools that format, check or publish are left out.
     """
-    tools = _NO_TEST_TOOLS if is_mixed else _CHECKS
-    used = _used(tree)
-
-    def is_needed(text: str) -> bool:
-        name = normalized_name(Requirement(text).name)
-        return tools.match(name) is None or not used.isdisjoint((name, name.replace("-", "_")))
-
-    kept = tuple(text for text in requirements if is_needed(text))
-    return kept, tuple(normalized_name(Requirement(text).name) for text in requirements if text not in kept)
+    named = {text: normalized_name(Requirement(text).name) for text in requirements}
+    pattern = _NO_TEST_TOOLS if is_mixed else _CHECKS
+    tools = {text: name for text, name in named.items() if pattern.match(name)}
+    used = _used(tree) if tools else frozenset()
+    unused = {text: name for text, name in tools.items() if used.isdisjoint((name, name.replace("-", "_")))}
+    return tuple(text for text in requirements if text not in unused), tuple(unused.values())
 
 
 def _used(tree: Path) -> frozenset[str]:

@@ -25,7 +25,7 @@ _LOST = 4  # further runs of a position that may be skipped before it is skipped
 class ByNumber:
     """Search with `Trial`s as candidates, over the positions of another search.
 
-    `reading` gives the number of a run that was told, None where it was judged by something else.
+    `reading` gives the number of a run that was told, None if it was judged by something else.
     """
 
     def __init__(self, search: Search[int], reading: Callable[[Trial], Reading | None]) -> None:

@@ -149,7 +149,7 @@ class DeltaDebugging(Generic[H]):
         """Follow the verdicts as far as they lead.
 
         Of several BAD sets in one round the one told first decides, so that a verdict which comes late
-        from another lane never undoes a step.
+        from another lane never reverts a step.
         """
         while not current.over:
             sweep = self._sweep(current)

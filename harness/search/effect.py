@@ -52,7 +52,7 @@ class Effect:
 
 
 def effect_of(good: Sequence[float], bad: Sequence[float], confidence: float) -> Effect | None:
-    """The effect between two sides; None where a side has no number, or one that is not finite.
+    """The effect between two sides; None if a side has no number, or one that is not finite.
 
     With a confidence of 1 there is no interval, whatever the runs.
     """

@@ -30,7 +30,7 @@ class Gauges:
     """What is known of runs beside their verdicts.
 
     `seconds`: what a run at a position takes, of which only the ratios matter. `number`: the one by which a run was
-    judged, None where it was judged by something else.
+    judged, None if it was judged by something else.
     """
 
     seconds: Callable[[int], float] = lambda _: 1.0
@@ -57,7 +57,7 @@ class Measurements:
             self._boundary, self._before = boundary, frozenset(self._told)
 
     def effect(self, good: int, bad: int) -> Effect | None:
-        """How far the number differs between two positions; None where there is none, or one that is not finite."""
+        """How far the number differs between two positions; None if there is none, or one that is not finite."""
         every = self._effect(good, bad, self._told, _NO_INTERVAL)
         if every is None or every.is_clear:
             return every

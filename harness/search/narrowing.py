@@ -1,4 +1,4 @@
-"""Narrowing: the smallest set of changes that still brings the difference, by what is likely and what hangs together.
+"""Narrowing: the smallest set of changes that still makes the difference, by likelihood and ties.
 
 A kin of delta debugging that learns while it goes. Like ProbDD (Wang et al., "Probabilistic Delta Debugging",
 ESEC/FSE 2021) it takes the set that promises to tell most; like CDD (Zhang et al., arXiv 2408.04735) it needs no more
@@ -87,7 +87,7 @@ class Narrowing(Generic[H]):
         self.refresh()
 
     def refresh(self) -> None:
-        """Plan anew: `closed` has learned something."""
+        """Plan again: `closed` has learned something."""
         self._is_planned = False
         self._foreseen = None
 
@@ -228,7 +228,7 @@ class Narrowing(Generic[H]):
         held: frozenset[H],
         told: Mapping[frozenset[H], Verdict],
     ) -> tuple[int, frozenset[H], Verdict | None]:
-        """A place between two ends with its set and verdict, None where it is to be asked; near skips step aside."""
+        """A place between two ends with its set and verdict, None if it must be requested; avoids places near skips."""
         low, high = ends
         middle = (low + high) // 2
         nearest = sorted(range(low + 1, high), key=lambda place: (abs(place - middle), place))

@@ -58,8 +58,8 @@ class NextRuns:
     def _worths(self, cuts: Sequence[float], none: float) -> list[float]:
         """Bits for each second; nothing where it can't be run.
 
-        That there is a change is looked at once its place would be known: until then every run tells of both. Beside
-        what was skipped little is expected, since untestable releases come in runs.
+        Whether there is a change matters once its place would be known: until then every run informs about both.
+        Little is expected beside a skip, because untestable releases come in sequences.
         """
         known = self.known
         if not known.fails:

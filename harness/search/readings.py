@@ -37,7 +37,7 @@ class Readings:
     """The number of a candidate in all its runs: the median, and its interval from `low` to `high`.
 
     `confidence` is that of the interval, 0 where there is none: then these are the least and the greatest value.
-    `verdict` is the side of the bound, None where the runs don't tell; `wanted` is the number of runs that could.
+    `verdict` is the side of the bound, None if the runs don't tell; `wanted` is the number of runs that could.
     """
 
     median: float

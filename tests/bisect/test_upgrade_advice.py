@@ -25,7 +25,7 @@ def test_what_is_missing_at_either_end_is_added():
     assert "--with yaml" in told
 
 
-def test_the_commonest_failure_is_told():
+def test_the_most_common_failure_is_reported():
     told = advice_on(ran(("a", "KeyError", "one"), ("b", "ValueError", "two"), ("c", "ValueError", "two")))
     assert "ValueError: two" in told
     assert "--python" not in told

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 from planted_upgrades import suite_of, write_project
 
 RUN = ("--run", "python -m unittest -q test_mine")
@@ -49,6 +51,18 @@ def test_a_failure_at_both_ends_gives_no_answer(planted):
     assert (ended.code, ended.json["status"]) == (1, "not-a-regression")
     assert ended.json["failing_at_both"] == ["test_mine.T.test_part07"]
     assert "part07 is broken" in ended.json["advice"]
+
+
+def test_a_command_that_fails_at_both_ends_for_different_reasons(planted):
+    """It has no tests to tell apart, so both reasons are told."""
+    write_project(planted.folder, "", requires=["part19", "part07"])
+    (planted.folder / "check.py").write_text("import part19, part07\npart07.work()\npart19.work()\n")
+    subprocess.run(["git", "add", "."], cwd=planted.folder, check=True)
+    run = ("--run", "python check.py")
+    answer = planted("bisect", "--good", "2024-03-15", "--bad", "2024-06-01", *run, "--json").json
+    assert answer["status"] == "not-a-regression"
+    assert "nineteen is broken" in answer["advice"]
+    assert "part07 is broken" in answer["advice"]
 
 
 def test_a_part_of_a_package_that_is_there_is_no_missing_package(planted):

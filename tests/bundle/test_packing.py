@@ -40,12 +40,12 @@ def test_a_folder_that_cannot_be_created_is_reported(parts, tmp_path):
 
 def test_an_unpackable_probe_is_reported_and_the_rest_is_packed(parts, tmp_path, run_once):
     one = asked(parts, "1.2")
-    spoilt = evolve(one, label="spoilt", probe=of(one, "spoilt==1.3"))
+    damaged = evolve(one, label="damaged", probe=of(one, "damaged==1.3"))
     unmet = evolve(one, label="unmet", probe=of(one, "unmet==1.3"))
     again = evolve(one, label="again")
-    packed = pack(parts, tmp_path / "carry", unmet, spoilt, one, again, like=run_once)
+    packed = pack(parts, tmp_path / "carry", unmet, damaged, one, again, like=run_once)
     assert [probe.label for probe in packed.probes] == ["brittle 1.2"]
-    assert [label for label, _ in packed.failed] == ["spoilt", "again"]
+    assert [label for label, _ in packed.failed] == ["damaged", "again"]
     assert "HASHES" in packed.failed[0][1]
     assert "same as brittle 1.2" in packed.failed[1][1]
     assert [(known.label, seen.outcome.value) for known, seen in packed.known] == [("unmet", "unresolvable")]

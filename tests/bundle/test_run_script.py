@@ -101,17 +101,17 @@ def test_an_interrupted_run_leaves_nothing_running_and_can_resume(parts, tmp_pat
 
 def test_missing_or_wrong_wheels_are_reported_and_can_be_added_later(back, parts):
     shutil.rmtree(back / "observed")
-    lost, spoilt = (next((back / "wheels").glob(f"brittle-{release}-*")) for release in ("1.2", "1.6"))
-    was = spoilt.read_bytes()
+    lost, damaged = (next((back / "wheels").glob(f"brittle-{release}-*")) for release in ("1.2", "1.6"))
+    was = damaged.read_bytes()
     lost.unlink()
-    spoilt.write_bytes(was + b" ")
+    damaged.write_bytes(was + b" ")
     ended = run_there(back)
     assert ended.code == 3
     for i, release in enumerate(("1.2", "1.6"), 1):
         said = f"{i} of 2  brittle {release}: could not run: can't install its wheels: ERROR"
         assert said in ended.stdout
     assert ["can't install its wheels" in why for _, why in absorb(back, parts.store).missing] == [True, True]
-    spoilt.write_bytes(was)
+    damaged.write_bytes(was)
     assert run_there(back).code == 3
     absorbed = absorb(back, parts.store)
     assert [taken.label for taken in absorbed.taken] == ["brittle 1.6"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import shlex
 
 import pytest
 from support import FAULTS, MESSAGE
@@ -251,7 +253,7 @@ SKIPPED = {
     "noimport": "failed differently: ModuleNotFoundError: No module named 'a_module_that_is_missing'",
     "greedy": "used more than 190.7 MiB of memory",
     "sleepy": "failed differently: ",
-    "spoilt": "uninstallable: ",
+    "damaged": "uninstallable: ",
     "unmet": "unresolvable: ",
 }
 
@@ -273,7 +275,7 @@ def test_a_release_that_fails_differently_is_skipped_with_a_reason(harness, writ
     assert SKIPPED[fault] in reason(answer, "1.3")
 
 
-@pytest.mark.parametrize("fault", ["odderror", "spoilt", "unmet"])
+@pytest.mark.parametrize("fault", ["odderror", "damaged", "unmet"])
 def test_all_suspects_are_named_if_a_skip_hides_the_change(harness, write_repro, fault):
     name = f"{fault}_hiding"
     write_repro(name, tool=small())
@@ -282,7 +284,7 @@ def test_all_suspects_are_named_if_a_skip_hides_the_change(harness, write_repro,
     assert (ended.code, answer["status"]) == (3, "inconclusive")
     assert answer["suspects"] == ["1.2", "1.3"]
     assert (answer["last_good"], answer["first_bad"]) == ("1.1", "1.3")
-    assert "suspects are 1.2, 1.3" in answer["sentence"]
+    assert all(release in answer["sentence"] for release in answer["suspects"])
 
 
 # -- asking again
@@ -314,3 +316,17 @@ def test_asking_again_works_without_network(harness, write_repro, house, tmp_pat
     again = bisect(online, *command)
     assert first.json["probes"] == len(first.json["steps"])
     assert (again.code, again.json["probes"], again.json["first_bad"]) == (0, 0, "1.6")
+
+
+def test_the_command_to_type_next_asks_under_the_same_settings(harness, write_repro, tmp_path):
+    """What it installs beside the subject, such as a folder, would else be lost."""
+    write_repro("brittle")
+    folder = tmp_path / "my steady"
+    folder.mkdir()
+    (folder / "steady.py").write_text("", encoding="utf-8")
+    words = ["--with", f"steady @ {folder}", "--hold", "none", "--device", "cpu", "--param", "a=1"]
+    ended = harness("bisect", "brittle", "--good", "1.5", "--bad", "1.6", *words, "--depth", "release", "--json")
+    typed = shlex.split(ended.json["advice"].partition(": ")[2])
+    assert typed[:3] == ["harness", "bisect", "brittle"]
+    given = list(itertools.pairwise(typed))
+    assert all(pair in given for pair in zip(words[::2], words[1::2], strict=True))

@@ -80,7 +80,7 @@ def test_a_mistake_gives_one_sentence_and_leaves_no_files(harness, write_repro):
 
 
 def test_an_unpackable_probe_makes_the_exit_code_unsure(harness, write_repro):
-    write_repro("spoilt")
-    ended = harness("bundle", "spoilt_step", "--over", "spoilt==1.3", "--output", "carry")
-    assert (ended.code, "not packed spoilt==1.3:" in ended.stdout) == (3, True)
+    write_repro("damaged")
+    ended = harness("bundle", "damaged_step", "--over", "damaged==1.3", "--output", "carry")
+    assert (ended.code, "not packed damaged==1.3:" in ended.stdout) == (3, True)
     assert not (harness.folder / "carry").exists()

@@ -182,7 +182,7 @@ def test_mistakes_give_one_sentence(matrix, words, told):
     assert not (matrix.folder / "results").exists()
 
 
-def test_a_file_that_is_not_there_is_told(harness):
+def test_a_missing_file_is_reported(harness):
     ended = harness("matrix", "matrices/none.toml")
     assert (ended.code, "can't read the matrix matrices/none.toml" in ended.stderr) == (2, True)
 

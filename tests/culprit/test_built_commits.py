@@ -94,9 +94,9 @@ def test_between_two_commits_each_is_built(plant: Planted, project: GitProject) 
 
 
 def test_a_commit_that_does_not_compile_is_skipped(plant: Planted, project: GitProject) -> None:
-    spoilt = project.git("rev-parse", "main~3")
-    ended = asked(plant, project, "--good", "v1.0", "--bad", spoilt, "--build", "shop")
-    assert steps_of(ended.json)[spoilt[:10]] == "skip"
+    damaged = project.git("rev-parse", "main~3")
+    ended = asked(plant, project, "--good", "v1.0", "--bad", damaged, "--build", "shop")
+    assert steps_of(ended.json)[damaged[:10]] == "skip"
     assert "could not be built" in ended.json["steps"][0]["reason"]
 
 

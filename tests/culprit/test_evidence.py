@@ -64,6 +64,15 @@ def test_a_place_that_the_api_points_to_weighs_more(tmp_path):
     }
 
 
+def test_a_module_that_the_api_says_was_removed_weighs_most(tmp_path):
+    gone = {"shop/old.py": "def price():\n    return 1\n", "shop/older.py": "def tax():\n    return 2\n"}
+    edits = edits_of(tmp_path, BEFORE | gone, AFTER)
+    pointers = Pointers(older=frozenset({("shop/old.py", 1)}))
+    weights = Evidence(sides_of(("shop/a.py", "idle", "shop")), "", pointers=pointers).weights(edits)
+    assert max(weights, key=weights.get) == "shop/old.py"
+    assert weights["shop/old.py"] > 100 * weights["shop/older.py"]
+
+
 def test_the_first_function_to_return_a_different_value_is_the_innermost():
     def trace(inner, outer, given):
         return Trace(

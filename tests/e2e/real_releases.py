@@ -158,7 +158,7 @@ def test_the_line_that_multiplied_gradients(bisect: Bisect) -> None:
     assert finest_of(answer) == (True, *TRAINER, ["Trainer.training_step"])
 
 
-def test_the_lines_that_fixed_it_in_a_file_that_can_not_be_put_back(bisect: Bisect) -> None:
+def test_the_lines_that_fixed_it_in_a_file_that_cannot_be_reverted(bisect: Bisect) -> None:
     """trainer.py of 4.47.1 imports what 4.48.0 lacks; the lines are found inside it."""
     answer = bisect(
         *("transformers", "--repro", "gradient_accumulation", "--param", "case=full-window-fix", "--find-fix"),
@@ -175,7 +175,7 @@ def test_the_decorator_that_is_gone(bisect: Bisect) -> None:
     assert finest_of(answer) == (True, *TRAINER, ["", "Trainer.__init__"])
 
 
-def test_a_companion_that_can_not_be_imported_is_a_skip(tmp_path: Path) -> None:
+def test_a_dependency_that_cannot_be_imported_is_a_skip(tmp_path: Path) -> None:
     """peft 0.18.0 needs a module that transformers 4.51.3 lacks: that is not the bug."""
     pins = ("unsloth-zoo==2025.11.3", "unsloth==2025.11.2", "transformers==4.51.3", "peft==0.18.0")
     asked = [word for pin in pins for word in ("--with", pin)]

@@ -90,12 +90,12 @@ def test_leftovers_of_a_killed_build_are_not_used(parts):
 
 
 def test_a_wheel_with_the_wrong_hash_is_uninstallable(parts):
-    prepared = parts.prober.prepare(probe(parts, "spoilt==1.3"))
+    prepared = parts.prober.prepare(probe(parts, "damaged==1.3"))
     assert prepared.observation.outcome is Outcome.UNINSTALLABLE
     assert "ash mismatch" in prepared.observation.detail
     assert list(parts.workspace.environments.iterdir()) == []
     assert list(parts.workspace.building.iterdir()) == []
-    assert not parts.prober.prepare(probe(parts, "spoilt==1.3")).cached  # the index may be well again
+    assert not parts.prober.prepare(probe(parts, "damaged==1.3")).cached  # the index may be well again
 
 
 def test_a_deleted_release_is_uninstallable(parts, interpreter):

@@ -32,7 +32,7 @@ LONG = [
 
 
 @st.composite
-def spoilt(draw, seed: bytes):
+def damaged(draw, seed: bytes):
     """A valid text with one part replaced, or one value of another type."""
     try:
         document = json.loads(seed)
@@ -60,7 +60,7 @@ def _changed(draw, value):
 @settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_nearly_valid_input_is_read_or_refused(name, data):
-    check(name, data.draw(st.sampled_from(SEEDS[name]).flatmap(spoilt)))
+    check(name, data.draw(st.sampled_from(SEEDS[name]).flatmap(damaged)))
 
 
 @pytest.mark.parametrize("name", TARGETS)

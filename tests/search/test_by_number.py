@@ -112,7 +112,7 @@ def test_the_interval_of_the_median_is_that_of_the_sign_test():
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 8), st.integers(1, 4), st.floats(0, 6), st.floats(0, 0.5), st.integers(0, 2**32))
-def test_it_ends_whatever_is_told(count, lanes, noise, skips, seed):
+def test_it_ends_whatever_the_verdicts(count, lanes, noise, skips, seed):
     dice = Random(seed)
     grid = Grid(count)
     value = lambda trial: None if dice.random() < skips else trial.position + 6 + dice.gauss(0, noise)  # noqa: E731

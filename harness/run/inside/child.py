@@ -130,7 +130,7 @@ def _attempt(job: dict[str, Any], trace: Any) -> tuple[dict[str, Any], BaseExcep
             return {"stage": stage, "end": "exit" if status else "completed"}, None, status
         _write_to_stderr(f"{code}\n")
         return {"stage": stage, "end": "exit", "message": str(code)}, None, 1
-    except BaseException as error:  # noqa: BLE001 - whatever it is, it is what is to be reported
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it must be reported
         _show(error)
         code = _INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
         return {"stage": stage, "end": "raised"}, error, code

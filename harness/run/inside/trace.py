@@ -166,7 +166,7 @@ class Trace:
         self._calls[code] = count + 1
         flags = bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)  # *args and **kwargs
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + flags]
-        # A copy: f_locals is filled anew each time it is asked for.
+        # A copy: f_locals is filled again on each access.
         values = frame.f_locals
         self._entered[id(frame)] = _APART.join(f"{name}={self._digest(values.get(name))}" for name in names) or _APART
 

@@ -22,7 +22,7 @@ def find_links() -> list[str]:
 
 @pytest.fixture(scope="session")
 def torch_python(tmp_path_factory: pytest.TempPathFactory) -> Python:
-    """An environment with torch for the CPU; skips where that can't be had."""
+    """An environment with torch for the CPU; skips if that can't be installed."""
     folder = tmp_path_factory.mktemp("torch") / "env"
     python = folder / "bin" / "python"
     uv = [sys.executable, "-m", "uv"]

@@ -16,7 +16,7 @@ from attrs import define, field
 from support import ROOT
 
 WAIT_S = 60
-# A worker on another kind of machine: what Python tells of the machine is told otherwise in that process.
+# A worker on another kind of machine: Python reports a different machine in that process.
 PRETEND = "import platform\nplatform.machine = lambda: 'riscv64'\n"
 SMI = "#!/bin/sh\necho '0, {name}, 81920, 81038, 550.54.15, GPU-{name}, 8.0'\n"
 

@@ -96,7 +96,7 @@ DEFAULT_CAPABILITY = "8.6"
 
 
 def card(capability: str) -> Card:
-    """The card of a compute capability such as "8.6". Raises ValueError where there is none."""
+    """The card of a compute capability such as "8.6". Raises ValueError if there is none."""
     if capability not in CARDS:
         raise ValueError(f"no card with compute capability {capability!r}; there are {', '.join(CARDS)}")
     return CARDS[capability]

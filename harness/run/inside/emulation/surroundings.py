@@ -7,7 +7,7 @@ import shlex
 from typing import Any
 
 # Python wrappers around torch's functions can't be traced; rewriting of sources by unsloth stays on, which
-# UNSLOTH_COMPILE_DISABLE would switch off, and with it the workaround that it is to be judged by.
+# UNSLOTH_COMPILE_DISABLE would switch off, together with the workaround that decides the verdict.
 _VARIABLES = {
     "TORCHDYNAMO_DISABLE": "1",
     "TORCHINDUCTOR_COMPILE_THREADS": "1",  # else Inductor starts processes to compile in, for nothing
