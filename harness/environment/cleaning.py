@@ -12,6 +12,7 @@ from attrs import frozen
 
 from harness.environment.environment_record import EnvironmentRecord
 from harness.environment.file_locks import remove_abandoned
+from harness.environment.manifest import Manifest
 from harness.environment.wheel_store import WheelStore
 
 if TYPE_CHECKING:
@@ -55,7 +56,9 @@ def remove(kept: Kept, workspace: Workspace) -> bool:
 
 def prune_wheels(workspace: Workspace) -> int:
     """Remove installed wheels that no environment uses; returns how many."""
-    return sum(store.prune() for store in _stores(workspace))
+    records = (EnvironmentRecord(workspace, path.name).manifest_path for path in workspace.environments.iterdir())
+    used = {key for path in records if (manifest := Manifest.read(path)) is not None for key in manifest.wheels}
+    return sum(store.prune(used) for store in _stores(workspace))
 
 
 def remove_leftovers(workspace: Workspace) -> None:

@@ -9,6 +9,7 @@ import errno
 import fcntl
 import os
 import shutil
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,15 +24,19 @@ _FICLONE = 0x40049409  # ioctl_ficlone(2)
 _cannot_clone: set[int] = set()  # devices
 
 
-def sharing(folder: Path) -> Callable[..., object]:
-    """The function that shares files of this folder: a clone, or a link where the file system can't clone."""
-    return _link_or_copy if folder.stat().st_dev in _cannot_clone else _clone
+def sharing(folder: Path, *, may_copy: bool = True) -> Callable[[str, str], object]:
+    """The function that shares files of this folder: a clone, or a link where the file system can't clone.
+
+    With `may_copy` it copies where neither works, else it raises an OSError with a code in `NO_LINKS`.
+    """
+    link = _link_or_copy if may_copy else _link
+    return link if folder.stat().st_dev in _cannot_clone else partial(_clone, otherwise=link)
 
 
-def _clone(origin: str, target: str, *, follow_symlinks: bool = False) -> None:
-    """Create a file that shares the blocks of another but not its inode. Link it if that fails."""
+def _clone(origin: str, target: str, *, otherwise: Callable[[str, str], object]) -> None:
+    """Create a file that shares the blocks of another but not its inode, or share it otherwise."""
     if os.path.islink(origin):  # noqa: PTH114
-        _link_or_copy(origin, target, follow_symlinks=follow_symlinks)
+        otherwise(origin, target)
         return
     with open(origin, "rb") as source:  # noqa: PTH123
         try:
@@ -42,15 +47,19 @@ def _clone(origin: str, target: str, *, follow_symlinks: bool = False) -> None:
                 raise
             _cannot_clone.add(os.fstat(source.fileno()).st_dev)
             os.unlink(target)  # noqa: PTH108
-            _link_or_copy(origin, target)
+            otherwise(origin, target)
             return
     shutil.copystat(origin, target)
 
 
-def _link_or_copy(origin: str, target: str, *, follow_symlinks: bool = False) -> None:
+def _link(origin: str, target: str) -> None:
+    os.link(origin, target, follow_symlinks=False)
+
+
+def _link_or_copy(origin: str, target: str) -> None:
     try:
-        os.link(origin, target, follow_symlinks=follow_symlinks)
+        _link(origin, target)
     except OSError as error:
         if error.errno not in NO_LINKS:
             raise
-        shutil.copy2(origin, target, follow_symlinks=follow_symlinks)
+        shutil.copy2(origin, target, follow_symlinks=False)

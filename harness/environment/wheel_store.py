@@ -12,6 +12,7 @@ import json
 import os
 import posixpath
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ from harness.environment.installed_wheel import installed_files, is_in_two_wheel
 from harness.model import normalized_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping
 
     from harness.environment.interpreter import Interpreter
     from harness.environment.workspace import Workspace
@@ -139,12 +140,14 @@ class WheelStore:
         with contextlib.suppress(Busy), locked(self.lock, wait=False):
             self._remove_partial()
 
-    def prune(self) -> int:
-        """Remove wheels that no environment uses; returns how many."""
+    def prune(self, used: Container[str] = ()) -> int:
+        """Remove wheels that no environment links to, but those `used` by a clone of their files; returns how many."""
         count = 0
         with locked(self.lock):
             for entry in self._entries():
-                if not any(stat.st_nlink > 1 for stat in files_below(entry / _FILES).values()):
+                if entry.name not in used and not any(
+                    stat.st_nlink > 1 for stat in files_below(entry / _FILES).values()
+                ):
                     self._drop(entry.name)
                     count += 1
         return count
@@ -174,14 +177,14 @@ class WheelStore:
     def _link(self, key: str, files: dict[str, FileState], folder: Path, *, apart: bool) -> dict[str, FileState]:
         """Link or copy the files of a wheel; returns their states."""
         source, linked, ledger = self.root / key / _FILES, {}, dict(files)
-        share = shutil.copy2 if apart else sharing(source)
+        share = partial(shutil.copy2, follow_symlinks=False) if apart else sharing(source)
         for parent in {posixpath.dirname(path) for path in files}:
             (folder / parent).mkdir(parents=True, exist_ok=True)
         for path, state in files.items():
             origin, target = f"{source}/{path}", f"{folder}/{path}"
             with contextlib.suppress(FileNotFoundError):  # two wheels may have one file; the later pin wins
                 os.unlink(target)  # noqa: PTH108 - for speed
-            share(origin, target, follow_symlinks=False)
+            share(origin, target)
             now = linked[path] = state_of(target, state.content)
             if now.inode != state.inode:
                 continue
@@ -193,23 +196,24 @@ class WheelStore:
         return linked
 
     def _keep(self, key: str, files: dict[str, FileState], folder: Path) -> dict[str, FileState]:
-        """Link the files of an installed wheel into the store; returns their states."""
-        partial = self.root / f"{_PARTIAL}{key}"
-        kept = {}
+        """Share the files of an installed wheel with the store; returns their states in the environment."""
+        unfinished = self.root / f"{_PARTIAL}{key}"
+        share, kept, ledger = sharing(folder, may_copy=False), {}, {}
         try:
             for parent in {posixpath.dirname(path) for path in files}:
-                (partial / _FILES / parent).mkdir(parents=True, exist_ok=True)
+                (unfinished / _FILES / parent).mkdir(parents=True, exist_ok=True)
             for path, state in files.items():
-                target = partial / _FILES / path
-                os.link(folder / path, target, follow_symlinks=False)
-                kept[path] = state_of(target, state.content)
-            write_whole(partial / _LEDGER, json.dumps(kept))
+                target = unfinished / _FILES / path
+                share(f"{folder}/{path}", str(target))
+                ledger[path] = state_of(target, state.content)
+                kept[path] = state_of(folder / path, state.content)
+            write_whole(unfinished / _LEDGER, json.dumps(ledger))
             self._drop(key)
-            partial.rename(self.root / key)
+            unfinished.rename(self.root / key)
         except OSError as error:
             if error.errno not in NO_LINKS:
                 raise
-            shutil.rmtree(partial, ignore_errors=True)  # a folder on another file system keeps its own files
+            shutil.rmtree(unfinished, ignore_errors=True)  # a folder on another file system keeps its own files
             return {path: state_of(folder / path, state.content) for path, state in files.items()}
         return kept
 

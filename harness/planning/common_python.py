@@ -1,4 +1,4 @@
-"""Which Python has wheels at both ends of a question, where the one in use has not."""
+"""Finds a Python with wheels at both ends of a question, if the current one has none."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAMED = re.compile(r"Wheels are required for `([A-Za-z0-9._-]+)`")
 
 
 def python_hint(words: str, moment: datetime, index: Index, uv: Uv) -> str:
-    """A sentence on the Pythons with wheels on a day and today, by the resolver's words; "" if these name nothing.
+    """A sentence about the Pythons with wheels on a day and today, from the resolver's message; "" if it names none.
 
     Raises `NoNetwork`.
     """

@@ -1,7 +1,7 @@
-"""A day on which packages had no wheel yet for the Python in use: what to install of them instead.
+"""Chooses what to install of packages that had no wheel yet on a day for the Python in use.
 
 A project that never had a compiled wheel is built from source, which takes seconds. A compiled one would take many
-minutes, and an old source seldom builds with a newer Python: its first later release with a wheel is taken.
+minutes, and an old source rarely builds with a newer Python: its first later release with a wheel is installed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class WithWheels:
 
 
 def resolve_with_wheels(combination: Combination, repro: Repro, prober: Probing, index: Index) -> WithWheels:
-    """Resolve a combination as of a day with something in place of each project that had no wheel then.
+    """Resolve a combination as of a day, with a replacement for each project that had no wheel then.
 
     Raises `NoNetwork`.
     """
@@ -68,7 +68,7 @@ def resolve_with_wheels(combination: Combination, repro: Repro, prober: Probing,
 
 
 def lacks_wheels(words: str) -> bool:
-    """Whether a resolver says that what stands in the way is that there are no wheels."""
+    """Whether a resolver's message says that wheels are missing."""
     return _NO_WHEEL.search(words) is not None
 
 
@@ -77,7 +77,7 @@ def _without_wheels(words: str) -> set[str]:
 
 
 def _first_wheel(project: str, python: str, day: datetime, index: Index) -> Release | None:
-    """The first release after a day with a wheel for a Python, of a project that is compiled; else None."""
+    """The first release of a compiled project after a day with a wheel for a Python; otherwise None."""
     try:
         releases = index.releases(project)
     except UnknownProject:

@@ -63,10 +63,10 @@ def subject_of(repro: Repro, named: Iterable[str]) -> str:
 
 
 def holds_of(repro: Repro, subject: str, named: Container[str], hold: Sequence[str]) -> tuple[str, ...]:
-    """What is held for a subject: `hold` as the user gave it, then the repro's own holds for that subject.
+    """The holds for a subject: `hold` as given by the user, then the repro's own holds for that subject.
 
-    A hold of the repro gives way to one of the user and to a requirement of a project in `named`; "none" in `hold`
-    leaves out all of the repro's.
+    A user's hold, or a requirement of a project in `named`, replaces a hold of the repro; "none" in `hold` leaves out
+    all of the repro's.
     """
     given = tuple(text for text in hold if text != NO_HOLDS)
     if NO_HOLDS in hold:
@@ -77,6 +77,6 @@ def holds_of(repro: Repro, subject: str, named: Container[str], hold: Sequence[s
 
 
 def told_holds(holds: Sequence[str], hold: Sequence[str]) -> tuple[str, ...]:
-    """A sentence on what the repro holds beyond `hold`; none if that is nothing."""
+    """A sentence about what the repro holds beyond `hold`; "" if nothing."""
     kept = [text for text in holds if text not in hold]
     return (f"held: {', '.join(kept)} (by the repro; --hold and --with change it)",) if kept else ()

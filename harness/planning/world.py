@@ -1,4 +1,4 @@
-"""A world: one end of a question as something to install, and the same with some packages at other versions."""
+"""A world: one end of a question as packages to install, also with some of them at other versions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WORDS = 400
 
 @frozen
 class WorldRequest:
-    """What every world of a question is asked for: requirements, holds, a device, and what may be built from source."""
+    """What all worlds of a question share: requirements, holds, a device, and what may be built from source."""
 
     repro: Repro
     python: str
@@ -42,7 +42,7 @@ class WorldRequest:
     from_source: tuple[str, ...] = ()
 
     def combination(self, requirements: Iterable[str], as_of: datetime | None, near: Lock | None = None) -> Combination:
-        """These requirements as of a moment, on the device of the question."""
+        """These requirements as of a time, on the device of the question."""
         return Combination(
             python=self.python,
             requirements=tuple(requirements),
@@ -56,11 +56,11 @@ class WorldRequest:
 
 @frozen
 class World:
-    """One end with its lock: `requirements` and `as_of` are what it is resolved from when something of it is changed.
+    """One end with its lock.
 
-    `near` is the lock whose versions are then kept where possible: None for a day, which gives its own newest ones.
-    `told` are sentences on what could not be had as it was named. `sources` are versions that may be built from source,
-    by project.
+    A changed world is resolved from `requirements` and `as_of`. `near` is the lock whose versions are then kept if
+    possible: None for a day, which has its own newest ones. `told` are sentences about replaced packages. `sources` are
+    versions that may be built from source, by project.
     """
 
     end: End
@@ -74,15 +74,15 @@ class World:
     sources: Versions = field(factory=dict)
 
     def itself(self, repro: Repro | None = None) -> Probe:
-        """The probe of this world as it is."""
+        """The probe of this world unchanged."""
         return Probe(
             repro or self.request.repro, self.request.combination(self.requirements, self.as_of), lock=self.lock
         )
 
     def with_versions(self, versions: Versions, repro: Repro) -> Probe:
-        """The probe of this world with some packages at other versions; None stands for a package that is not there.
+        """The probe of this world with some packages at other versions; None removes a package.
 
-        What their requirements rule out moves along, and nothing else that can stay.
+        Packages excluded by their requirements move along; all others stay if possible.
         """
         pinned = {name: version for name, version in versions.items() if version is not None}
         named = [text for text in self.requirements if _name(text) not in versions or _name(text) in pinned]
@@ -101,7 +101,7 @@ class World:
         return Probe(repro, combination, self.near)
 
     def near_versions(self, versions: Versions, kept: Versions, repro: Repro, prober: Probing) -> Probe:
-        """The probe with some packages at other versions, and of those `kept` as many as these allow."""
+        """The probe with some packages at other versions, and as many of those `kept` as they allow."""
         rest = {name: version for name, version in kept.items() if name not in versions}
         probe = self.with_versions({**rest, **versions}, repro)
         for left_out in (*([name] for name in rest), list(rest)) if rest else ():
@@ -119,7 +119,7 @@ class World:
 
 
 def day_world(end: End, request: WorldRequest, prober: Probing, index: Index) -> World:
-    """What the resolver gave on a day. Raises `UserMistake` if it gave nothing."""
+    """The packages that the resolver chose on a day. Raises `UserMistake` if there is no solution."""
     found = resolve_with_wheels(request.combination(request.requirements, end.moment), request.repro, prober, index)
     resolution = found.resolution
     if resolution.lock is not None and (found.later or found.sources):
@@ -150,7 +150,7 @@ def day_world(end: End, request: WorldRequest, prober: Probing, index: Index) ->
 
 
 def _refuse_early_day(end: End, request: WorldRequest, index: Index) -> None:
-    """Raise `UserMistake` where a project that is asked for did not exist yet."""
+    """Raise `UserMistake` if a required project did not exist yet."""
     for text in request.requirements:
         dates = [release.uploaded for release in index.releases(Requirement(text).name) if release.uploaded is not None]
         if dates and end.moment is not None and min(dates) > end.moment:
@@ -163,9 +163,9 @@ def _refuse_early_day(end: End, request: WorldRequest, index: Index) -> None:
 def pinned_world(
     end: End, pins: Pins, request: WorldRequest, prober: Probing, index: Index, interpreter: Interpreter
 ) -> World:
-    """What a file or an environment lists, as far as an index still has it.
+    """The packages that a file or an environment lists, as far as an index still has them.
 
-    Raises `UserMistake` if nothing of that can be installed.
+    Raises `UserMistake` if none of them can be installed.
     """
     told = list(pins.told)
     requirements = pins.requirements
@@ -190,7 +190,7 @@ def pinned_world(
 
 
 def release_world(end: End, other: World, subject: str, prober: Probing, index: Index) -> World:
-    """Another end's world with the subject at a release. Raises `UserMistake` if that can't be installed."""
+    """The world of the other end with the subject at a release. Raises `UserMistake` if that can't be installed."""
     probe = other.with_versions({subject: end.text}, other.request.repro)
     resolution = prober.resolve(probe)
     if resolution.lock is None:
@@ -205,7 +205,7 @@ def release_world(end: End, other: World, subject: str, prober: Probing, index: 
 
 
 def _loose_world(end: End, pins: Pins, request: WorldRequest, prober: Probing) -> World:
-    """A requirements file that leaves versions open means what the resolver gives for it today."""
+    """A requirements file without versions means what the resolver chooses for it today."""
     named = {_name(text) for text in pins.requirements}
     requirements = (*pins.requirements, *(text for text in request.requirements if _name(text) not in named))
     resolution = prober.resolve(Probe(request.repro, request.combination(requirements, None)))
@@ -216,7 +216,7 @@ def _loose_world(end: End, pins: Pins, request: WorldRequest, prober: Probing) -
 
 
 def _with_missing(lock: Lock, missing: Sequence[str], request: WorldRequest, prober: Probing) -> Lock:
-    """The lock with what else is asked for beside it, as new as the rest of it allows."""
+    """The lock with further requirements, as new as the rest allows."""
     beside = request.combination(missing, None, lock)
     resolution = prober.resolve(Probe(request.repro, beside, lock))
     if resolution.lock is None:
@@ -228,7 +228,7 @@ def _with_missing(lock: Lock, missing: Sequence[str], request: WorldRequest, pro
 def _that_can_be_had(
     requirements: Iterable[str], index: Index, interpreter: Interpreter, from_source: Sequence[str]
 ) -> tuple[tuple[str, ...], list[str]]:
-    """Each pin, or where the index has no file of it for this machine the nearest release below that it has."""
+    """Each pin; if the index has no file of it for this machine, the nearest older release that has one."""
     from harness.errors import UnknownProject
 
     tags = frozenset(interpreter.wheel_tags())

@@ -1,4 +1,4 @@
-"""The worlds of a question's ends: of days, files, Pythons and releases, and those before the bad one."""
+"""Makes the worlds of a question's ends (days, files, Pythons, releases), and those before the bad one."""
 
 from __future__ import annotations
 
@@ -52,9 +52,10 @@ class Worlds:
         return world
 
     def both(self, ends: Ends) -> tuple[World | None, World]:
-        """The worlds of both ends. A release is the other end with the subject at it, two are the newest packages so.
+        """The worlds of both ends.
 
-        Raises `UserMistake`, `UnknownRelease`.
+        A release is the other end with the subject at it; two releases use the newest packages. Raises `UserMistake`,
+        `UnknownRelease`.
         """
         good, bad = ends.good, ends.bad
         if bad.kind is EndKind.RELEASE:
@@ -65,7 +66,7 @@ class Worlds:
         return self._older(good, world), world
 
     def before(self, bad: World) -> Iterator[tuple[str, World]]:
-        """Worlds before the bad one, further and further back, each with its name: of releases, else of weeks.
+        """Worlds before the bad one, further and further back, each with its name: of releases, or of weeks.
 
         It ends when none is left. Raises `UserMistake` if the bad end has no day.
         """
@@ -91,7 +92,7 @@ class Worlds:
         return release_world(end, other, self.subject, self.prober, self.index)
 
     def _releases_before(self, bad: World) -> Iterator[tuple[str, World]]:
-        """One, two, four ... releases back; one that can't be installed beside the rest is passed over."""
+        """One, two, four ... releases back; a release that can't be installed with the rest is skipped."""
         tags = frozenset(self.interpreter.wheel_tags())
         older = [
             str(release.version)

@@ -1,7 +1,7 @@
-"""A search whose candidates are judged by a number: each is run until its runs tell on which side of the bound it lies.
+"""A search with candidates judged by a number: each is run until its runs show its side of the bound.
 
-It stands before any search over positions, such as a grid or a scan for windows, and tells that search one verdict for
-each position. A position whose run gave no number has the verdict of that run.
+It wraps any search over positions, such as a grid or a scan for windows, and gives that search one verdict per
+position. A position whose run gave no number has the verdict of that run.
 """
 
 from __future__ import annotations

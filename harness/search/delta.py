@@ -1,8 +1,8 @@
-"""Delta debugging: the smallest set of changes that still brings the bug.
+"""Delta debugging: the smallest set of changes that still causes the bug.
 
-ddmin of Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE TSE 28(2), 2002,
-with its three answers: BAD fails, GOOD passes, SKIP is unresolved. Before it, the likeliest changes are
-tried alone: in practice one of them often is enough, and most mixtures do not even import.
+ddmin of Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE TSE 28(2), 2002, with its
+three answers: BAD fails, GOOD passes, SKIP is unresolved. Before it, the most likely changes are tried alone: in
+practice one of them is often enough, and most mixtures do not even import.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class DeltaResult(Generic[H]):
 
 @frozen
 class _Round(Generic[H]):
-    """The BAD set at hand, and into how many blocks it is cut: 0 while single changes are tried."""
+    """The current BAD set, and the number of its blocks: 0 while single changes are tried."""
 
     held: frozenset[H]
     blocks: int
@@ -83,7 +83,7 @@ class DeltaDebugging(Generic[H]):
         self._round = self._advance(_Round(self._all, 0), self._told)
 
     def ask(self, n: int = 1) -> tuple[frozenset[H], ...]:
-        """Up to n sets of the present round, the most likely first."""
+        """Up to n sets of the current round, the most likely first."""
         return self._untold(self._round, self._told)[: max(n, 0)]
 
     def foresee(self, n: int) -> tuple[frozenset[H], ...]:
@@ -113,7 +113,7 @@ class DeltaDebugging(Generic[H]):
 
     @property
     def done(self) -> bool:
-        """Whether the set at hand can't be made smaller."""
+        """Whether the current set can't be made smaller."""
         return self._round.over
 
     def remaining(self) -> int:
@@ -192,7 +192,7 @@ class DeltaDebugging(Generic[H]):
         return {candidate: then for candidate, then in sweep.items() if 0 < len(candidate) < len(held)}
 
     def _without(self, held: frozenset[H], block: frozenset[H]) -> frozenset[H]:
-        """The set without a block; where the rest needs the block, without what needs it either."""
+        """The set without a block; if the rest requires the block, also without everything that requires it."""
         rest = held - block
         if self._requires is None:
             return rest

@@ -1,4 +1,4 @@
-"""Foresight: suppose how the asked candidates end, the likeliest way first, and note what is asked then."""
+"""Foresight: suppose verdicts for the requested candidates, the most likely first, and note the next requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A grid: every position is run once, in order; nothing that is told changes what is asked."""
+"""A grid: every position is run once, in order; verdicts do not change the requests."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which run of a noisy search tells most for its time.
+"""Selects the run of a noisy search with the most information for its time.
 
-A run is worth the mutual information of its verdict and the place of the change (Lindley, "On a measure of the
-information provided by an experiment", Ann. Math. Statist. 27(4), 1956), divided by the seconds that it takes.
+A run is worth the mutual information of its verdict and the location of the change (Lindley, "On a measure of the
+information provided by an experiment", Ann. Math. Statist. 27(4), 1956), divided by its duration in seconds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a user says of the noise in the runs of a bug, and how sure an answer has to be."""
+"""The noise in the runs of a bug according to the user, and the required confidence."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ CONFIDENCE = 0.99
 
 @frozen
 class Noise:
-    """What the user says of a bug that may be flaky.
+    """What the user knows about a bug that may be flaky.
 
-    `flaky`: one run does not tell good from bad. `confidence`: how sure an answer has to be, between 0 and 1.
-    `trusts_ends`: there is a change for certain, and before it the bug never shows (but for rare noise).
+    `flaky`: one run does not distinguish good from bad. `confidence`: how sure an answer has to be, between 0 and 1.
+    `trusts_ends`: there certainly is a change, and before it the bug never shows (except for rare noise).
     """
 
     flaky: bool = False

@@ -1,4 +1,4 @@
-"""What the runs of a noisy search tell, on the line from the good end (index 0) to the bad end (the last index)."""
+"""The knowledge from the runs of a noisy search, on the line from the good end (0) to the bad end (the last index)."""
 
 from __future__ import annotations
 
