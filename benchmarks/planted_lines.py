@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import uv
-from attrs import asdict, frozen
+from attrs import asdict, define, frozen
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "tests"), str(HERE)]  # the harness of this checkout, and its tests
@@ -37,7 +37,7 @@ from harness.bisect.investigate import investigate
 from harness.culprit.edits import Edits
 from harness.culprit.sides import PackageFiles
 from harness.environment import Builder, Index, PipSettings, Resolver, Uv, Workspace, find_interpreter
-from harness.events import SILENT
+from harness.events import Event, Judged, Note
 from harness.model import Device, Verdict
 from harness.model.culprit import Level
 from harness.planning.plan import make_plan
@@ -56,7 +56,7 @@ _MOST_DDMIN = 400
 
 @frozen
 class Found:
-    """What came of one case: "exact", "wrong" or "not sure", runs, seconds, and the runs of ddmin (0: not asked)."""
+    """What came of one case: "exact", "wider", "wrong" or "not sure"; `ddmin` are the runs of ddmin, 0: not asked."""
 
     name: str
     outcome: str
@@ -67,6 +67,23 @@ class Found:
     named: tuple[str, ...] = ()
     planted: str = ""
     detail: str = ""
+    forked: int = 0
+    disagreed: bool = False
+
+
+@define
+class _Forks:
+    """Counts forked runs, and notes whether forks were given up because a fresh process disagreed."""
+
+    forked: int = 0
+    disagreed: bool = False
+
+    def report(self, event: Event) -> None:
+        """Look for forks."""
+        if isinstance(event, Judged):
+            self.forked += bool(event.observation.machine.get("forked"))
+        elif isinstance(event, Note):
+            self.disagreed |= "disagree" in str(event)
 
 
 def main() -> int:
@@ -77,7 +94,7 @@ def main() -> int:
     cases = _cases(options.seed, options.cases, sources, folder, Path(options.kept) if options.kept else None)
     found = []
     for number, case in enumerate(cases):
-        if options.only and options.only != case.name:
+        if (options.only and options.only != case.name) or number < options.skip:
             continue
         one = measure(case, folder / f"case{number}", with_ddmin=number < options.ddmin)
         found.append(one)
@@ -100,9 +117,13 @@ def summary(found: list[Found]) -> dict[str, Any]:
     plain = sorted(one.ddmin for one in found if one.ddmin)
     return {
         "cases": len(found),
-        **{outcome: sum(one.outcome == outcome for one in found) for outcome in ("exact", "wrong", "not sure")},
+        **{
+            outcome: sum(one.outcome == outcome for one in found) for outcome in ("exact", "wider", "wrong", "not sure")
+        },
         "runs": _middle(runs),
         "seconds": {"median": round(statistics.median(one.seconds for one in found), 1)} if found else {},
+        "forked runs": sum(one.forked for one in found),
+        "cases in which a fork and a fresh process disagreed": sum(one.disagreed for one in found),
         "ddmin": {**_middle(plain), "exact": sum(one.ddmin_exact for one in found)} if plain else {},
     }
 
@@ -134,7 +155,8 @@ def measure(case: Case, folder: Path, *, with_ddmin: bool) -> Found:
     lanes = LocalLanes(1)
     begun = time.monotonic()
     try:
-        answer = investigate(plan, prober, lanes, index, SILENT, Level.REGION)
+        forks = _Forks()
+        answer = investigate(plan, prober, lanes, index, forks, Level.REGION)
     finally:
         lanes.close()
     seconds = time.monotonic() - begun
@@ -142,11 +164,12 @@ def measure(case: Case, folder: Path, *, with_ddmin: bool) -> Found:
     ddmin, exact = _ddmin(case, folder) if with_ddmin else (0, False)
     subprocess.run(["rm", "-rf", str(folder)], check=False)
     planted = f"{case.path}:{case.line}"
-    return Found(case.name, outcome, answer.culprit_probes, seconds, ddmin, exact, named, planted, detail)
+    runs = answer.culprit_probes
+    return Found(case.name, outcome, runs, seconds, ddmin, exact, named, planted, detail, forks.forked, forks.disagreed)
 
 
 def judged(case: Case, answer: Answer) -> tuple[str, tuple[str, ...], str]:
-    """Exact where one place is named and the planted line is in it; wrong where lines are proved without it."""
+    """Exact: one place is named, with the planted line; wider: several, with it; wrong: others are proved."""
     if answer.culprit is None:
         return "not sure", (), answer.sentence
     finest = answer.culprit.finest
@@ -154,6 +177,8 @@ def judged(case: Case, answer: Answer) -> tuple[str, tuple[str, ...], str]:
     has = any(one.file == case.path and one.after[0] <= case.line <= one.after[1] for one in finest.regions)
     if has and len(finest.regions) == 1:
         return "exact", named, ""
+    if has and finest.is_proved:
+        return "wider", named, " · ".join(finest.notes)
     if not finest.regions or not finest.is_proved or has:
         return "not sure", named or finest.files, " · ".join(finest.notes)
     return "wrong", named, " · ".join(finest.notes)
@@ -263,6 +288,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--skip", type=int, default=0, help="leave out so many of the first cases")
     parser.add_argument("--ddmin", type=int, default=0, help="count the runs of plain ddmin for so many of the cases")
     parser.add_argument("--only", help="the one case of this name")
     parser.add_argument("--work", default=tempfile.gettempdir(), help="a folder for what is made")

@@ -70,7 +70,8 @@ PACKAGES = (
             "specifiers.SpecifierSet('~=1.4.2').contains('1.4.9'), specifiers.SpecifierSet('==1.*').contains('1.9')",
             'str(requirements.Requirement(\'a[b,c]>=1.0; python_version < "3" and extra == "x"\'))',
             'markers.Marker(\'python_version >= "3" or os_name == "nt"\').evaluate()',
-            "utils.parse_wheel_filename('foo_bar-1.0-2-py3-none-any.whl'), utils.canonicalize_name('A_b.C')",
+            "list(map(str, utils.parse_wheel_filename('foo_bar-1.0-2-py3-none-any.whl')[:3])), "
+            "utils.canonicalize_name('A_b.C')",
             "[str(t) for t in tags.parse_tag('py2.py3-none-any')], utils.canonicalize_version('1.4.0.0')",
         ),
     ),

@@ -1,3 +1,8 @@
+from hypothesis import HealthCheck, settings
 from support import cache, harness, house, interpreter, parts, uv_cache, write_repro
 
 __all__ = ["cache", "harness", "house", "interpreter", "parts", "uv_cache", "write_repro"]
+
+# A busy machine is slow, which says nothing about the code.
+settings.register_profile("any speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any speed")

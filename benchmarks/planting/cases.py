@@ -8,6 +8,7 @@ is wrong. Each step is checked by running the expression that shows the bug; wha
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 
 from attrs import field, frozen
@@ -20,6 +21,7 @@ from planting.signatures import add_parameter, name_the_result, new_helper, retu
 from planting.text import Tree, parsed
 
 MESSAGE = "the answer is wrong"
+_ADDRESS = re.compile(r"(?:@| at) (?:0x)?[0-9a-f]{6,}")
 _REFACTORINGS = (
     rename_local, rename_local, rename_function, rename_function, rename_attribute, add_parameter, add_parameter,
     return_tuple, return_tuple, move_in_file, move_to_new_file, rename_file, comment, name_the_result,
@@ -49,10 +51,10 @@ class Case:
 def plant(
     name: str, package: str, tree: Tree, setup: str, expressions: list[str], run: Runner, rng: random.Random
 ) -> Case | None:
-    """One case, None if nothing could be planted."""
+    """One case, None where nothing could be planted, or where an answer has the address of an object."""
     expression = rng.choice(expressions)
     good = run(tree, setup, expression)
-    if good.raised:
+    if good.raised or _ADDRESS.search(good.value):
         return None
     newer, steps = _refactored(tree, lambda found: run(found, setup, expression) == good, rng)
     ran = run(newer, setup, expression, trace=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
 from datetime import datetime
+from typing import Any
 
 from attrs import define, evolve, field, frozen
 from packaging.requirements import Requirement
@@ -39,12 +41,14 @@ from harness.scheduling.probers import Probing
 class Tally:
     """Counts the probes that were run rather than answered by the store; also the last bisection over releases.
 
-    `seen` are the observations of searches: none of them is also a proof.
+    `seen` are the observations that searched for something: none of them is also a proof. `reading` has what is read of
+    files while runs go on, by the units of difference that it is about.
     """
 
     ran_now: int = 0
     searched: Searched | None = None
     seen: set[str] = field(factory=set)
+    reading: dict[frozenset[str], Future[Any]] = field(factory=dict)
 
 
 @frozen

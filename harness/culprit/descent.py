@@ -20,11 +20,11 @@ def find_culprit(trials: Trials, sides: Sides, until: Level, *, are_neighbours: 
     """
     if until is Level.RELEASE:
         return None
-    package, narrowed = find_package(trials, sides)
+    package, narrowed = find_package(trials, sides, until)
     if narrowed is sides and not all(proof.holds for proof in package.proofs):
         return Culprit((package,))  # a side gave another result when it was repeated, so nothing can be built on it
     if package.is_shown_one_way and not are_neighbours:
-        package, narrowed = narrow_release(trials, narrowed, package)
+        package, narrowed = narrow_release(trials, narrowed, package, until)
     findings = [package]
     if until.depth >= Level.FILE.depth and package.is_shown_one_way:
         below = find_lines(trials, narrowed, package, until)

@@ -13,6 +13,7 @@ from itertools import pairwise
 from attrs import define, field, frozen
 
 from harness.culprit.facts import Facts, Symbol, module_of, quiet_lines
+from harness.culprit.import_lines import serves_only
 from harness.culprit.nesting import moved_together
 from harness.culprit.reading_facts import read_facts
 from harness.culprit.regions import FileDifference, lines_of
@@ -21,6 +22,7 @@ from harness.culprit.ties import Ranges, SideFacts, Ties, Unit, tied
 from harness.model.culprit import Region
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_CLASS = re.compile(r"\s*class\s+(\w+)")
 
 
 @frozen
@@ -153,6 +155,21 @@ class Edits:
                 if silent or _is_rewrapped(lines_of(difference.before)[a:b], lines_of(difference.after)[c:d]):
                     found.add(f"{path}#{number}")
         return frozenset(found)
+
+    def changes_bases(self, unit: Unit) -> bool:
+        """Whether a region changes the header of a class that both sides have."""
+        older, newer = ({found[1] for line in lines if (found := _CLASS.match(line))} for lines in self.lines(unit))
+        return not older.isdisjoint(newer)
+
+    def serving(self) -> frozenset[Unit]:
+        """Regions of Python files that only add or remove imported names: they serve the lines that use the names."""
+        return frozenset(
+            f"{path}#{number}"
+            for path, found in self.differences.items()
+            if path.endswith(".py")
+            for number, block in enumerate(found.blocks)
+            if serves_only(block, found.before, found.after, (lines_of(found.before), lines_of(found.after)))
+        )
 
     def ties(self) -> Ties:
         """The ties between edits according to the texts of both sides."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from attrs import frozen
 
 from harness.culprit.counterfactual import exchanged_in_words
@@ -14,16 +16,24 @@ from harness.model.culprit import Proof
 
 _MOST_NEEDED = 14
 _MOST_EVIDENCE, _SAME_FILE, _DECLARES = 10.0, 6.0, 4.0
+_BASES = 4.0  # what a class inherits may decide how all its objects are called
+_SERVES = 0.1  # an import comes along with what uses it
+_GONE = 0.2  # what the newer side no longer has is seldom in the way
+_CALLED_ALIKE = 3.0  # a variable is often called as its class is
 
 
 @frozen
 class Advanced:
-    """The proof in the other direction, what else it needed, and its runs."""
+    """The proof the other way, what it needed besides, and the runs that it took.
+
+    With `is_needless` what it needs makes the difference without it.
+    """
 
     proof: Proof
     needs: Candidate
     runs: int
     ran_alone: bool = False
+    is_needless: bool = False
     notes: tuple[str, ...] = ()
 
 
@@ -55,11 +65,26 @@ def advanced(search: LineSearch, core: Candidate, units: Candidate) -> Advanced:
         besides = needed.units
         sentence = _sentence_forth(search, core, besides)
         along = search.advanced(besides | core)
-        return Advanced(trials.shown(sentence, needed, sides.after.verdict, lambda: along), besides, runs, ran_alone)
+        proof = trials.shown(sentence, needed, sides.after.verdict, lambda: along)
+        is_needless = False
+        if any(_may_be_it(search, unit) for unit in besides):
+            runs += 1
+            without = exchanged_in_words(search.exchange.package.packages, search.names(besides), newer_base=False)
+            alone = trials.proof(without, search.advanced(besides), sides.before.verdict)
+            is_needless = alone.verdict is sides.after.verdict
+        return Advanced(proof, besides, runs, ran_alone, is_needless=is_needless)
     if proof is None:
         proof = Proof("", sides.after.verdict, Verdict.SKIP, "not tried")
     note = f"{search.names(core)} alone does not make the difference, and what else it needs was not found"
-    return Advanced(proof, frozenset(), runs, ran_alone, (note,))
+    return Advanced(proof, frozenset(), runs, ran_alone, notes=(note,))
+
+
+def _may_be_it(search: LineSearch, unit: Unit) -> bool:
+    """Whether a unit is of the body of a function, and no import, header or whole file that others use."""
+    edits = search.edits
+    if not edits.is_region(unit) or unit in search.serving:
+        return False
+    return edits.differences[edits.path_of(unit)].is_function(edits.function(unit))
 
 
 def belongs(search: LineSearch, core: Candidate, forth: Advanced) -> bool:
@@ -86,6 +111,7 @@ def _needed(search: LineSearch, core: Candidate) -> Reduced:
     with_core = search.consistency.advanced
     return Pursuit(
         trials=search.trials,
+        serving=search.serving,
         flipped=search.sides.after.verdict,
         weights=weights,
         closed=lambda units: with_core(units | core) - core,
@@ -107,11 +133,23 @@ def _usefulness(search: LineSearch, core: Candidate, unit: Unit) -> float:
     path, function = edits.path_of(unit), edits.function(unit)
     if path in {edits.path_of(one) for one in core}:
         weight *= _SAME_FILE
+    if unit in search.serving:
+        return weight * _SERVES
+    if not edits.lines(unit)[1]:
+        weight *= _GONE
     if not function or not edits.differences[path].is_function(function):
-        weight *= _DECLARES
+        weight *= _DECLARES * (_BASES if edits.changes_bases(unit) else 1.0)
+        if _is_called_like(function, {word for one in core for word in edits.words(one)}):
+            weight *= _CALLED_ALIKE
     if any(edits.words(unit) & edits.words(one) for one in core):
         weight *= 2
     return weight
+
+
+def _is_called_like(name: str, words: Collection[str]) -> bool:
+    """Whether one of some words is most of a definition's name: `decoder_layer` is of `WhisperDecoderLayer`."""
+    plain = name.rpartition(".")[2].replace("_", "").lower()
+    return any(2 * len(bare) > len(plain) and bare in plain for bare in (w.replace("_", "").lower() for w in words))
 
 
 def _sentence_forth(search: LineSearch, core: Candidate, besides: Candidate) -> str:

@@ -33,7 +33,7 @@ _MOST_LESSONS = 12
 
 @frozen
 class LineSearch:
-    """The basis of one search for lines; `all` are its units."""
+    """What one search for lines stands on; `all` are its units, of which `serving` only serve others."""
 
     trials: Trials
     sides: Sides
@@ -41,6 +41,7 @@ class LineSearch:
     edits: Edits
     consistency: Consistency
     weights: dict[Unit, float] = field(repr=False)
+    serving: frozenset[Unit] = field(default=frozenset(), repr=False)
 
     @property
     def all(self) -> frozenset[Unit]:
@@ -71,9 +72,9 @@ class LineSearch:
             return False
         return self.consistency.learn(self.consistency.taught(moved, observation, reverting=reverting))
 
-    def pursue(self, weights: dict[Unit, float], *, most: int) -> Reduced:
-        """The smallest set of units whose reversal removes the difference."""
-        return Pursuit(
+    def pursue(self, weights: dict[Unit, float], *, most: int, after: Reduced | None = None) -> Reduced:
+        """The smallest set of units whose reversal undoes the difference; it goes on `after` an earlier search."""
+        found = Pursuit(
             trials=self.trials,
             flipped=self.sides.before.verdict,
             weights=weights,
@@ -84,33 +85,50 @@ class LineSearch:
             learn=lambda moved, observation: self.learn(moved, observation, reverting=True),
             doubt=lambda moved, observation: self.consistency.raised_in(moved, observation, reverting=True),
             most=most,
+            serving=self.serving,
+            told=after.told if after is not None else {},
             most_skips=MOST_SKIPS if COMPILED in self.edits.wholes else most,
             until=self.trials.until,
         ).run()
+        return found.after(after) if after is not None else found
 
 
 def prepared(trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[Unit]) -> tuple[LineSearch, int]:
-    """Read both texts while both sides run again under a trace; also the number of those runs."""
-    units = _units(exchange, used)
-    wanted = [path for unit in used for path in exchange.units[unit] if path.endswith(".py")]
-    with ThreadPoolExecutor(1, thread_name_prefix="ties") as desk:
-        reading = desk.submit(_read, exchange, units, used)
-        pointing = desk.submit(Pointers.of, exchange, sides)
-        traces: list[Trace | None] = []
-        if COMPILED not in units and (len(exchange.units) > 1 or _is_worth_a_trace(exchange)):
-            traces = [trials.traced(side, wanted) for side in (sides.before, sides.after)]
-        (edits, consistency), pointers = reading.result(), pointing.result()
+    """Both texts read while both sides run once more under a trace; and how many runs that took."""
+    wanted = files_to_trace(exchange, used)
+    read_ahead(trials, sides, exchange, used)
+    traces: list[Trace | None] = []
+    if wanted:
+        traces = [trials.traced(side, wanted) for side in (sides.before, sides.after)]
+    edits, consistency, pointers = trials.tally.reading.pop(frozenset(exchange.units)).result()
     before, after = traces or (None, None)
     evidence = Evidence(sides, trials.plan.repro.source, before, after, pointers)
-    return LineSearch(trials, sides, exchange, edits, consistency, evidence.weights(edits)), len(traces)
+    search = LineSearch(trials, sides, exchange, edits, consistency, evidence.weights(edits), edits.serving())
+    return search, len(traces)
 
 
-def _read(exchange: Exchange, units: dict[Unit, tuple[str, ...]], used: frozenset[Unit]) -> tuple[Edits, Consistency]:
-    edits = Edits.of(units, exchange.before, exchange.after, used)
-    return edits, Consistency(edits, edits.ties())
+def read_ahead(trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[Unit]) -> None:
+    """Begin to read both texts, unless that was begun, while runs go on that do not need them."""
+    key = frozenset(exchange.units)
+    if key not in trials.tally.reading:
+        desk = ThreadPoolExecutor(1, thread_name_prefix="ties")
+        trials.tally.reading[key] = desk.submit(_read, exchange, sides, used)
+        desk.shutdown(wait=False)
 
 
-def _is_worth_a_trace(exchange: Exchange) -> bool:
+def _read(exchange: Exchange, sides: Sides, used: frozenset[Unit]) -> tuple[Edits, Consistency, Pointers]:
+    edits = Edits.of(_units(exchange, used), exchange.before, exchange.after, used)
+    return edits, Consistency(edits, edits.ties()), Pointers.of(exchange, sides)
+
+
+def files_to_trace(exchange: Exchange, used: frozenset[Unit]) -> frozenset[str]:
+    """The Python files of which a run of both sides should tell what runs; none where that would tell nothing."""
+    if COMPILED in _units(exchange, used) or (len(exchange.units) == 1 and not _has_regions(exchange)):
+        return frozenset()
+    return frozenset(path for unit in used for path in exchange.units[unit] if path.endswith(".py"))
+
+
+def _has_regions(exchange: Exchange) -> bool:
     """Whether the one file that differs has more than one region."""
     edits = Edits.of(exchange.units, exchange.before, exchange.after, exchange.units)
     return len(edits.all) > 1
@@ -160,3 +178,8 @@ def files_of(search: LineSearch, units: Candidate) -> tuple[str, ...]:
 def reverted_in_words(search: LineSearch, units: Candidate) -> str:
     """The newer release with some units from the older one, for a person."""
     return exchanged_in_words(search.exchange.package.packages, search.names(units), newer_base=True)
+
+
+def is_not_mixable(search: LineSearch, reduced: Reduced) -> bool:
+    """Whether the search was given up because Python and compiled files of two releases can't be mixed."""
+    return COMPILED in search.edits.wholes and reduced.gave_up and reduced.unresolved >= MOST_SKIPS

@@ -16,25 +16,25 @@ from harness.culprit.consistency import Consistency
 from harness.culprit.counterfactual import Trials
 from harness.culprit.evidence import used_units
 from harness.culprit.exchange import Exchange
-from harness.culprit.forked_search import FRESH_FIRST, give_up, open_forks
+from harness.culprit.forked_search import pursued
 from harness.culprit.line_needs import Advanced, advanced, belongs
 from harness.culprit.line_search import (
-    COMPILED,
-    MOST_SKIPS,
     REST,
     LineSearch,
     file_units,
     files_of,
+    is_not_mixable,
     prepared,
     reverted_in_words,
 )
 from harness.culprit.reduction import Candidate, Reduced
-from harness.culprit.refining import refined
+from harness.culprit.refining import Refined, refined
 from harness.culprit.sides import Sides
 from harness.culprit.ties import Unit
-from harness.model import Observation
-from harness.model.culprit import Finding, Level
+from harness.model import Observation, Verdict
+from harness.model.culprit import Finding, Level, Region
 from harness.model.words import listed
+from harness.probe import Judge
 from harness.request.durations import told_duration
 
 _MOST = 40
@@ -50,7 +50,7 @@ def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> 
     if exchange is None or not exchange.units:
         return ()
     seconds = trials.plan.question.time_s
-    trials = evolve(trials, until=time.monotonic() + seconds)
+    trials = evolve(trials, until=time.monotonic() + seconds, judge=_strict(trials, sides, package))
     exchange = evolve(exchange, trials=trials)
     used = used_units(exchange.units, sides)
     names = listed(change.name for change in package.packages)
@@ -61,37 +61,22 @@ def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> 
     )
     search, traced = prepared(trials, sides, exchange, used)
     with ExitStack() as stack:
-        search, reduced = _pursued(search, used, stack)
+        search, reduced = pursued(search, used, stack, most=_MOST)
         return _findings(search, reduced, package, until, traced)
 
 
-def _pursued(search: LineSearch, used: frozenset[Unit], stack: ExitStack) -> tuple[LineSearch, Reduced]:
-    """The smallest set that removes the difference: fresh processes first, then forks; the last run is fresh."""
-    trials = search.trials
-    few = search.pursue(search.weights, most=FRESH_FIRST)
-    if not few.gave_up or trials.is_late or _is_not_mixable(search, few):
-        return search, few
-    files = [path for unit in used for path in search.exchange.units[unit] if path.endswith(".py")]
-    whole = search.reverted(frozenset(unit for unit in search.all if search.edits.path_of(unit) in used))
-    forks = open_forks(trials, search.sides, files, whole, stack)
-    if forks is None:
-        return search, search.pursue(search.weights, most=_MOST)
-    forked = evolve(search, trials=evolve(trials, forks=forks))
-    found = forked.pursue(search.weights, most=_MOST)
-    if found.shown is None or not found.shown.machine.get("forked"):
-        return forked, found
-    flipped = search.sides.before.verdict
-    proof = trials.proof(reverted_in_words(search, found.units), search.reverted(found.units), flipped)
-    if proof.holds:
-        return forked, evolve(found, shown=proof.observation)
-    give_up(trials, forks)
-    return search, search.pursue(search.weights, most=_MOST)
+def _strict(trials: Trials, sides: Sides, package: Finding) -> Judge:
+    """The judge of mixtures; the plain one where the bug's message is another one in each run."""
+    failing = sides.after if sides.after.verdict is Verdict.BAD else sides.before
+    strict = trials.judge.for_mixtures(failing.observation)
+    again = [one.observation for one in package.proofs if one.verdict is Verdict.BAD and one.observation is not None]
+    return strict if all(strict(seen).verdict is Verdict.BAD for seen in again) else trials.judge
 
 
 def _findings(search: LineSearch, reduced: Reduced, package: Finding, until: Level, traced: int) -> tuple[Finding, ...]:
     """The result of a search, narrowed further and shown in the other direction."""
     spent = [reduced]
-    if REST in reduced.units and not _is_not_mixable(search, reduced):
+    if REST in reduced.units and not is_not_mixable(search, reduced):
         search, reduced = _into_the_rest(search, reduced)
         spent.append(reduced)
     if reduced.shown is None and not reduced.gave_up and len(files_of(search, reduced.units)) <= _FEW:
@@ -99,9 +84,9 @@ def _findings(search: LineSearch, reduced: Reduced, package: Finding, until: Lev
         reduced = evolve(reduced, shown=_run_whole(search, reduced.units))
     if reduced.shown is None:
         return (evolve(package, notes=(*package.notes, _open(search, reduced))),)
-    reduced = _apart(search, reduced)
-    core = _core(search, reduced.units)
-    forth = advanced(search, core, reduced.units)
+    core, fine, forth = _both_ways(search, reduced := _apart(search, reduced), until)
+    if forth.is_needless and (instead := _instead(search, reduced, forth)) is not None:
+        core, fine, forth = _both_ways(search, reduced := _apart(search, instead), until)
     found = evolve(
         _files_found(search, reduced, core, forth),
         runs=sum(one.runs for one in spent) + forth.runs + traced,
@@ -109,7 +94,30 @@ def _findings(search: LineSearch, reduced: Reduced, package: Finding, until: Lev
     )
     if until.depth < Level.REGION.depth or not all(map(search.edits.is_region, core)):
         return (found,)
-    return found, _lines_found(search, found, core, reduced.units - core, forth)
+    return found, _lines_found(search, found, core, reduced.units - core, fine, forth)
+
+
+def _both_ways(search: LineSearch, reduced: Reduced, until: Level) -> tuple[Candidate, Refined | None, Advanced]:
+    """The regions that matter of those that were found, the lines of them, and the proof in the older environment."""
+    core, fine = _core(search, reduced.units), None
+    if until.depth >= Level.REGION.depth and all(map(search.edits.is_region, core)):
+        core, fine = _narrowed(search, reduced.units, core)
+    return core, fine, advanced(search, core, reduced.units)
+
+
+def _instead(search: LineSearch, reduced: Reduced, forth: Advanced) -> Reduced | None:
+    """What the found lines needed, where that is the culprit: it makes the difference without them, both ways.
+
+    A mixture may also pass because it is broken in a way that hides the bug.
+    """
+    units = search.consistency.reverted(forth.needs)
+    shown = _run_whole(search, units)
+    if shown is None:
+        return None
+    found = search.pursue({unit: search.weights.get(unit, 1.0) for unit in units}, most=_MOST)
+    if found.shown is None:
+        found = evolve(found, units=units, shown=shown)
+    return found.after(reduced)
 
 
 def _files_found(search: LineSearch, reduced: Reduced, core: Candidate, forth: Advanced) -> Finding:
@@ -131,18 +139,42 @@ def _files_found(search: LineSearch, reduced: Reduced, core: Candidate, forth: A
     )
 
 
-def _lines_found(search: LineSearch, files: Finding, core: Candidate, along: Candidate, forth: Advanced) -> Finding:
-    """The lines in those files, narrowed to what matters of them."""
-    back, *_ = files.proofs
+def _narrowed(search: LineSearch, units: Candidate, core: Candidate) -> tuple[Candidate, Refined | None]:
+    """The regions that matter, and the lines of them that do.
+
+    Which of several regions are only needed by others is a guess from names until one of them was shown alone. So the
+    lines of all are looked at, and without a run that tells them apart all of them are named.
+    """
+    regions = frozenset(unit for unit in units if search.edits.is_region(unit))
     fine = refined(
         search.trials,
         search.edits,
-        core,
-        along,
+        regions,
+        units - regions,
         base=search.sides.after,
         expected=search.sides.before.verdict,
         packages=search.exchange.package.packages,
     )
+    if core == regions:
+        return core, fine
+    if fine is None:
+        return (regions - search.serving) or core, None
+    owners = frozenset(unit for unit in regions if any(_overlap(search, unit, one) for one in fine.regions))
+    return owners or core, fine
+
+
+def _overlap(search: LineSearch, unit: Unit, region: Region) -> bool:
+    """Whether a unit has some of the newer lines of a region."""
+    _, _, c, d = search.edits.block(unit)
+    first, last = region.after
+    return search.edits.path_of(unit) == region.file and first <= d and c < last
+
+
+def _lines_found(
+    search: LineSearch, files: Finding, core: Candidate, along: Candidate, fine: Refined | None, forth: Advanced
+) -> Finding:
+    """The lines in those files, narrowed to what matters of them."""
+    back, *_ = files.proofs
     regions = fine.regions if fine is not None else search.edits.regions(core)
     return evolve(
         files,
@@ -217,7 +249,8 @@ def _run_whole(search: LineSearch, units: Candidate) -> Observation | None:
 
 def _notes(search: LineSearch, reduced: Reduced) -> tuple[str, ...]:
     """What the search could not show."""
-    told = search.trials.notes(reduced)
+    named = frozenset(search.names({unit}) for unit in reduced.unproven)
+    told = search.trials.notes(evolve(reduced, unproven=named))
     return (f"{told[0]}{_out_of_time(search)}", *told[1:]) if reduced.gave_up else told
 
 
@@ -225,17 +258,12 @@ def _open(search: LineSearch, reduced: Reduced) -> str:
     """Why nothing smaller than the package was shown."""
     count = len(search.exchange.units)
     names = listed(change.name for change in search.exchange.package.packages)
-    if _is_not_mixable(search, reduced):
+    if is_not_mixable(search, reduced):
         return (
             f"its files were not told apart: {names} has compiled files, and {reduced.unresolved} of {reduced.runs} "
             "mixtures of them with Python files of the other release could not be judged"
         )
     return f"none of its {count} files was shown to make the difference in {reduced.runs} runs{_out_of_time(search)}"
-
-
-def _is_not_mixable(search: LineSearch, reduced: Reduced) -> bool:
-    """Whether the search stopped because Python and compiled files of two releases can't be mixed."""
-    return COMPILED in search.edits.wholes and reduced.gave_up and reduced.unresolved >= MOST_SKIPS
 
 
 def _out_of_time(search: LineSearch) -> str:

@@ -16,6 +16,7 @@ from harness.culprit.likelihood import ranked_packages
 from harness.culprit.pursuit import Pursuit
 from harness.culprit.reduction import Candidate, Reduced
 from harness.culprit.required import Installed, Required
+from harness.culprit.side_proofs import proved_again
 from harness.culprit.sides import Side, Sides, exchanged
 from harness.model import Change, Lock
 from harness.model.culprit import Finding, Level, Proof
@@ -44,13 +45,13 @@ class _Known:
         return _Known(sides or self.sides, search, (*self.spent, search))
 
 
-def find_package(trials: Trials, sides: Sides) -> tuple[Finding, Sides]:
-    """The packages that make the difference, and sides that differ in them alone."""
+def find_package(trials: Trials, sides: Sides, until: Level = Level.PACKAGE) -> tuple[Finding, Sides]:
+    """The packages that make the difference, and sides that differ in them alone; the search goes on to `until`."""
     known = _Known(sides)
     changes = known.changes
     if len(changes) == 1:
         trials.begin(Level.PACKAGE, f"only {listed(changes)} differs")
-        return _only_one(trials, sides, tuple(changes.values())), sides
+        return _only_one(trials, sides, tuple(changes.values()), until), sides
     trials.begin(Level.PACKAGE, f"{len(changes)} packages differ: which one makes the difference?")
     known = _moved_by_resolver(trials, known)
     strangers = _strangers(known, changes)
@@ -122,7 +123,10 @@ def _apart_from_needs(trials: Trials, known: _Known) -> _Known:
 def _exchanged(
     trials: Trials, changes: dict[str, Change], sides: Sides, base: Side, label_of: Callable[[Candidate], str]
 ) -> Reduced:
-    """The fewest packages that, exchanged in one side's lock, give the other side's verdict."""
+    """The fewest packages that, exchanged in one side's lock, give the other side's verdict.
+
+    What the older side lacks came along with what needs it: it is not tried alone where that is one package.
+    """
     other = sides.after if base is sides.before else sides.before
     required = _required(trials, base, other)
     ranked = ranked_packages(changes, sides, trials.plan)
@@ -136,6 +140,7 @@ def _exchanged(
         label_of=label_of,
         learn=lambda names, _: required.learn(names),
         most=trials.most,
+        serving=[name for name, change in changes.items() if change.before is None and base is sides.before],
         judge=trials.searched,
     ).run()
 
@@ -196,15 +201,12 @@ def _forward(trials: Trials, sides: Sides, known: _Known) -> Proof:
     return trials.proof(sentence, trials.installed(sides.before, known.sides.after.lock), sides.after.verdict)
 
 
-def _only_one(trials: Trials, sides: Sides, changes: tuple[Change, ...]) -> Finding:
-    """If the locks differ in one package, both sides, run again, are the proof."""
+def _only_one(trials: Trials, sides: Sides, changes: tuple[Change, ...], until: Level) -> Finding:
+    """Where the locks differ in one package, both sides, run once more, are the proof."""
     back = f"the {sides.after.verdict.value} environment with {versions(changes, newer=False)}"
     forward = f"the {sides.before.verdict.value} environment with {versions(changes, newer=True)}"
-    proofs = (
-        trials.proof(back, trials.mixed(sides.before, None), sides.before.verdict),
-        trials.proof(forward, trials.mixed(sides.after, None), sides.after.verdict),
-    )
-    return Finding(Level.PACKAGE, changes, proofs=proofs, runs=len(proofs))
+    finding = Finding(Level.PACKAGE, changes, runs=2)
+    return evolve(finding, proofs=proved_again(trials, sides, finding, (back, forward), until))
 
 
 def _steps(names: Candidate, changes: dict[str, Change]) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
-from attrs import frozen
+from attrs import field, frozen
 
 from harness.culprit.counterfactual import Trials
 from harness.culprit.reduction import Candidate, Reduced, Unit
@@ -20,10 +20,12 @@ from harness.search import Narrowing
 class Pursuit:
     """Finds which units make the verdict `flipped` when applied alone; all of them do, none does not.
 
-    `weights` say how likely each unit is, `closed` adds the units that a set requires, `roughly` at low cost, and
-    `learn` is called with each skip: True if `closed` has learned from it. `most` limits the runs, and `most_skips`
-    those that could not be judged if they are the majority; `until` is the time on the monotonic clock at which it
-    stops; `judge` is that of the trials by default.
+    `weights` say how likely each unit is, `closed` completes a set by what it can't stand without, `roughly` at little
+    cost, and `learn` is told of each skip: True where `closed` has learned from it. Where it has not, `doubt` may name
+    the unit that failed by itself: sets that have it come last. `serving` units make no difference but for others, and
+    `told` is what an earlier search of the same units has seen. `most` caps the runs, and
+    `most_skips` those that could not be judged where they are the greater part; `until` is the moment, on the monotonic
+    clock, at which it stops; `judge` is that of the trials unless it is given.
     """
 
     trials: Trials
@@ -35,6 +37,8 @@ class Pursuit:
     label_of: Callable[[Candidate], str]
     learn: Callable[[Candidate, Observation], bool]
     most: int
+    serving: Collection[Unit] = ()
+    told: Mapping[Candidate, tuple[Verdict, Observation]] = field(factory=dict)
     doubt: Callable[[Candidate, Observation], Unit | None] = lambda _, __: None
     most_skips: int = 1000
     until: float | None = None
@@ -43,15 +47,21 @@ class Pursuit:
     def run(self) -> Reduced:
         """Search."""
         search: Narrowing[Unit] = Narrowing(
-            tuple(self.weights), weights=self.weights, closed=self.closed, roughly=self.roughly
+            tuple(self.weights),
+            weights=self.weights,
+            closed=self.closed,
+            roughly=self.roughly,
+            serving=self.serving,
         )
-        observations: dict[Candidate, Observation] = {}
+        told = dict(self.told)
+        for candidate, (verdict, _) in told.items():
+            search.tell(candidate, self._as_told(verdict))
         ran = ran_now = judged_well = skipped = 0
 
         def judged(candidate: Candidate, observation: Observation, cached: bool) -> Judgement:
             nonlocal ran, ran_now, judged_well, skipped
             judgement = (self.judge or self.trials.judge)(observation)
-            observations[candidate] = observation
+            told[candidate] = (judgement.verdict, observation)
             ran += observation.outcome.ran
             ran_now += not cached and observation.outcome.ran
             judged_well += judgement.verdict is not Verdict.SKIP
@@ -87,8 +97,9 @@ class Pursuit:
             runs=ran,
             ran_now=ran_now,
             unresolved=result.unresolved,
-            shown=observations.get(result.minimal),
+            shown=told[result.minimal][1] if result.minimal in told else None,
             gave_up=not search.done,
+            told=told,
         )
 
     def _as_told(self, verdict: Verdict) -> Verdict:

@@ -77,11 +77,11 @@ class _Reader:
         self, node: Function, scopes: tuple[tuple[str, frozenset[str]], ...], prefix: str, in_class: str
     ) -> None:
         qualname = f"{prefix}{node.name}"
-        first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+        first, changed_from = node.lineno, min([node.lineno, *(one.lineno for one in node.decorator_list)])
         called = in_class if node.name == "__init__" and in_class else node.name
         takes = _parameters(node, is_method=bool(in_class))
         self.facts.signatures.append(Signature(qualname, called, first, node.body[0].lineno - 1, takes))
-        if not self._is_changed(first, node.end_lineno or first):
+        if not self._is_changed(changed_from, node.end_lineno or first):
             return
         self._header(node, scopes)
         arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from harness.events import Progress, Reporter
 from harness.model import Judgement, Observation, Verdict
@@ -22,8 +22,9 @@ Candidate = frozenset[Unit]
 class Reduced:
     """The smallest set of units that made the difference alone, and what is known about it.
 
-    `runs` counts its probes, `ran_now` those that the store did not answer, `unresolved` the skips; `untestable` maps
-    units that were tried alone and could not be judged to the reasons, the most likely first.
+    `runs` counts the probes that it took, `ran_now` those that the store did not answer, `unresolved` the skips;
+    `untestable` maps the units that were tried alone and could not be judged to the reasons, the likeliest first;
+    `told` is all that the search knows, for another one to go on from.
     """
 
     units: Candidate
@@ -35,6 +36,15 @@ class Reduced:
     shown: Observation | None
     gave_up: bool
     untestable: dict[Unit, str] = field(factory=dict)
+    told: Mapping[Candidate, tuple[Verdict, Observation]] = field(factory=dict)
+
+    def after(self, earlier: Reduced) -> Reduced:
+        """With the counts of an earlier search that this one went on from."""
+        return evolve(
+            self,
+            runs=earlier.runs + self.runs,
+            ran_now=earlier.ran_now + self.ran_now,
+        )
 
 
 @define

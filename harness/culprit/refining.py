@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import functools
 import re
 import textwrap
 from collections.abc import Callable, Collection, Sequence
@@ -112,7 +113,7 @@ def _sentence(packages: Sequence[Change], regions: tuple[Region, ...]) -> str:
 def _paths(edits: Edits, core: Candidate) -> list[str]:
     """Newer files with some of the regions, or to which a definition in them moved."""
     names = {edits.path_of(unit) for unit in core if edits.is_region(unit)}
-    moved = {name for unit in core for name in _definitions("".join(edits.lines(unit)[0]))}
+    moved = {name for unit in core for name in _gone(edits, unit)}
     for path in (*edits.differences, *edits.wholes):
         if moved and path.endswith(".py") and moved & _definitions(_newer(edits, path)).keys():
             names.add(path)
@@ -135,12 +136,7 @@ def _laid_over(edits: Edits, units: Candidate, path: str) -> FileDifference | No
     newer = _newer(edits, path)
     lines = list(lines_of(newer))
     replaced: list[tuple[int, int, list[str]]] = []
-    gone = {
-        name: text
-        for unit in units
-        if edits.is_region(unit)
-        for name, (_, _, text) in _definitions("".join(edits.lines(unit)[0])).items()
-    }
+    gone = {name: text for unit in units for name, text in _gone(edits, unit).items()}
     for name, (first, last, text) in _definitions(newer).items():
         if name in gone and gone[name] != text and _likeness(gone[name], text) >= _ALIKE:
             indent = lines[first][: len(lines[first]) - len(lines[first].lstrip())]
@@ -160,6 +156,15 @@ def _laid_over(edits: Edits, units: Candidate, path: str) -> FileDifference | No
     for first, last, old in sorted(replaced, reverse=True, key=lambda row: row[0]):
         older_lines[first:last] = old
     return _cut_by_line(FileDifference.between(path, "".join(older_lines), newer))
+
+
+def _gone(edits: Edits, unit: Unit) -> dict[str, str]:
+    """Functions that are whole in the older lines of a region, by name."""
+    if not edits.is_region(unit):
+        return {}
+    a, b, _, _ = edits.block(unit)
+    before = edits.differences[edits.path_of(unit)].before
+    return {name: text for name, (first, last, text) in _definitions(before).items() if a <= first and last <= b}
 
 
 def _cut_by_line(found: FileDifference) -> FileDifference:
@@ -190,16 +195,17 @@ def _as_today(old: list[str], new: list[str]) -> list[str]:
     return [_TOKEN.sub(lambda found: renamed.get(found[0], found[0]), line) for line in old]
 
 
+@functools.lru_cache(maxsize=32)
 def _definitions(source: str) -> dict[str, tuple[int, int, str]]:
     """Functions of a text by name: first line and the one after the last, counted from 0, and their own text, dedented.
 
-    A region's text need not be a whole module; a text that can't be parsed has none.
+    What can't be parsed has none.
     """
     try:
-        tree = ast.parse(textwrap.dedent(source))
+        tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
         return {}
-    lines = lines_of(textwrap.dedent(source))
+    lines = lines_of(source)
     found: dict[str, tuple[int, int, str]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

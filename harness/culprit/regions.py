@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from attrs import field, frozen
 from pyflakes import checker, messages
 
+from harness.culprit.import_lines import cut_apart
 from harness.culprit.lazy_annotations import without_lazy_annotations
 from harness.culprit.line_diff import changed_blocks
 from harness.model.culprit import Region
@@ -33,8 +34,12 @@ class FileDifference:
 
     @classmethod
     def between(cls, path: str, before: str, after: str) -> FileDifference:
-        """Compare by lines, with their ends."""
-        return cls(path, before, after, changed_blocks(lines_of(before), lines_of(after)))
+        """Compare by lines, with their ends; each import and decorator of a Python file is a region of its own."""
+        lines = lines_of(before), lines_of(after)
+        blocks = changed_blocks(*lines)
+        if path.endswith(".py"):
+            blocks = tuple(cut_apart(blocks, before, after, lines))
+        return cls(path, before, after, blocks)
 
     def mixed(self, old: Iterable[int]) -> str:
         """The newer text with these regions (by number) as they were in the older one."""

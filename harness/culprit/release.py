@@ -12,10 +12,11 @@ from packaging.version import Version
 
 from harness.culprit.counterfactual import Trials
 from harness.culprit.release_search import ReleaseSearch, Searched
+from harness.culprit.side_proofs import proved_again
 from harness.culprit.sides import Side, Sides, exchanged
 from harness.errors import UnknownProject, UnknownRelease
 from harness.model import Change, Lock, Release, Verdict, normalized_name
-from harness.model.culprit import Finding
+from harness.model.culprit import Finding, Level
 from harness.planning.plan import Plan, releases_between
 from harness.probe import Probe
 from harness.scheduling.probers import Probing
@@ -40,7 +41,7 @@ class _InPlace(Plan):
         return evolve(alone, combination=combination, near=None, lock=exchanged(self.base, lock, moved))
 
 
-def narrow_release(trials: Trials, sides: Sides, package: Finding) -> tuple[Finding, Sides]:
+def narrow_release(trials: Trials, sides: Sides, package: Finding, until: Level) -> tuple[Finding, Sides]:
     """The neighbouring releases of the culprit between which the verdict changes.
 
     There is nothing to do if several packages moved, if one side lacks the culprit, or if the two are neighbours
@@ -70,7 +71,7 @@ def narrow_release(trials: Trials, sides: Sides, package: Finding) -> tuple[Find
     ends = (Side(older.lock, sides.before.verdict, older), Side(newer.lock, sides.after.verdict, newer))
     if not is_upgrade:
         ends = (Side(newer.lock, sides.before.verdict, newer), Side(older.lock, sides.after.verdict, older))
-    return _narrowed(trials, package, Sides(*ends), searched), Sides(*ends)
+    return _narrowed(trials, package, Sides(*ends), searched, until), Sides(*ends)
 
 
 def _in_place(
@@ -104,19 +105,17 @@ def _in_place(
     )
 
 
-def _narrowed(trials: Trials, package: Finding, sides: Sides, searched: Searched) -> Finding:
+def _narrowed(trials: Trials, package: Finding, sides: Sides, searched: Searched, until: Level) -> Finding:
     """The finding on the two releases around the change."""
     name = package.packages[0].name
     several = f"one of these releases of {name}: {', '.join(searched.suspects)}"
-    return evolve(
+    found = evolve(
         package,
         packages=sides.before.lock.diff(sides.after.lock),
-        proofs=tuple(
-            trials.proof(
-                f"{name} {side.lock.version_of(name)}, everything else held", trials.mixed(side, None), side.verdict
-            )
-            for side in (sides.before, sides.after)
-        ),
         runs=package.runs + searched.record.ran,
         notes=package.notes if len(searched.suspects) == 1 else (*package.notes, several),
     )
+    older, newer = (
+        f"{name} {side.lock.version_of(name)}, everything else held" for side in (sides.before, sides.after)
+    )
+    return evolve(found, proofs=proved_again(trials, sides, found, (older, newer), until))

@@ -199,9 +199,17 @@ def _by_returns(before: SideFacts, after: SideFacts) -> Iterator[tuple[Unit, Uni
             continue
         leaving = {unit for one, units in before.returns[called] if one.size not in newer for unit in units}
         coming = {unit for one, units in after.returns[called] if one.size not in older for unit in units}
+        # Who takes a pair apart on one side only gets something else there: it moves along both ways.
+        callers_before, callers_after = _callers(before, called), _callers(after, called)
         for one, users in after.unpackings.get(called, ()):
             if one.size in newer - older:
                 yield from ((unit, user) for unit in leaving | coming for user in users)
+                yield from ((user, unit) for unit in leaving | coming for user in users & callers_before)
         for one, users in before.unpackings.get(called, ()):
             if one.size in older - newer:
                 yield from ((user, unit) for unit in leaving | coming for user in users)
+                yield from ((unit, user) for unit in leaving | coming for user in users & callers_after)
+
+
+def _callers(facts: SideFacts, called: str) -> frozenset[Unit]:
+    return frozenset(unit for call, units in facts.calls if call.called == called for unit in units)

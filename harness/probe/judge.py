@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
@@ -13,28 +14,39 @@ from harness.search import Reading, Readings, readings_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.model import Signature
+    from harness.model import RaisedException, Signature
     from harness.store import Store
+
+_ALIKE = 0.5
 
 
 @frozen
 class Judge:
     """Judges observations by `signature`; `store` has their logs.
 
-    Without a signature nothing can be bad: a run that completed is good, anything else is a skip.
+    Without a signature nothing can be bad: a run that completed is good, anything else is a skip. With `message`, that
+    of the failure that is searched for, a failure with quite another message is a skip, too: a mixture of two releases
+    may fail for reasons of its own, and a signature may name no more than a `TypeError`.
     """
 
     signature: Signature | None
     store: Store
+    message: str = ""
 
     def __call__(self, observation: Observation) -> Judgement:
         """The verdict on one observation, with its reason."""
         if self.signature is not None:
             log = self.store.log(observation) if self.signature.output is not None else ""
-            return judge(observation, self.signature, log)
+            return self._unless_unlike(observation, judge(observation, self.signature, log))
         if observation.outcome is Outcome.COMPLETED:
             return Judgement(Verdict.GOOD, "ran to its end")
         return Judgement(Verdict.SKIP, observation.detail or observation.outcome.value)
+
+    def _unless_unlike(self, observation: Observation, judgement: Judgement) -> Judgement:
+        raised = observation.exception
+        if judgement.verdict is not Verdict.BAD or not self.message or raised is None or _is_like(raised, self.message):
+            return judgement
+        return Judgement(Verdict.SKIP, f"failed with another message: {raised.name}: {raised.message}")
 
     def reading(self, observation: Observation) -> Reading | None:
         """The number by which a run is judged, None if it is judged by something else or can't be judged."""
@@ -65,6 +77,19 @@ class Judge:
     def or_captured(self, observation: Observation) -> Judge:
         """This judge; if it has no signature yet, one with the signature of the observation, if that failed."""
         return self if self.signature is not None else evolve(self, signature=self.captured(observation))
+
+    def for_mixtures(self, failed: Observation) -> Judge:
+        """This judge; if its signature names an exception without a message, only failures like this one are bad."""
+        one, raised = self.signature, failed.exception
+        if one is None or one.exception is None or one.message is not None or raised is None:
+            return self
+        return evolve(self, message=raised.message)
+
+
+def _is_like(raised: RaisedException, message: str) -> bool:
+    """Whether at least half of the words of an exception's message and of another one are the same, in their order."""
+    first, second = raised.message.split(), message.split()
+    return first == second or difflib.SequenceMatcher(None, first, second, autojunk=False).ratio() >= _ALIKE
 
 
 def _of_numbers(signature: Signature, seen: Readings) -> Judgement:

@@ -10,7 +10,7 @@ no single one is, they are bisected in the order of likelihood as in QuickXplain
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from harness.model.verdict import Verdict
@@ -32,9 +32,10 @@ class Narrowing(Generic[H]):
 
     All `changes` together are BAD and none of them is GOOD; neither is run. `weights` say how likely each is the
     one, in any unit. `closed` completes a set by what it can't stand without, and `roughly` tells at little cost what
-    one change is completed by. Both may learn between two calls, when `refresh` is due. Every question that is asked is
-    one that was not told, and each answer leaves fewer suspects or a smaller set, so the search ends whatever it is
-    told.
+    one change is completed by; both may learn between two calls, when `refresh` is due. `serving` are changes that make
+    no difference but for others that need them, such as imports: they are not tried alone while others are suspected.
+    Every question that is asked is one that was not told, and each answer leaves fewer suspects or a
+    smaller set, so the search ends whatever it is told.
 
     Raises ValueError without changes, or if one occurs twice.
     """
@@ -46,6 +47,7 @@ class Narrowing(Generic[H]):
         weights: Mapping[H, float] | None = None,
         closed: Callable[[frozenset[H]], frozenset[H]] = lambda changes: changes,
         roughly: Callable[[H], frozenset[H]] = lambda change: frozenset({change}),
+        serving: Collection[H] = (),
     ) -> None:
         self._all = frozenset(changes)
         if not self._all or len(self._all) != len(changes):
@@ -55,6 +57,7 @@ class Narrowing(Generic[H]):
         self._order = self._by_weight()
         self._closed = closed
         self._roughly = roughly
+        self._serving = frozenset(serving)
         self._told: dict[frozenset[H], Verdict] = {}
         self._next: frozenset[H] | None = None
         self._is_planned = False
@@ -133,7 +136,8 @@ class Narrowing(Generic[H]):
         if candidate is None and len(held) > _FEW:
             candidate = self._bisected(held, told)
         if candidate is None:
-            candidate = next((rest for _, rest in self._lesser(held) if rest and rest not in told), None)
+            lesser = (rest for _, rest in self._lesser(held) if rest and rest not in told)
+            candidate = next((rest for rest in lesser if not self._tells_nothing(rest, held, told)), None)
         return candidate
 
     def _held(self, told: Mapping[frozenset[H], Verdict]) -> frozenset[H]:
@@ -143,34 +147,56 @@ class Narrowing(Generic[H]):
                 held = candidate
         return held
 
+    def _tells_nothing(self, candidate: frozenset[H], held: frozenset[H], told: Mapping[frozenset[H], Verdict]) -> bool:
+        """Whether a set only serves, and something else that is left was in no GOOD set."""
+        cleared = _cleared(told)
+        return candidate <= self._serving and not held <= self._serving | cleared
+
     def _likely(self, held: frozenset[H], told: Mapping[frozenset[H], Verdict]) -> frozenset[H] | None:
         """The first of the suspects, as many as tell most: suspects are those that no GOOD set had."""
-        cleared = frozenset().union(*(candidate for candidate, verdict in told.items() if verdict is Verdict.GOOD))
+        cleared = _cleared(told)
         suspects = [change for change in self._order if change in held and change not in cleared]
         rate = _skip_rate(told)
         while suspects:
+            left = {change: self._weight[change] for change in suspects}
             group = self._most_telling(suspects, rate)
+            found: dict[frozenset[H], float] = {}
             while group:
+                # What the group needs in truth may be more than it seemed to need.
                 candidate = self._closed(frozenset(group))
-                if len(candidate) < len(held) and candidate not in told:
-                    return candidate
+                if (
+                    len(candidate) < len(held)
+                    and candidate not in told
+                    and not self._tells_nothing(candidate, held, told)
+                ):
+                    found[candidate] = _gain(candidate, left, rate)
                 group = group[: len(group) // 2]
+            if found:
+                return max(found, key=lambda candidate: found[candidate])
             # Alone it can't be tried, or is all that is left.
             suspects = suspects[1:]
         return None
 
     def _most_telling(self, suspects: Sequence[H], rate: float) -> list[H]:
-        """The likeliest suspect, and each further one that makes a run tell more: likely, and needing little else."""
-        total = sum(self._weight[change] for change in suspects)
+        """The likeliest suspect, and each further one that makes a run tell more: likely, and needing little else.
+
+        What a suspect needs is tried with it, so that its weight counts, too.
+        """
+        left = {change: self._weight[change] for change in suspects}
+        total = sum(left.values())
         group: list[H] = []
         along: frozenset[H] = frozenset()
         most, weight = -1.0, 0.0
         for change in suspects[:_LOOKED_AT]:
-            together = along | self._roughly(change)
-            gain = _entropy((weight + self._weight[change]) / total) * (1 - rate) ** len(together)
+            if change in along:
+                group.append(change)
+                continue
+            more = self._roughly(change) - along
+            heavier = weight + sum(left.get(other, 0.0) for other in more)
+            gain = _entropy(min(heavier / total, 1.0)) * (1 - rate) ** (len(along) + len(more))
             if gain > most + 1e-12:
                 group.append(change)
-                along, most, weight = together, gain, weight + self._weight[change]
+                along, most, weight = along | more, gain, heavier
         return group
 
     def _bisected(self, held: frozenset[H], told: Mapping[frozenset[H], Verdict]) -> frozenset[H] | None:
@@ -233,6 +259,17 @@ def _skip_rate(told: Mapping[frozenset[H], Verdict]) -> float:
     skips = sum(verdict is Verdict.SKIP for verdict in told.values())
     size = sum(len(candidate) for candidate, verdict in told.items() if verdict is not Verdict.SKIP)
     return min((_EXPECTED_SKIPS + skips) / (_EXPECTED_SIZE + size + skips), 0.9)
+
+
+def _cleared(told: Mapping[frozenset[H], Verdict]) -> frozenset[H]:
+    """What was in a GOOD set: alone it is not enough."""
+    return frozenset().union(*(candidate for candidate, verdict in told.items() if verdict is Verdict.GOOD))
+
+
+def _gain(candidate: frozenset[H], weight: Mapping[H, float], rate: float) -> float:
+    """Bits that a set is expected to tell, if each of its changes makes it a skip with the chance `rate`."""
+    inside = sum(weight.get(change, 0.0) for change in candidate)
+    return _entropy(min(inside / sum(weight.values()), 1.0)) * (1 - rate) ** len(candidate)
 
 
 def _entropy(chance: float) -> float:

@@ -126,6 +126,41 @@ def test_the_wrong_line_is_named_and_nothing_else(plant, planted):
     assert answer["culprit_probes"] <= 9
 
 
+def test_a_mixture_that_fails_for_a_reason_of_its_own_is_not_taken_for_the_bug(plant):
+    """The signature says no more than TypeError, which a half of the change raises, too: with another message."""
+    texts = """\
+from shop.marks import mark
+
+
+def plain(text):
+    used = mark()
+    return text.replace(",", used)
+
+
+def price(value, form):
+    used = mark()
+    number = (form % value).replace(".", used)
+    return number
+"""
+    marks = """\
+def mark():
+    return "."
+"""
+    newer = texts.replace("used = mark()", "used, _ = mark()").replace("form % value", "form + value")
+    init = "from shop.texts import plain, price\n"
+    before = {"shop/__init__.py": init, "shop/texts.py": texts, "shop/marks.py": marks}
+    after = {**before, "shop/texts.py": newer, "shop/marks.py": marks.replace('"."', '".", None')}
+    plant.shops(before, after)
+    answer = plant.answer(
+        body="import shop\n\nshop.plain('a,b')\nshop.price(1.5, '%.1f')\n",
+        signed='[tool.harness.signature]\nexception = "TypeError"\n',
+    )
+    found = levels(answer)["region"]
+    (region,) = found["regions"]
+    assert (region["file"], region["after"]) == ("shop/texts.py", [11, 11])
+    assert all(proof["verdict"] == proof["expected"] for proof in found["proofs"])
+
+
 def test_when_time_runs_out_it_says_how_to_resume(plant):
     plant.shops(_tree(), _renamed_helper()[0])
     answer = plant.answer("--good", "1.0", "--bad", "1.1", "--time", "0.001s", body=CHECK)

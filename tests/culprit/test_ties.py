@@ -73,6 +73,15 @@ def test_a_tuple_of_another_length_is_tied_to_its_unpacking(tmp_path):
     assert needs(edits, "return 1") == {unit(edits, "= f()")}
 
 
+def test_a_value_that_became_a_pair_moves_with_those_that_take_it_apart(tmp_path):
+    """The older caller would take the pair for the value, and the newer one would take the value apart."""
+    before = {"a.py": "def f():\n    return 1\n\n\ndef run():\n    a = f()\n    return a\n"}
+    after = {"a.py": "def f():\n    return 1, None\n\n\ndef run():\n    a, _ = f()\n    return a\n"}
+    edits = edits_of(tmp_path, before, after)
+    assert needs(edits, "= f()") == {unit(edits, "return 1")}
+    assert needs(edits, "return 1") == {unit(edits, "= f()")}
+
+
 def test_an_import_is_tied_to_its_use_in_another_scope(tmp_path):
     before = {"a.py": "import os\n\n\ndef run():\n    return 1\n"}
     after = {"a.py": "import os\nimport re\n\n\ndef run():\n    return re.escape('x')\n"}

@@ -6,7 +6,7 @@ import gzip
 
 import pytest
 
-from harness.model import Device, Observation, Outcome, Signature, Verdict
+from harness.model import Device, Observation, Outcome, RaisedException, Signature, Verdict
 from harness.probe import Judge
 from harness.store import Store
 
@@ -56,3 +56,29 @@ def test_a_passing_run_gives_no_signature(seen):
     given = Judge(Signature(hang=True), store)
     assert Judge(None, store).or_captured(run).signature is None
     assert given.or_captured(run) is given
+
+
+def failed(message, name="TypeError"):
+    raised = RaisedException(name, message)
+    return Observation("ab", Outcome.RAISED, "step", "d", Device.CPU, exception=raised)
+
+
+@pytest.mark.parametrize(
+    ("message", "verdict"),
+    [
+        ("Trainer.__init__() got an unexpected keyword argument 'tokenizer'", Verdict.BAD),
+        ("Trainer_inner.__init__() got an unexpected keyword argument 'tokenizer'", Verdict.BAD),
+        ("replace() argument 2 must be str, not tuple", Verdict.SKIP),
+        ("", Verdict.SKIP),
+    ],
+)
+def test_of_mixtures_only_a_failure_like_the_one_that_is_searched_for_is_bad(message, verdict):
+    bug = failed("Trainer.__init__() got an unexpected keyword argument 'tokenizer'")
+    judge = Judge(Signature(exception="TypeError"), None)
+    assert judge(failed(message)).verdict is Verdict.BAD
+    assert judge.for_mixtures(bug)(failed(message)).verdict is verdict
+
+
+def test_a_message_that_the_user_gave_is_enough_for_mixtures():
+    judge = Judge(Signature(exception="TypeError", message="unexpected keyword"), None)
+    assert judge.for_mixtures(failed("f() got an unexpected keyword argument 'a'")) is judge

@@ -133,6 +133,22 @@ def test_unknown_changes_and_contradictions_are_refused():
         search.tell(frozenset("a"), Verdict.BAD)
 
 
+def test_what_only_serves_is_not_tried_alone_while_others_are_suspected():
+    closed = closing({"a": "bc"})
+    search = Narrowing(CHANGES, weights={"a": 9.0}, closed=closed, serving="bc")
+    asked = driven(search, lambda changes: Verdict.BAD if "a" in changes else Verdict.GOOD)
+    assert search.result.minimal == {"a", "b", "c"}
+    assert not any(candidate <= {"b", "c"} for candidate in asked)
+
+
+@given(SETS, WEIGHTS, NEEDS, st.frozensets(st.sampled_from(CHANGES)))
+def test_what_serves_is_found_where_it_is_no_part_of_what_another_change_needs(wanted, weights, needs, serving):
+    closed = closing({change: others - serving for change, others in needs.items()})
+    search = Narrowing(CHANGES, weights=weights, closed=closed, serving=serving)
+    driven(search, lambda changes: Verdict.BAD if wanted <= changes else Verdict.GOOD)
+    assert search.result.minimal == closed(wanted)
+
+
 def test_a_change_in_doubt_comes_last_and_is_still_found():
     search = Narrowing("abcd", weights={"a": 100.0, "b": 1.0, "c": 1.0, "d": 1.0})
     (first,) = search.ask(1)

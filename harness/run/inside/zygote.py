@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import array
 import contextlib
+import gc
 import importlib
 import importlib.util
 import json
@@ -169,6 +170,8 @@ def main(path: str) -> None:
     guard = _guard(order["guard"])
     sys.addaudithook(child._note_use)  # noqa: SLF001
     told = _prepare(order, child)
+    gc.collect()
+    gc.freeze()  # what is imported by now is there to stay, and no fork need look through it again
     control.sendall(json.dumps(told).encode() + b"\n")
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # guards that have ended are not waited for
     _serve(control, guard, child)
