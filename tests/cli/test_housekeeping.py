@@ -136,6 +136,6 @@ def test_results_survive_a_clean_and_still_answer(own, tmp_path):
 def test_a_bisection_first_shows_the_download_size(own, tmp_path):
     own = own.with_environ(UV_CACHE_DIR=str(tmp_path / "uv"))
     command = ["bisect", "brittle", "--good", "1.5", "--bad", "1.6", "--depth", "release"]
-    told = "for the first environment: to download: 1 wheel"
+    told = "disk space for the first environment: 1 wheel of unknown size to download"
     assert told in own(*command).stderr
     assert told not in own(*command).stderr
