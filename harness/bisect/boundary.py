@@ -57,6 +57,15 @@ class Boundary:
         """Whether the two releases are neighbours and both have run."""
         return len(self.suspects) == 1 and len(self.sides) == 2
 
+    @property
+    def yanked(self) -> tuple[str, ...]:
+        """The releases between the two that were yanked, and so not run."""
+        known = {Version(text): text for text, why in self.left_out.items() if why.startswith("yanked")}
+        if not known or self.last_good is None or self.first_bad is None:
+            return ()
+        low, high = sorted((Version(self.last_good), Version(self.first_bad)))
+        return tuple(known[one] for one in known if low < one < high and not one.is_prerelease)
+
 
 def find_boundary(
     means: Means, bad: World, change: Change, stand: Stand, repro: Repro, held: Versions, *, is_strict: bool

@@ -154,6 +154,8 @@ def _culprit(culprit: PackageCulprit, others: list[PackageCulprit], tests: tuple
         along = [f"{name} {names.get(name, '')}".strip() for name in culprit.together_with]
         text += f" together with {' and '.join(along)}"
     notes = [evidence.short for evidence in culprit.evidence[:1] if evidence.short]
+    if boundary.yanked:
+        notes.append(f"not run because yanked: {listed(boundary.yanked)}")
     if boundary.since is not None:
         failing = failing_of(boundary.sides[-1], tests) if boundary.sides else tests
         some = f", {len(failing)} of them" if len(failing) < len(tests) else ""

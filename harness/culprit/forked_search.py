@@ -34,7 +34,7 @@ _MANY = 8  # units, below which a few fresh probes are enough
 
 
 def pursued(search: LineSearch, used: frozenset[Unit], stack: ExitStack, *, most: int) -> tuple[LineSearch, Reduced]:
-    """The smallest set that undoes the difference: fresh processes first, then forks; what it ends with is fresh."""
+    """The smallest set that removes the difference: fresh processes first, then forks; the last run is fresh."""
     trials = search.trials
     few = None
     if not _is_slow(search):

@@ -73,7 +73,7 @@ class LineSearch:
         return self.consistency.learn(self.consistency.taught(moved, observation, reverting=reverting))
 
     def pursue(self, weights: dict[Unit, float], *, most: int, after: Reduced | None = None) -> Reduced:
-        """The smallest set of units whose reversal undoes the difference; it goes on `after` an earlier search."""
+        """The smallest set of units whose reversal removes the difference; it continues `after` an earlier search."""
         found = Pursuit(
             trials=self.trials,
             flipped=self.sides.before.verdict,

@@ -21,7 +21,7 @@ class Pursuit:
     """Finds which units make the verdict `flipped` when applied alone; all of them do, none does not.
 
     `weights` say how likely each unit is, `closed` completes a set by what it can't stand without, `roughly` at little
-    cost, and `learn` is told of each skip: True where `closed` has learned from it. Where it has not, `doubt` may name
+    cost, and `learn` is called with each skip: True if `closed` has learned from it. Where it has not, `doubt` may name
     the unit that failed by itself: sets that have it come last. `serving` units make no difference but for others, and
     `told` is what an earlier search of the same units has seen. `most` caps the runs, and
     `most_skips` those that could not be judged where they are the greater part; `until` is the moment, on the monotonic

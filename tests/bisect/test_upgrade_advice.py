@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from harness.bisect.boundary import Boundary
 from harness.bisect.upgrade_wording import advice_on, advice_on_limits
 from harness.model import Device, Observation, Outcome, RaisedException, TestOutcome, TestResult
 from harness.model.tests import WHOLE_RUN
@@ -33,6 +34,12 @@ def test_the_most_common_failure_is_reported():
 
 def test_a_day_too_early_for_this_python_is_suspected_where_no_test_ran():
     assert "--python" in advice_on(ran((WHOLE_RUN, "AttributeError", "__spec__")))
+
+
+def test_yanked_releases_at_the_boundary_are_known():
+    left_out = {"2.0.0": "yanked: wrong files", "1.9": "yanked", "2.0rc1": "yanked", "2.0.1": "no files on the index"}
+    assert Boundary("tools", "1.9.1", "2.1", left_out=left_out).yanked == ("2.0.0",)
+    assert Boundary("tools", "1.9.1", None, left_out=left_out).yanked == ()
 
 
 def test_nothing_is_advised_where_nothing_failed():
