@@ -108,7 +108,9 @@ class Consistency:
         functions = {(frame.file, frame.function) for frame in frames}
         owners = [unit for unit in sorted(moved) if words & self._mentioned(unit)]
         owners = owners or [unit for unit in sorted(moved) if self._place(unit) in functions]
-        owners = owners or (sorted(moved) if len(moved) == 1 else [])
+        owners = owners or (
+            sorted(moved) if len(moved) == 1 or (at_fault in missing and len(moved) <= _MOST_TAUGHT) else []
+        )
         owners = owners[:_MOST_TAUGHT]
         return [(own, other) for own in owners for other in missing]
 

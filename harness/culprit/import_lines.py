@@ -1,4 +1,4 @@
-"""Import statements and decorators among changed lines: each is an edit of its own. Pure.
+"""Imports, decorators, and definitions that came or went, among changed lines: each is an edit of its own. Pure.
 
 A line diff joins neighbouring lines to one block, such as five imports or a decorator with the header below it, and
 what one of them needs then all of them need. And an import that only adds or removes names makes no difference by
@@ -18,8 +18,8 @@ from attrs import frozen
 from harness.culprit.facts import Function
 from harness.culprit.line_diff import Block
 
-_WORTH_READING = re.compile(r"\s*(?:from\s|import\s|@)")
-_OTHER, _IMPORT = "", "import "
+_WORTH_READING = re.compile(r"\s*(?:from\s|import\s|@|def\s|class\s|async\s)")
+_OTHER, _IMPORT, _DEFINITION = "", "import ", "def "
 
 
 @frozen
@@ -44,14 +44,16 @@ class _Piece:
 def cut_apart(
     blocks: Sequence[Block], before: str, after: str, lines: tuple[Sequence[str], Sequence[str]]
 ) -> Iterator[Block]:
-    """The blocks of a line diff of two Python texts, cut between imports and after decorators."""
+    """The blocks of a line diff of two Python texts, cut between imports and definitions and after decorators."""
     old, new = lines
+    gone, added = _only_in_first(before, after), _only_in_first(after, before)
     for block in blocks:
         a, b, c, d = block
         if max(b - a, d - c) < 2 or not any(map(_WORTH_READING.match, (*old[a:b], *new[c:d]))):
             yield block
             continue
-        for i, j, k, m in _aligned(_pieces(before, old, a, b), _pieces(after, new, c, d), block):
+        pieces = _pieces(before, old, (a, b), gone), _pieces(after, new, (c, d), added)
+        for i, j, k, m in _aligned(*pieces, block):
             if old[i:j] != new[k:m]:
                 yield i, j, k, m
 
@@ -75,31 +77,62 @@ def _aligned(old: list[_Piece], new: list[_Piece], block: Block) -> Iterator[Blo
             pairs = zip(old[i:j], new[k:m], strict=True)
             yield from ((one.first, one.last, other.first, other.last) for one, other in pairs)
         elif tag == "replace" and not all(one.kind.startswith(_IMPORT) for one in (*old[i:j], *new[k:m])):
-            yield starts[0], ends[0], starts[1], ends[1]
+            yield from _replaced(old[i:j], new[k:m], (starts[0], ends[0], starts[1], ends[1]))
         else:
             yield from ((one.first, one.last, starts[1], starts[1]) for one in old[i:j])
             yield from ((ends[0], ends[0], one.first, one.last) for one in new[k:m])
 
 
-def _pieces(source: str, lines: Sequence[str], first: int, last: int) -> list[_Piece]:
-    """Whole imports and decorators among some lines, and what is between them; empty lines go with the piece before."""
+def _replaced(old: Sequence[_Piece], new: Sequence[_Piece], block: Block) -> Iterator[Block]:
+    """A block that became another one; whole definitions at its ends are apart where only one side has any."""
+    a, b, c, d = block
+    has_old, has_new = (any(one.kind.startswith(_DEFINITION) for one in side) for side in (old, new))
+    side = old if has_old else new
+    first = next((n for n, one in enumerate(side) if not one.kind.startswith(_DEFINITION)), len(side))
+    if has_old == has_new or (first == 0 and not side[-1].kind.startswith(_DEFINITION)):
+        yield block
+        return
+    last = next((n for n in range(len(side), first, -1) if not side[n - 1].kind.startswith(_DEFINITION)), first)
+    heads, tails = side[:first], side[last:]
+    reached, until = (heads[-1].last if heads else (a if has_old else c)), (tails[0].first if tails else None)
+    if has_old:
+        yield from ((one.first, one.last, c, c) for one in heads)
+        yield reached, b if until is None else until, c, d
+        yield from ((one.first, one.last, d, d) for one in tails)
+    else:
+        yield from ((a, a, one.first, one.last) for one in heads)
+        yield a, b, reached, d if until is None else until
+        yield from ((b, b, one.first, one.last) for one in tails)
+
+
+def _pieces(source: str, lines: Sequence[str], ends: tuple[int, int], alone: frozenset[str]) -> list[_Piece]:
+    """Whole imports and decorators among some lines, definitions that are in `alone`, and what is between them.
+
+    Empty lines go with the piece before.
+    """
+    first, last = ends
     found: list[_Piece] = []
     reached = first
 
-    def rest(until: int) -> None:
-        if until > reached:
-            says_nothing = not any(line.strip() for line in lines[reached:until])
-            if says_nothing and found:
-                found[-1] = _Piece(found[-1].first, until, found[-1].kind)
-            else:
-                found.append(_Piece(reached, until, _OTHER))
+    def rest(until: int) -> int:
+        """Take what is before a piece; returns where that begins: empty lines without a piece before go with it."""
+        filled = next((n for n in range(reached, until) if lines[n].strip()), until)
+        start = reached
+        if found and (filled == until or found[-1].kind.startswith(_DEFINITION)):
+            found[-1], start = _Piece(found[-1].first, filled, found[-1].kind), filled
+        if filled == until:
+            return start
+        found.append(_Piece(start, until, _OTHER))
+        return until
 
-    for piece in _own_pieces(source):
+    wholes = [one for one in _definition_pieces(source) if one.kind.removeprefix(_DEFINITION) in alone]
+    wholes = [one for one in wholes if first <= one.first and one.last <= last]
+    for piece in sorted((*wholes, *_own_pieces(source)), key=lambda one: (one.first, -one.last)):
         if piece.first >= reached and piece.last <= last:
-            rest(piece.first)
-            found.append(piece)
+            found.append(_Piece(rest(piece.first), piece.last, piece.kind))
             reached = piece.last
-    rest(last)
+    if (start := rest(last)) < last:
+        found.append(_Piece(start, last, _OTHER))
     return found
 
 
@@ -118,6 +151,31 @@ def _own_pieces(source: str) -> tuple[_Piece, ...]:
             ]
     ordered = sorted(found, key=lambda piece: piece.first)
     return tuple(one for n, one in enumerate(ordered) if n == 0 or one.first >= ordered[n - 1].last)
+
+
+def _only_in_first(one: str, other: str) -> frozenset[str]:
+    """The qualified names that only the first of two texts defines."""
+    names = [{piece.kind.removeprefix(_DEFINITION) for piece in _definition_pieces(text)} for text in (one, other)]
+    return frozenset(names[0] - names[1])
+
+
+@functools.lru_cache(maxsize=16)
+def _definition_pieces(source: str) -> tuple[_Piece, ...]:
+    """Every class, function and method of a text with its decorators; not what is defined inside functions."""
+    found: list[_Piece] = []
+
+    def walk(body: Sequence[ast.stmt], prefix: str) -> None:
+        for node in body:
+            if isinstance(node, ast.ClassDef | Function):
+                start = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+                kind = f"{_DEFINITION}{prefix}{node.name}"
+                found.append(_Piece(start - 1, node.end_lineno or node.lineno, kind))
+            if isinstance(node, ast.ClassDef):
+                walk(node.body, f"{prefix}{node.name}.")
+
+    tree = _tree(source)
+    walk(tree.body if tree is not None else (), "")
+    return tuple(found)
 
 
 @functools.lru_cache(maxsize=1024)

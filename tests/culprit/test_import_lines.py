@@ -40,6 +40,33 @@ def regions(before, after):
     return [(old[a:b], new[c:d]) for a, b, c, d in found.blocks]
 
 
+GONE = "def {0}(x):\n    return x\n\n\n"
+
+
+def test_definitions_that_went_together_are_regions_of_their_own():
+    before = GONE.format("keep") + GONE.format("one") + GONE.format("two") + "X = 1\n"
+    after = GONE.format("keep") + "X = 2\n"
+    assert [(old[:1], new) for old, new in regions(before, after)] == [
+        (["def one(x):"], []),
+        (["def two(x):"], []),
+        (["X = 1"], ["X = 2"]),
+    ]
+
+
+def test_definitions_that_came_together_are_regions_of_their_own():
+    before = "X = 1\n" + GONE.format("keep")
+    after = "X = 2\n\n\n" + GONE.format("one") + "class Two:\n    pass\n\n\n" + GONE.format("keep")
+    assert [(old, new[:1]) for old, new in regions(before, after)] == [
+        (["X = 1"], ["X = 2"]),
+        ([], ["def one(x):"]),
+        ([], ["class Two:"]),
+    ]
+
+
+def test_a_definition_with_another_name_in_its_place_is_one_region():
+    assert len(regions(GONE.format("one") + "X = 1\n", GONE.format("two") + "X = 1\n")) == 1
+
+
 def edits_of(tmp_path, before, after):
     sides = []
     for name, text in (("before", before), ("after", after)):
