@@ -80,8 +80,8 @@ def test_two_lanes_use_one_gpu_each_and_leave_out_another_model(harness, write_r
         CUDA_VISIBLE_DEVICES=None,
     )
     assert "brittle 1.6 broke it: 1.5 is good" in ended.stdout
-    assert "Runs on GPU 2 x NVIDIA T4, driver 550.54" in ended.stderr
-    assert "Left out, as of another kind: GPU 0 (NVIDIA A100)" in ended.stderr
+    assert "Runs on 2 GPUs: NVIDIA T4, driver 550.54" in ended.stderr
+    assert "another model: GPU 0 (NVIDIA A100)" in ended.stderr
     seen = records(harness)
     assert {record["machine"]["gpu"] for record in seen} == {1, 2}
     assert {(record["machine"]["name"], record["device"]) for record in seen} == {("NVIDIA T4", "cuda")}

@@ -104,7 +104,7 @@ def test_the_list_has_what_nox_needs(matrix):
     assert listed["left_out"] == []
     assert listed["cells"][0] == {
         "name": "brittle_step-brittle-1.5",
-        "arguments": ["brittle_step", "--with", "brittle==1.5", "--device", "auto"],
+        "arguments": ["brittle_step", "--with", "brittle==1.5", "--hold", "none", "--device", "auto"],
         "label": "brittle_step-brittle-1.5",
         "tags": ["brittle_step", "brittle_1_5"],
         "python": None,

@@ -70,7 +70,7 @@ def test_other_distributions_are_not_read(side):
 
 
 def test_a_foreign_environment_is_not_read(tmp_path):
-    with pytest.raises(ValueError, match="that the harness has built"):
+    with pytest.raises(ValueError, match="environments that the harness built"):
         PackageFiles.of(Environment(tmp_path / "python", Lock("3.11", "linux", ())), ["shop"])
 
 

@@ -83,11 +83,11 @@ def _on_gpus(gpus: tuple[Gpu, ...]) -> str:
     used = of_one_kind(gpus)
     if not used:
         return "Runs on a GPU: the results are those of CUDA"
-    count = f"{len(used)} x " if len(used) > 1 else ""
+    which = f"{len(used)} GPUs" if len(used) > 1 else "GPU"
     others = ", ".join(str(gpu) for gpu in gpus if gpu not in used)
     choosers = " or ".join(dict.fromkeys(name for gpu in gpus for name in kind_of(gpu).hide))
     left_out = f"; not used, because it is another model: {others} ({choosers} chooses)" if others else ""
-    return f"Runs on GPU {count}{used[0].name}, driver {used[0].driver}: {kind_of(used[0]).worth}{left_out}"
+    return f"Runs on {which}: {used[0].name}, driver {used[0].driver}: {kind_of(used[0]).worth}{left_out}"
 
 
 def _automatic(repro_device: str, gpus: tuple[Gpu, ...]) -> Device:

@@ -121,7 +121,7 @@ def test_the_most_frequent_gpu_model_is_used_and_the_others_are_reported():
     assert of_one_kind((other, one)) == (other,)
     assert of_one_kind(()) == ()
     told = choose_device("cuda", "cuda", (other, one, two))[1]
-    assert "2 x Tesla T4" in told
+    assert "2 GPUs: Tesla T4" in told
     assert "another model: GPU 2 (NVIDIA A100-SXM4-80GB)" in told
 
 
