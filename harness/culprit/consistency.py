@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Collection, Iterable
 
 from attrs import define, field
 
 from harness.culprit.edits import Edits
+from harness.culprit.names import names_in
 from harness.culprit.ties import Ties, Unit
 from harness.model import Mixture, Observation
 
@@ -165,7 +165,7 @@ class Consistency:
                 continue
             difference = self.edits.differences[path]
             numbers = self.edits.numbers(old, path)
-            broken = _broken_at(difference.mixed(numbers))
+            broken = names_in(difference.mixed(numbers)).error_line
             if broken is not None:
                 others = [
                     (min(abs(broken - first), abs(broken - last)), number)
@@ -185,14 +185,3 @@ class Consistency:
             return ""
         undefined = sorted({name for path in partly for name in self.edits.differences[path].flaws(by_file[path])})
         return f"the mixture leaves names undefined: {', '.join(undefined)}" if undefined else ""
-
-
-def _broken_at(source: str) -> int | None:
-    """The line of the first syntax error, None in sound Python."""
-    try:
-        ast.parse(source)
-    except SyntaxError as error:
-        return error.lineno or 1
-    except (ValueError, RecursionError):
-        return 1
-    return None

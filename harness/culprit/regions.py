@@ -9,17 +9,17 @@ import re
 from typing import TYPE_CHECKING
 
 from attrs import field, frozen
-from pyflakes import checker, messages
 
 from harness.culprit.import_lines import cut_apart
-from harness.culprit.lazy_annotations import without_lazy_annotations
 from harness.culprit.line_diff import changed_blocks
+from harness.culprit.names import names_in, undefined_in
 from harness.model.culprit import Region
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _CONTEXT_LINES = 3
+_MOST_TEXTS = 4096  # a search reads both texts of hundreds of files again and again
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
@@ -107,8 +107,9 @@ class FileDifference:
 
     def _missing(self, text: str) -> frozenset[str]:
         """Names that a text uses but does not define, and its own attributes that only the other text defines."""
-        lost = (defined_names(self.before) | defined_names(self.after)) - defined_names(text)
-        return undefined_names(text) | (lost & own_attributes(text))
+        here = names_in(text)
+        lost = (names_in(self.before).defined | names_in(self.after).defined) - here.defined
+        return undefined_in(text) | (lost & here.own_attributes)
 
     def lacking(self, old: Iterable[int]) -> frozenset[int]:
         """Further regions to revert because of the names: those with a missing definition, or else all its users."""
@@ -131,39 +132,13 @@ class FileDifference:
 
     def _diff(self, number: int) -> str:
         a, b, c, d = self.blocks[number]
-        before, after = ([line.rstrip("\r\n") for line in lines_of(text)] for text in (self.before, self.after))
+        before, after = lines_of(self.before), lines_of(self.after)
         first, last = max(0, c - _CONTEXT_LINES), min(len(after), d + _CONTEXT_LINES)
         head = f"@@ -{a + 1 - (c - first)},{b - a + (c - first) + (last - d)} +{first + 1},{last - first} @@"
         lines = [f" {line}" for line in after[first:c]]
         lines += [f"-{line}" for line in before[a:b]] + [f"+{line}" for line in after[c:d]]
         lines += [f" {line}" for line in after[d:last]]
-        return "\n".join([head, *lines])
-
-
-@functools.lru_cache(maxsize=2048)
-def defined_names(source: str) -> frozenset[str]:
-    """Names of the classes and functions that a Python text defines at any level."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError):
-        return frozenset()
-    return frozenset(
-        node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-    )
-
-
-@functools.lru_cache(maxsize=512)
-def own_attributes(source: str) -> frozenset[str]:
-    """Attributes of `self` or `cls` that a Python text uses."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError):
-        return frozenset()
-    return frozenset(
-        node.attr
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
-    )
+        return "\n".join([head, *(line.rstrip("\r\n") for line in lines)])
 
 
 def used_names(source: str) -> frozenset[str]:
@@ -180,17 +155,7 @@ def used_names(source: str) -> frozenset[str]:
     return frozenset(names)
 
 
-@functools.lru_cache(maxsize=512)
-def undefined_names(source: str) -> frozenset[str]:
-    """Names that are used but undefined according to pyflakes; empty if the text is not Python."""
-    try:
-        found = checker.Checker(without_lazy_annotations(ast.parse(source))).messages
-    except (SyntaxError, ValueError, RecursionError):
-        return frozenset()
-    return frozenset(str(message.message_args[0]) for message in found if isinstance(message, messages.UndefinedName))
-
-
-@functools.lru_cache(maxsize=512)
+@functools.lru_cache(maxsize=_MOST_TEXTS)
 def lines_of(source: str) -> tuple[str, ...]:
     """The lines of a text with their ends, split like Python's own parser: not at form feeds."""
     return tuple(_LINE.findall(source))
@@ -204,7 +169,7 @@ def _enclosing(source: str, first: int, last: int) -> str:
     return max(around, key=lambda row: row[0])[2] if around else ""
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=_MOST_TEXTS)
 def _definitions(source: str) -> tuple[tuple[int, int, str, bool], ...]:
     """First line, last line and qualified name of every class and function, and whether it is a function."""
     found: list[tuple[int, int, str, bool]] = []
@@ -223,7 +188,7 @@ def _definitions(source: str) -> tuple[tuple[int, int, str, bool], ...]:
     return tuple(found)
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=_MOST_TEXTS)
 def functions(source: str) -> frozenset[str]:
     """Qualified names of the functions of a Python text."""
     return frozenset(name for _, _, name, is_function in _definitions(source) if is_function)

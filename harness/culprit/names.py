@@ -1,0 +1,58 @@
+"""The names that a Python text defines, asks of itself, and leaves undefined. Pure.
+
+A search reads hundreds of texts, many of them more than once, so what is read is kept.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+
+from attrs import frozen
+from pyflakes import checker, messages
+
+from harness.culprit.lazy_annotations import without_lazy_annotations
+
+
+@frozen
+class Names:
+    """`defined`: classes and functions at any level; `own_attributes`: attributes of `self` or `cls` that it uses.
+
+    `error_line` is the line of the first syntax error; such a text has no names.
+    """
+
+    defined: frozenset[str] = frozenset()
+    own_attributes: frozenset[str] = frozenset()
+    error_line: int | None = None
+
+
+@functools.lru_cache(maxsize=4096)
+def names_in(source: str) -> Names:
+    """The names in a text."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError as error:
+        return Names(error_line=error.lineno or 1)
+    except (ValueError, RecursionError):
+        return Names(error_line=1)
+    defined: set[str] = set()
+    own: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            defined.add(node.name)
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
+            own.add(node.attr)
+    return Names(frozenset(defined), frozenset(own))
+
+
+@functools.lru_cache(maxsize=1024)
+def undefined_in(source: str) -> frozenset[str]:
+    """Names that are used but undefined according to pyflakes; empty if the text is not Python.
+
+    Deferred annotations do not count as uses.
+    """
+    try:
+        found = checker.Checker(without_lazy_annotations(ast.parse(source))).messages
+    except (SyntaxError, ValueError, RecursionError):
+        return frozenset()
+    return frozenset(str(message.message_args[0]) for message in found if isinstance(message, messages.UndefinedName))
