@@ -72,7 +72,7 @@ PACKAGES = (
             'markers.Marker(\'python_version >= "3" or os_name == "nt"\').evaluate()',
             "list(map(str, utils.parse_wheel_filename('foo_bar-1.0-2-py3-none-any.whl')[:3])), "
             "utils.canonicalize_name('A_b.C')",
-            "[str(t) for t in tags.parse_tag('py2.py3-none-any')], utils.canonicalize_version('1.4.0.0')",
+            "sorted(str(t) for t in tags.parse_tag('py2.py3-none-any')), utils.canonicalize_version('1.4.0.0')",
         ),
     ),
     Package(
