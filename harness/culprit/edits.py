@@ -13,8 +13,8 @@ from itertools import pairwise
 from attrs import define, field, frozen
 
 from harness.culprit.facts import Facts, Symbol, module_of, quiet_lines
-from harness.culprit.import_lines import serves_only
 from harness.culprit.nesting import moved_together
+from harness.culprit.pieces import serves_only
 from harness.culprit.reading_facts import read_facts
 from harness.culprit.regions import FileDifference, lines_of
 from harness.culprit.sides import PackageFiles

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
-from harness.culprit.import_lines import cut_apart
 from harness.culprit.line_diff import changed_blocks
 from harness.culprit.names import names_in, undefined_in
+from harness.culprit.pieces import cut_apart
 from harness.model.culprit import Region
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class FileDifference:
 
     @classmethod
     def between(cls, path: str, before: str, after: str) -> FileDifference:
-        """Compare by lines, with their ends; each import and decorator of a Python file is a region of its own."""
+        """Compare by lines, with their ends; imports, decorators and definitions of Python are regions of their own."""
         lines = lines_of(before), lines_of(after)
         blocks = changed_blocks(*lines)
         if path.endswith(".py"):

@@ -45,11 +45,9 @@ class Reports(Protocol):
 
     def get(self, id: str) -> KeptAnswer | None:  # noqa: A002
         """The answer of a report, None if there is no such report."""
-        ...
 
     def write(self, kept: KeptAnswer) -> None:
         """Keep an answer and write its report, replacing one with the same id."""
-        ...
 
 
 @define

@@ -1,4 +1,4 @@
-"""Imports, decorators, and definitions that came or went, among changed lines: each is an edit of its own. Pure.
+"""Pieces of changed lines that are edits of their own: imports, decorators, definitions that came or went. Pure.
 
 A line diff joins neighbouring lines to one block, such as five imports or a decorator with the header below it, and
 what one of them needs then all of them need. And an import that only adds or removes names makes no difference by
