@@ -25,6 +25,7 @@ from harness.environment.cleaning import remove_leftovers
 from harness.environment.location import check_ours
 from harness.errors import UserMistake
 from harness.events import SILENT, Reporter
+from harness.model import Device
 from harness.model.size import parse_size
 from harness.probe import Prober
 from harness.run.devices import Gpu, choose_device, find_gpus, of_one_kind
@@ -36,9 +37,11 @@ from harness.store import Store
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.model import Device, Repro
+    from harness.model import Repro
     from harness.scheduling.cluster import ClusterProber
     from harness.scheduling.probers import Probing
+
+_LANES = 2
 
 
 @frozen
@@ -78,17 +81,20 @@ class Session:
         device, why = choose_device(self.settings.device, repro.device, self.gpus)
         return device, f"{why} (--device changes it)"
 
-    def lane_count(self, device: Device) -> int:
-        """The number of lanes: as many as requested, and on a cluster at most its slots. Raises `NoWorkers`."""
+    def lane_count(self, device: Device, repro: Repro | None = None) -> int:
+        """The number of lanes: as many as requested, and on a cluster at most its slots. Raises `NoWorkers`.
+
+        If none were requested, a script on the CPU that speed can't change gets two.
+        """
         asked = self.settings.lanes
         if self.remote is None:
-            return asked or 1
+            return asked or _local_lanes(device, repro)
         slots = self.remote.slots(device)
         return min(asked or slots, slots)
 
-    def lanes(self, device: Device) -> contextlib.closing[LocalLanes]:
-        """Lanes for one device; on a cluster each waits for a worker. Raises `NoWorkers` if there is none."""
-        return contextlib.closing(LocalLanes(self.lane_count(device)))
+    def lanes(self, device: Device, repro: Repro) -> contextlib.closing[LocalLanes]:
+        """Lanes for a repro on a device; on a cluster each waits for a worker. Raises `NoWorkers` if there is none."""
+        return contextlib.closing(LocalLanes(self.lane_count(device, repro)))
 
 
 def local_session(
@@ -182,6 +188,19 @@ def _sandbox(settings: Settings, reporter: Reporter) -> tuple[Sandbox | None, st
     # The option asks for a new run with these rights; the variable only describes the machine.
     rights = "unsandboxed" if settings.sandbox == SandboxMode.OFF else "network" if settings.network else ""
     return choose(mode, network=settings.network, reporter=reporter), rights
+
+
+def _local_lanes(device: Device, repro: Repro | None) -> int:
+    """The lanes on this machine: two for a script on the CPU, unless its verdict may depend on speed.
+
+    Tests of a project may share ports and files, and are often slow enough to time out.
+    """
+    if repro is None or repro.argv or device is Device.CUDA:
+        return 1
+    signature = repro.signature
+    if signature is not None and (signature.hang or signature.metric is not None):
+        return 1
+    return min(_LANES, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
 def _disk_limit() -> int | None:

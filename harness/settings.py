@@ -155,7 +155,7 @@ class Settings:
         Group.LANES,
         "How many probes run at once.",
         kind=ValueKind.LANES,
-        shown_default="1, or all of the scheduler's workers",
+        shown_default="2 for scripts on the CPU, else 1; or all of the scheduler's workers",
     )
     scheduler: str | None = _setting(
         None,

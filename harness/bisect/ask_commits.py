@@ -78,7 +78,7 @@ def ask_commits(session: Session, question: Question, ends: Ends, told: tuple[st
         holds=holds,
         choices=(base, *told_holds(holds, question.hold), *told, why),
     )
-    with session.lanes(device) as lanes:
+    with session.lanes(device, question.repro) as lanes:
         judge = Judge(question.repro.signature, session.store)
         trials = Trials(plan, session.prober, lanes, session.index, judge, session.reporter)
         answer = search_commits(plan, _source(session, trials, span), span.chain)

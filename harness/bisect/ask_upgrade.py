@@ -79,7 +79,7 @@ def ask_upgrade(session: Session, question: UpgradeQuestion, until: Level = Leve
     headline = f"looking for what broke {question.repro.name}: {f'{good.text} to' if good else 'back from'} {bad.text}"
     session.reporter.report(SearchBegan(headline, (*question.told, why)))
     good_world, bad_world = worlds.both(question.ends)
-    with session.lanes(device) as lanes:
+    with session.lanes(device, question.repro) as lanes:
         means = Means(session.prober, lanes, session.index, interpreter, session.reporter)
         upgrade = Upgrade(means, question.repro, bad_world, good_world, worlds.before, only_tests, question.subject)
         answer = upgrade.run()

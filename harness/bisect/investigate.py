@@ -44,7 +44,7 @@ def ask(
     device, why = session.device_for(question.repro)
     plan = make_plan(question, index=session.index, interpreter=session.interpreter, device=device)
     plan = evolve(plan, choices=(*plan.choices, *told, why))
-    with session.lanes(device) as lanes:
+    with session.lanes(device, question.repro) as lanes:
         return plan, investigate(plan, session.prober, lanes, session.index, session.reporter, depth)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import itertools
 import os
@@ -16,6 +17,7 @@ from harness.errors import HarnessError, HarnessFault, Interrupted
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+_OBJECTS = 200_000  # new ones between two collections
 _FOR_GIT = "--git-bisect"
 _PASS_ENV = "--pass-env"  # noqa: S105 - the name of an option
 _EXIT_CODES = """\b
@@ -150,4 +152,6 @@ def main() -> None:
     from harness.run.hidden_environment import hide_environment
 
     hide_environment()
+    # Syntax trees are many objects without circles: looking for circles would take most of the time to parse.
+    gc.set_threshold(_OBJECTS, 50, 50)
     sys.exit(cli(prog_name="harness"))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from attrs import define, evolve, field, frozen
 from packaging.requirements import Requirement
@@ -16,7 +16,7 @@ from harness.culprit.reduction import Candidate, Reduced, Reduction
 from harness.culprit.release_search import Searched
 from harness.culprit.sides import Side, Sides
 from harness.environment import Environment, Index
-from harness.events import Judged, LevelBegan, Reporter, Started
+from harness.events import SILENT, LevelBegan, Progress, Reporter, Started
 from harness.model import (
     Change,
     Combination,
@@ -28,13 +28,23 @@ from harness.model import (
     Verdict,
     normalized_name,
 )
-from harness.model.culprit import Level, Proof, Region
+from harness.model.culprit import Level, Proof
 from harness.model.words import listed
 from harness.planning.plan import Plan
-from harness.probe import Judge, Probe, next_attempt
+from harness.probe import Judge, Prepared, Probe, next_attempt
 from harness.probe.forking import ForkingProber
 from harness.scheduling.lanes import Lanes
+from harness.scheduling.loop import Engine
 from harness.scheduling.probers import Probing
+from harness.search import Grid
+
+
+class Awaited(Protocol):
+    """Something that a thread finds out meanwhile."""
+
+    def result(self) -> Any:
+        """Wait for it."""
+        ...
 
 
 @define
@@ -48,7 +58,36 @@ class Tally:
     ran_now: int = 0
     searched: Searched | None = None
     seen: set[str] = field(factory=set)
-    reading: dict[frozenset[str], Future[Any]] = field(factory=dict)
+    reading: dict[frozenset[str], Awaited] = field(factory=dict)
+
+
+@frozen
+class Claim:
+    """What a counterfactual is expected to show, and the sentence that says so."""
+
+    sentence: str
+    probe: Probe
+    expected: Verdict
+
+
+@frozen
+class Unseen:
+    """A prober whose probes are repetitions of those that were `seen`, by their keys."""
+
+    prober: Probing
+    seen: frozenset[str]
+
+    def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
+        """The first repetition of a probe that was not seen."""
+        prepared = self.prober.prepare(probe, cancel=cancel)
+        while prepared.key in self.seen:
+            probe = next_attempt(probe)
+            prepared = self.prober.prepare(probe, cancel=cancel)
+        return prepared
+
+    def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
+        """As the prober."""
+        return self.prober.execute(prepared, cancel=cancel)
 
 
 @frozen
@@ -170,17 +209,33 @@ class Trials:
 
     def proof(self, sentence: str, probe: Probe, expected: Verdict) -> Proof:
         """Run a counterfactual in a fresh process: no earlier run is a proof."""
-        self.reporter.report(Started(sentence))
-        prepared = self.prober.prepare(probe)
-        while prepared.key in self.tally.seen:
-            probe = next_attempt(probe)
-            prepared = self.prober.prepare(probe)
-        observation = self.prober.execute(prepared)
-        self.tally.seen.add(prepared.key)
-        self.tally.ran_now += not prepared.cached and observation.outcome.ran
-        judgement = self.judge(observation)
-        self.reporter.report(Judged(sentence, judgement, observation, cached=prepared.cached, is_proof=True))
-        return Proof(sentence, expected, judgement.verdict, judgement.reason, observation)
+        (proof,) = self.proofs((Claim(sentence, probe, expected),))
+        return proof
+
+    def proofs(self, claims: Sequence[Claim]) -> tuple[Proof, ...]:
+        """Run counterfactuals in fresh processes, side by side if there are lanes: no earlier run is a proof."""
+        found: dict[int, Proof] = {}
+
+        def judged(number: int, observation: Observation, cached: bool) -> Judgement:
+            self.tally.ran_now += not cached and observation.outcome.ran
+            judgement = self.judge(observation)
+            claim = claims[number]
+            found[number] = Proof(claim.sentence, claim.expected, judgement.verdict, judgement.reason, observation)
+            return judgement
+
+        grid = Grid(len(claims))
+        Engine(
+            Unseen(self.prober, frozenset(self.tally.seen)),
+            self.lanes,
+            lambda number: claims[number].probe,
+            lambda number: claims[number].sentence,
+            judged,
+            self.reporter,
+            lambda: Progress(left=grid.remaining()),
+            is_proof=True,
+        ).drive(grid)
+        self.tally.seen.update(proof.observation.key for proof in found.values() if proof.observation is not None)
+        return tuple(found[number] for number in range(len(claims)))
 
     def shown(self, sentence: str, reduced: Reduced, expected: Verdict, probe: Callable[[], Probe]) -> Proof:
         """The counterfactual with which the search ended; a forked run is repeated in a fresh process."""
@@ -196,13 +251,29 @@ class Trials:
         built = self.prober.builder.build(side.lock)
         return built if isinstance(built, Environment) else None
 
-    def traced(self, side: Side, files: Iterable[str]) -> Trace | None:
-        """What one run of a side does in these installed files; None if it could not run."""
-        self.reporter.report(Started(f"the {side.verdict.value} side once more, to see what runs"))
-        probe = evolve(self.mixed(side, None), trace=frozenset(files))
-        prepared = self.prober.prepare(probe)
-        self.tally.ran_now += not prepared.cached
-        return self.prober.execute(prepared).trace
+    def traces(self, sides: Sides, files: Iterable[str]) -> tuple[Trace | None, ...]:
+        """What one run of each side does in these installed files; None if it could not run."""
+        both = (sides.before, sides.after)
+        traced = frozenset(files)
+        found: dict[int, Trace | None] = {}
+
+        def judged(number: int, observation: Observation, cached: bool) -> Judgement:
+            self.tally.ran_now += not cached
+            found[number] = observation.trace
+            return self.judge(observation)
+
+        self.reporter.report(Started("both sides once more, to see what runs"))
+        grid = Grid(len(both))
+        Engine(
+            self.prober,
+            self.lanes,
+            lambda number: evolve(self.mixed(both[number], None), trace=traced),
+            lambda number: both[number].verdict.value,
+            judged,
+            SILENT,
+            Progress,
+        ).drive(grid)
+        return tuple(found[number] for number in range(len(both)))
 
     def notes(self, reduced: Reduced) -> tuple[str, ...]:
         """What a search could not show."""
@@ -212,31 +283,6 @@ class Trials:
         if reduced.unproven and len(reduced.units) > 1:
             told.append(f"could not be run without: {listed(sorted(reduced.unproven))}")
         return tuple(told)
-
-
-def places(regions: Iterable[Region]) -> str:
-    """Where regions are: definition and lines, in the newer text unless nothing is left there."""
-    return listed(_place(region) for region in regions)
-
-
-def _place(region: Region) -> str:
-    first, last = region.after
-    lines = f"lines {first}-{last}" if last > first else f"line {first}"
-    return f"{region.function or region.file.rpartition('/')[2]} ({lines})"
-
-
-def versions(packages: Iterable[Change], *, newer: bool) -> str:
-    """The packages at one side."""
-    return listed(f"{change.name} {(change.after if newer else change.before) or '(absent)'}" for change in packages)
-
-
-def exchanged_in_words(packages: Sequence[Change], what: str, *, newer_base: bool) -> str:
-    """The newer release with parts of the older one, or the reverse: "shop 1.1 with shop.py from 1.0"."""
-    only = packages[0] if len(packages) == 1 else None
-    if only is None or only.before is None or only.after is None:
-        return f"{versions(packages, newer=newer_base)} with {what} from {versions(packages, newer=not newer_base)}"
-    base, other = (only.after, only.before) if newer_base else (only.before, only.after)
-    return f"{only.name} {base} with {what} from {other}"
 
 
 def _public(version: str) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Collection
 
 from attrs import frozen
 
-from harness.culprit.counterfactual import exchanged_in_words
 from harness.culprit.line_search import LineSearch
 from harness.culprit.pursuit import Pursuit
 from harness.culprit.reduction import Candidate, Reduced
+from harness.culprit.sentences import exchanged_in_words
 from harness.culprit.ties import Unit
 from harness.model import Verdict
 from harness.model.culprit import Proof

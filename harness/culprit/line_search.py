@@ -5,30 +5,34 @@ Files that the run did not use count as one unit, compiled files as another.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Callable, Collection
+from concurrent.futures import Future
 
 from attrs import field, frozen
 
 from harness.culprit.consistency import Consistency
-from harness.culprit.counterfactual import Trials, exchanged_in_words, places, versions
+from harness.culprit.counterfactual import Trials
 from harness.culprit.edits import Edits
 from harness.culprit.evidence import Evidence
 from harness.culprit.exchange import Exchange
 from harness.culprit.pointers import Pointers
 from harness.culprit.pursuit import Pursuit
 from harness.culprit.reduction import Candidate, Reduced
+from harness.culprit.sentences import exchanged_in_words, places, versions
 from harness.culprit.sides import METADATA, Sides
 from harness.culprit.ties import Unit
 from harness.model import Observation, Trace
 from harness.model.words import listed
-from harness.probe import Probe
+from harness.probe import Probe, Prober
 
 REST = "files that the run did not use"
 COMPILED = "compiled files"
 _COMPILED_ENDINGS = (".so", ".pyd", ".dylib", ".dll", ".a", ".lib")
 MOST_SKIPS = 3  # where Python and compiled files can't be mixed, that shows soon
 _MOST_LESSONS = 12
+
+Read = tuple[Edits, Consistency, Pointers]
 
 
 @frozen
@@ -99,7 +103,7 @@ def prepared(trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[U
     read_ahead(trials, sides, exchange, used)
     traces: list[Trace | None] = []
     if wanted:
-        traces = [trials.traced(side, wanted) for side in (sides.before, sides.after)]
+        traces = list(trials.traces(sides, wanted))
     edits, consistency, pointers = trials.tally.reading.pop(frozenset(exchange.units)).result()
     before, after = traces or (None, None)
     evidence = Evidence(sides, trials.plan.repro.source, before, after, pointers)
@@ -107,16 +111,48 @@ def prepared(trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[U
     return search, len(traces)
 
 
+@frozen
+class Reading:
+    """Both texts, read in a thread while runs go on that do not need them.
+
+    It begins with the next run, or when it is asked for: the check of an environment, which comes before a run, takes
+    many times as long beside a busy thread.
+    """
+
+    _found: Future[Read]
+    _is_wanted: threading.Event
+
+    @classmethod
+    def begun(cls, trials: Trials, read: Callable[[], Read]) -> Reading:
+        """Read in a thread that does not keep the program from ending."""
+        found: Future[Read] = Future()
+        is_wanted = threading.Event()
+
+        def work() -> None:
+            if isinstance(trials.prober, Prober):
+                trials.prober.memory.wait_for_run(is_wanted)
+            try:
+                found.set_result(read())
+            except BaseException as error:  # noqa: BLE001 - raised again where the result is asked for
+                found.set_exception(error)
+
+        threading.Thread(target=work, name="reading", daemon=True).start()
+        return cls(found, is_wanted)
+
+    def result(self) -> Read:
+        """What was read."""
+        self._is_wanted.set()
+        return self._found.result()
+
+
 def read_ahead(trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[Unit]) -> None:
-    """Begin to read both texts, unless that was begun, while runs go on that do not need them."""
+    """Begin to read both texts, unless that was begun."""
     key = frozenset(exchange.units)
     if key not in trials.tally.reading:
-        desk = ThreadPoolExecutor(1, thread_name_prefix="ties")
-        trials.tally.reading[key] = desk.submit(_read, exchange, sides, used)
-        desk.shutdown(wait=False)
+        trials.tally.reading[key] = Reading.begun(trials, lambda: _read(exchange, sides, used))
 
 
-def _read(exchange: Exchange, sides: Sides, used: frozenset[Unit]) -> tuple[Edits, Consistency, Pointers]:
+def _read(exchange: Exchange, sides: Sides, used: frozenset[Unit]) -> Read:
     edits = Edits.of(_units(exchange, used), exchange.before, exchange.after, used)
     return edits, Consistency(edits, edits.ties()), Pointers.of(exchange, sides)
 

@@ -11,11 +11,12 @@ from collections.abc import Callable
 
 from attrs import evolve, frozen
 
-from harness.culprit.counterfactual import Trials, versions
+from harness.culprit.counterfactual import Claim, Trials
 from harness.culprit.likelihood import ranked_packages
 from harness.culprit.pursuit import Pursuit
 from harness.culprit.reduction import Candidate, Reduced
 from harness.culprit.required import Installed, Required
+from harness.culprit.sentences import versions
 from harness.culprit.side_proofs import proved_again
 from harness.culprit.sides import Side, Sides, exchanged
 from harness.model import Change, Lock
@@ -57,8 +58,7 @@ def find_package(trials: Trials, sides: Sides, until: Level = Level.PACKAGE) -> 
     strangers = _strangers(known, changes)
     known = _apart_from_needs(trials, _without_ties(trials, known))
     names = tuple(known.changes)
-    back = _back(trials, sides, names)
-    forward = _forward(trials, sides, known)
+    back, forward = _both_ways(trials, sides, known)
     notes = strangers
     if back.verdict is sides.after.verdict:
         known, more = _with_all_that_bring_it(trials, sides, known)
@@ -66,8 +66,7 @@ def find_package(trials: Trials, sides: Sides, until: Level = Level.PACKAGE) -> 
             *notes,
             f"{listed(names)} makes the difference alone, and so does {listed(more)}: both must be reverted",
         )
-        names = tuple(known.changes)
-        back, forward = _back(trials, sides, names), _forward(trials, sides, known)
+        back, forward = _both_ways(trials, sides, known)
     search = known.search
     finding = Finding(
         Level.PACKAGE,
@@ -184,21 +183,23 @@ def _advanced(sides: Sides, reduced: Reduced) -> Sides | None:
     return evolve(sides, after=Side(reduced.shown.lock, sides.after.verdict, reduced.shown))
 
 
-def _back(trials: Trials, sides: Sides, names: tuple[str, ...]) -> Proof:
-    """The newer environment with these packages reverted."""
+def _both_ways(trials: Trials, sides: Sides, known: _Known) -> tuple[Proof, Proof]:
+    """The newer environment with the culprit reverted, and the older one with it advanced, as the search saw it."""
+    names = tuple(known.changes)
     lock: Lock = exchanged(sides.after.lock, sides.before.lock, names)
-    changes = [change for change in sides.before.lock.diff(sides.after.lock) if change.name in names]
-    sentence = f"the {sides.after.verdict.value} environment with {versions(changes, newer=False)}"
-    return trials.proof(sentence, trials.installed(sides.after, lock), sides.before.verdict)
-
-
-def _forward(trials: Trials, sides: Sides, known: _Known) -> Proof:
-    """The older environment with these packages advanced, as seen by the search, run again."""
+    reverted = [change for change in sides.before.lock.diff(sides.after.lock) if change.name in names]
+    back = f"the {sides.after.verdict.value} environment with {versions(reverted, newer=False)}"
+    forth = f"the {sides.before.verdict.value} environment with {versions(known.changes.values(), newer=True)}"
     along = [change.name for change in sides.before.lock.diff(known.sides.before.lock)]
-    sentence = f"the {sides.before.verdict.value} environment with {versions(known.changes.values(), newer=True)}"
     if along:
-        sentence += f", and with {listed(along)} moved, which it can't run without"
-    return trials.proof(sentence, trials.installed(sides.before, known.sides.after.lock), sides.after.verdict)
+        forth += f", and with {listed(along)} moved, which it can't run without"
+    older, newer = trials.proofs(
+        (
+            Claim(back, trials.installed(sides.after, lock), sides.before.verdict),
+            Claim(forth, trials.installed(sides.before, known.sides.after.lock), sides.after.verdict),
+        )
+    )
+    return older, newer
 
 
 def _only_one(trials: Trials, sides: Sides, changes: tuple[Change, ...], until: Level) -> Finding:

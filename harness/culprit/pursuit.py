@@ -87,7 +87,7 @@ class Pursuit:
             self.trials.reporter,
             lambda: Progress(candidates=len(self.weights), tried=ran),
             self._as_told,
-        ).drive(search, until=is_enough)
+        ).drive(search, width=1 if self.trials.forks is not None else None, until=is_enough)  # forks take turns
         self.trials.tally.ran_now += ran_now
         result = search.result
         return Reduced(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from harness.culprit.counterfactual import Trials
+from harness.culprit.counterfactual import Claim, Trials
 from harness.culprit.evidence import used_units
 from harness.culprit.exchange import Exchange
 from harness.culprit.line_search import files_to_trace, read_ahead
@@ -24,14 +24,16 @@ def proved_again(
         if traced:
             read_ahead(trials, sides, exchange, used)
 
-    def proved(sentence: str, *, is_newer: bool) -> Proof:
-        side = sides.after if is_newer else sides.before
-        probe = trials.mixed(side, None)
-        if traced:
-            proof = trials.proof(sentence, evolve(probe, trace=traced), side.verdict)
-            if proof.holds:
-                return proof
-        return trials.proof(sentence, probe, side.verdict)
-
-    older, newer = sentences
-    return proved(older, is_newer=False), proved(newer, is_newer=True)
+    claims = [
+        Claim(sentence, trials.mixed(side, None), side.verdict)
+        for sentence, side in zip(sentences, (sides.before, sides.after), strict=True)
+    ]
+    if traced:
+        proofs = trials.proofs([evolve(claim, probe=evolve(claim.probe, trace=traced)) for claim in claims])
+    else:
+        proofs = trials.proofs(claims)
+    older, newer = (
+        proof if proof.holds or not traced else trials.proof(claim.sentence, claim.probe, claim.expected)
+        for claim, proof in zip(claims, proofs, strict=True)
+    )
+    return older, newer

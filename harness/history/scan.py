@@ -52,7 +52,7 @@ def ask(session: Session, question: Question, wanted: Range = Range()) -> tuple[
         device=device,
     )
     made = evolve(made, plan=evolve(made.plan, choices=(*made.plan.choices, why)))
-    with session.lanes(device) as lanes:
+    with session.lanes(device, question.repro) as lanes:
         return made, Scanning(made, session.prober, lanes, session.reporter).run()
 
 

@@ -62,7 +62,9 @@ def run_once(
             readable=(prober.workspace.root,),
             writable=(place.scratch,) if apart else (),
         )
-        ran = run_repro(job, cancel=cancel)
+        with prober.memory.entered(cancel):
+            ran = run_repro(job, cancel=cancel)
+            prober.memory.note(ran.peak_memory or 0)
         return ran, place.altered()
 
 

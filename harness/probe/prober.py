@@ -38,6 +38,7 @@ from harness.run.child_report import read_imports
 from harness.run.devices import unavailable
 from harness.run.inside.emulation.device_profiles import DEFAULT_CAPABILITY
 from harness.run.lease import DEFAULT_WAIT_S, NoGpu
+from harness.run.memory import MemoryGate
 from harness.run.programs import program_of
 from harness.store import StoredResolution, is_kept
 
@@ -54,7 +55,7 @@ class Prober:
 
     `gpus` are the GPUs for runs on CUDA, all of one kind; `gpu_wait` is how many seconds a run waits for memory on one;
     relative paths of a command start at `invoked_from`; `reporter` gets notes for the user; runs happen in `sandbox`,
-    and `rights` says what the user allows them beyond it.
+    and `rights` says what the user allows them beyond it. `memory` lets a run start beside others if it fits.
     """
 
     store: Store
@@ -69,6 +70,7 @@ class Prober:
     reporter: Reporter = SILENT
     sandbox: Sandbox | None = None
     rights: str = ""
+    memory: MemoryGate = field(factory=MemoryGate, eq=False, repr=False)
     _programs: set[str] = field(factory=set, init=False, eq=False, repr=False)
 
     def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:

@@ -30,6 +30,7 @@ C = TypeVar("C")
 _AHEAD = 2
 _BUILDERS = 2
 _TICK_S = 0.25
+_QUICK_S = 0.05
 
 
 class Prepares(Protocol):
@@ -61,6 +62,11 @@ class _Work(Generic[C]):
             return None
         return self.preparing.result()
 
+    @property
+    def is_answered(self) -> bool:
+        """Whether its observation is known without a run."""
+        return self.prepared is not None and self.prepared.observation is not None
+
     def answer(self, prepared: Prepared) -> None:
         """Accept an answer from another candidate."""
         self.preparing = Future()
@@ -80,7 +86,7 @@ class Engine(Generic[C]):
     """Drives searches over candidates of one kind.
 
     `judge` judges and records an observation, given whether it was cached; `as_told` translates a verdict for the
-    search; `progress` says how far the search is.
+    search; `progress` says how far the search is; `is_proof` marks its runs as proofs.
     """
 
     prober: Prepares
@@ -91,6 +97,7 @@ class Engine(Generic[C]):
     reporter: Reporter
     progress: Callable[[], Progress]
     as_told: Callable[[Verdict], Verdict] = _unchanged
+    is_proof: bool = False
 
     def drive(self, search: Search[C], *, width: int | None = None, until: Callable[[], bool] = lambda: False) -> None:
         """Run candidates, `width` at a time (None: all lanes), until the search is done or `until` returns true.
@@ -107,13 +114,15 @@ class Engine(Generic[C]):
                 asked = search.ask(at_once + _waiting(works))
                 if not asked:
                     raise HarnessFault("the search is not done but asks for no candidate")
+                self._start_new(works, asked, desk, announce=True)
+                # What is quickly prepared runs before anything is foreseen, which may take as long.
+                wait([w.preparing for c in asked if (w := works[c]).preparing and not w.running], timeout=_QUICK_S)
+                self._answer_twins(works, ended)
+                if not any(works[candidate].is_answered for candidate in asked):  # an answer may make others useless
+                    self._fill_lanes(works, asked, at_once)
                 foreseen = search.foresee(_AHEAD)
                 self._drop(works, keep={*asked, *foreseen})
-                for candidate in (*asked, *foreseen):
-                    if candidate not in works:
-                        works[candidate] = self._start(candidate, desk, announce=candidate in asked)
-                self._answer_twins(works, ended)
-                self._fill_lanes(works, asked, at_once)
+                self._start_new(works, foreseen, desk, announce=False)
                 futures: list[Future[Any]] = [
                     work.future for work in works.values() if work.future is not None and not _is_idle(work)
                 ]
@@ -133,12 +142,15 @@ class Engine(Generic[C]):
                     work.running.cancel()
                     wait([work.running])
 
-    def _start(self, candidate: C, desk: ThreadPoolExecutor, *, announce: bool) -> _Work[C]:
-        work = _Work(candidate)
-        work.preparing = desk.submit(self.prober.prepare, self.probe_of(candidate), cancel=work.cancel)
-        if announce:
-            self.reporter.report(Asked(self.label_of(candidate)))
-        return work
+    def _start_new(
+        self, works: dict[C, _Work[C]], candidates: tuple[C, ...], desk: ThreadPoolExecutor, *, announce: bool
+    ) -> None:
+        for candidate in candidates:
+            if candidate not in works:
+                work = works[candidate] = _Work(candidate)
+                work.preparing = desk.submit(self.prober.prepare, self.probe_of(candidate), cancel=work.cancel)
+                if announce:
+                    self.reporter.report(Asked(self.label_of(candidate)))
 
     def _answer_twins(self, works: dict[C, _Work[C]], ended: dict[str, Observation]) -> None:
         """Answer the prepared candidates whose twin has ended."""
@@ -194,7 +206,14 @@ class Engine(Generic[C]):
         judgement = self.judge(candidate, observation, cached)
         search.tell(candidate, self.as_told(judgement.verdict))
         self.reporter.report(
-            Judged(self.label_of(candidate), judgement, observation, cached=cached, progress=self.progress())
+            Judged(
+                self.label_of(candidate),
+                judgement,
+                observation,
+                cached=cached,
+                progress=self.progress(),
+                is_proof=self.is_proof,
+            )
         )
 
     def _drop(self, works: dict[C, _Work[C]], *, keep: set[C]) -> None:

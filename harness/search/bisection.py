@@ -7,6 +7,8 @@ is computed from what was told, so verdicts may come in any order and from earli
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import TYPE_CHECKING
 
 from harness.model.verdict import Verdict
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _EXPECTED = 0.8  # chance that an end is what the user says it is
+_TOGETHER = 3  # asked at once, of which all outcomes are supposed
 _UNTESTABLE = 0.1  # chance of a skip; both only order what is foreseen
 
 
@@ -62,26 +65,47 @@ class Bisection:
         self._told: dict[Trial, Verdict] = {}
         self._first: dict[int, Verdict] = {}  # of the first attempts, which alone steer the search
         self._asked: tuple[Trial, ...] = ()
+        self._width = 1
         for position, verdict in (tried or {}).items():
             self.tell(Trial(position), verdict)
 
     def ask(self, n: int = 1) -> tuple[Trial, ...]:
         """Up to n trials worth running now; what was asked before and still matters comes first."""
+        self._width = n
         wanted = self._wanted(self._first, n)
         still = self._still_matter()
         self._asked = tuple(dict.fromkeys((*still, *wanted)))
         return wanted
 
     def foresee(self, n: int) -> tuple[Trial, ...]:
-        """Up to n positions that may be asked next. Repetitions need no preparation and are left out."""
+        """Up to n positions that may be asked next, as many at once as now.
+
+        Repetitions need no preparation and are left out.
+        """
+        asked = self._still_matter() or self._wanted(self._first, self._width)
+        if self._width > 1:
+            return self._foreseen_together(n, asked)
 
         def plan(supposed: Mapping[Trial, Verdict]) -> Trial | None:
             first = {**self._first, **{trial.position: verdict for trial, verdict in supposed.items()}}
             trial = next(iter(self._wanted(first, 1)), None)
             return trial if trial is not None and trial.attempt == 0 else None
 
-        asked = self._still_matter() or self._wanted(self._first, 1)
         return foresee(n, plan=plan, chances=self._chances, asked=asked)
+
+    def _foreseen_together(self, n: int, asked: Sequence[Trial]) -> tuple[Trial, ...]:
+        """What is asked at once after each outcome of what is asked now, the most likely outcome first."""
+        likely = {trial: self._chances(trial) for trial in asked[:_TOGETHER]}
+        outcomes = [
+            (math.prod(likely[trial][verdict] for trial, verdict in zip(likely, verdicts, strict=True)), verdicts)
+            for verdicts in itertools.product((Verdict.BAD, Verdict.GOOD), repeat=len(likely))
+        ]
+        found: dict[Trial, None] = {}
+        for _, verdicts in sorted(outcomes, key=lambda outcome: -outcome[0]):
+            supposed = {trial.position: verdict for trial, verdict in zip(likely, verdicts, strict=True)}
+            following = self._wanted({**self._first, **supposed}, self._width)
+            found.update(dict.fromkeys(trial for trial in following if trial.attempt == 0 and trial not in asked))
+        return tuple(found)[: max(n, 0)]
 
     def tell(self, candidate: Trial, verdict: Verdict) -> None:
         """Record a verdict. Raises ValueError for an unknown position or a second, different verdict."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -26,16 +27,18 @@ def run(numbers, *rest, mode=None, **more):
 
 
 def traced(tmp_path, source, action, files=("shop.py",)):
-    """The trace of `action` over a module in a folder like site-packages."""
+    """The trace of `action` over a module that is imported from a folder like site-packages."""
     (tmp_path / "shop.py").write_text(source, encoding="utf-8")
-    space = {}
     trace = Trace(files, [str(tmp_path)])
+    sys.path.insert(0, str(tmp_path))
+    importlib.invalidate_caches()
     trace.start()
     try:
-        exec(compile(source, str(tmp_path / "shop.py"), "exec"), space)
-        action(space)
+        action(vars(importlib.import_module("shop")))
     finally:
         trace.stop()
+        sys.path.remove(str(tmp_path))
+        sys.modules.pop("shop", None)
     return trace.report()
 
 
@@ -50,11 +53,23 @@ def test_functions_lines_and_values_are_recorded(tmp_path):
     assert [row[1] for row in report["returned"] if row[1] in ("Shop.double", "run")][-1] == "run"
 
 
-def test_other_files_have_no_lines_or_values(tmp_path):
-    report = traced(tmp_path, SHOP, lambda space: space["run"]([1]), files=())
-    assert report["lines"] == {}
-    assert report["returned"] == []
-    assert "run" in report["called"]["shop.py"]
+def test_other_files_are_not_recorded(tmp_path):
+    report = traced(tmp_path, SHOP, lambda space: space["run"]([1]), files=("other.py",))
+    assert report == {"called": {}, "lines": {}, "returned": []}
+
+
+def test_a_package_that_was_imported_before_is_traced(tmp_path, monkeypatch):
+    (tmp_path / "early.py").write_text("def run():\n    return 1\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    early = importlib.import_module("early")
+    trace = Trace(["early.py"], [str(tmp_path)])
+    trace.start()
+    try:
+        early.run()
+    finally:
+        trace.stop()
+        del sys.modules["early"]
+    assert trace.report()["lines"] == {"early.py": [2]}
 
 
 def test_calls_of_one_function_are_limited(tmp_path):

@@ -277,6 +277,16 @@ def test_the_next_request_was_foreseen(find_fix):
             assert set(search.ask()) <= set(foreseen)
 
 
+def test_what_two_lanes_run_after_the_two_ends_was_foreseen():
+    for count in range(4, 40):
+        search = Bisection(count, good=0)
+        ends = search.ask(2)
+        foreseen = search.foresee(2)
+        search.tell(ends[0], Verdict.BAD)
+        search.tell(ends[1], Verdict.GOOD)
+        assert search.ask(2) == foreseen
+
+
 @st.composite
 def questions(draw):
     history = draw(st.text("GBS", min_size=1, max_size=40))

@@ -28,12 +28,13 @@ _APART = "\u241f"  # between the arguments of a call
 
 
 class Trace:
-    """One recording; `files` are the paths below `roots` whose lines and values count."""
+    """One recording of what runs in `files`, which are paths below `roots`."""
 
     def __init__(self, files: Iterable[str], roots: Iterable[str]) -> None:
         self._roots = tuple({root + os.sep for root in (*roots, *map(os.path.realpath, roots))})
         self._files = frozenset(files)
-        self._wanted: dict[CodeType, bool] = {}
+        self._by_file: dict[str, bool] = {}
+        self._tops = frozenset(path.partition("/")[0].removesuffix(".py") for path in self._files)
         self._called: dict[CodeType, None] = {}
         self._lines: dict[CodeType, set[int]] = {}
         self._calls: dict[CodeType, int] = {}
@@ -44,13 +45,26 @@ class Trace:
         self._spent = 0.0
         self._busy = threading.local()
         self._tool: int | None = None
+        self._is_set = False
 
     def start(self) -> None:
-        """Begin, by the cheapest means that this interpreter has."""
+        """Begin, by the cheapest means that this interpreter has: tracing slows down every call of a function."""
         if sys.version_info >= (3, 12) and self._monitor():
             return
+        if self._tops.isdisjoint(sys.modules):
+            sys.meta_path.insert(0, self)  # nothing of a package runs before its import
+        else:
+            self._set()
+
+    def _set(self) -> None:
+        self._is_set = True
         threading.settrace(self._enter)
         sys.settrace(self._enter)
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:  # noqa: ARG002
+        """Trace from the first import of a wanted package on; another finder finds it."""
+        if not self._is_set and name.partition(".")[0] in self._tops:
+            self._set()
 
     def stop(self) -> None:
         """End; what was recorded stays."""
@@ -59,6 +73,8 @@ class Trace:
             sys.monitoring.free_tool_id(self._tool)
             self._tool = None
             return
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
         sys.settrace(None)
         threading.settrace(None)
 
@@ -66,9 +82,7 @@ class Trace:
         """`called`: file -> function -> rank of its last call · `lines`: file -> lines · `returned`, in that order."""
         called: dict[str, dict[str, int]] = {}
         for rank, code in enumerate(list(self._called)):
-            file = self._file(code)
-            if file:
-                called.setdefault(file, {})[_name(code)] = rank
+            called.setdefault(self._file(code), {})[_name(code)] = rank
         lines: dict[str, set[int]] = {}
         for code, numbers in list(self._lines.items()):
             lines.setdefault(self._file(code), set()).update(numbers)
@@ -81,18 +95,22 @@ class Trace:
         return path[len(root) :].replace(os.sep, "/") if root else ""
 
     def _is_wanted(self, code: CodeType) -> bool:
-        wanted = self._wanted.get(code)
+        # By the name of its file, whose hash is kept; that of a code object is made of all it has, each time.
+        wanted = self._by_file.get(code.co_filename)
         if wanted is None:
-            wanted = self._wanted[code] = self._file(code) in self._files
+            wanted = self._by_file[code.co_filename] = self._file(code) in self._files
         return wanted
 
-    # Up to Python 3.11: one trace function.
+    # Up to Python 3.11: one trace function, called for every function of the run.
 
     def _enter(self, frame: FrameType, event: str, _: Any) -> Any:
         code = frame.f_code
+        is_wanted = self._by_file.get(code.co_filename)  # mostly it is known that it is not
+        if is_wanted is False or not self._is_wanted(code):
+            return None
         self._called.pop(code, None)
         self._called[code] = None
-        if event != "call" or not self._is_wanted(code) or self._quiet.get(code, 0) > _MOST_QUIET:
+        if event != "call" or self._quiet.get(code, 0) > _MOST_QUIET:
             return None
         self._quiet[code] = self._quiet.get(code, 0) + 1
         self._lines.setdefault(code, set())
@@ -128,10 +146,10 @@ class Trace:
         off = monitoring.DISABLE
 
         def started(code: CodeType, _: int) -> Any:
-            self._called.pop(code, None)
-            self._called[code] = None
             if not self._is_wanted(code):
                 return off
+            self._called.pop(code, None)
+            self._called[code] = None
             self._lines.setdefault(code, {code.co_firstlineno})
             self._entered.pop(id(sys._getframe(1)), None)  # noqa: SLF001 - of a frame that an exception has left
             if self._calls.get(code, 0) < _MOST_CALLS and not getattr(self._busy, "on", False):
