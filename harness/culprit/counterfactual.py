@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
@@ -12,6 +11,7 @@ from attrs import define, evolve, field, frozen
 from packaging.requirements import Requirement
 from packaging.version import InvalidVersion, Version
 
+from harness.culprit.claims import Claim, Unseen
 from harness.culprit.reduction import Candidate, Reduced, Reduction
 from harness.culprit.release_search import Searched
 from harness.culprit.sides import Side, Sides
@@ -31,7 +31,7 @@ from harness.model import (
 from harness.model.culprit import Level, Proof
 from harness.model.words import listed
 from harness.planning.plan import Plan
-from harness.probe import Judge, Prepared, Probe, next_attempt
+from harness.probe import Judge, Probe
 from harness.probe.forking import ForkingProber
 from harness.scheduling.lanes import Lanes
 from harness.scheduling.loop import Engine
@@ -52,42 +52,14 @@ class Tally:
     """Counts the probes that were run rather than answered by the store; also the last bisection over releases.
 
     `seen` are the observations that searched for something: none of them is also a proof. `reading` has what is read of
-    files while runs go on, by the units of difference that it is about.
+    files while runs go on, by the units of difference that it is about, and `ahead` proofs that were run early.
     """
 
     ran_now: int = 0
     searched: Searched | None = None
     seen: set[str] = field(factory=set)
     reading: dict[frozenset[str], Awaited] = field(factory=dict)
-
-
-@frozen
-class Claim:
-    """What a counterfactual is expected to show, and the sentence that says so."""
-
-    sentence: str
-    probe: Probe
-    expected: Verdict
-
-
-@frozen
-class Unseen:
-    """A prober whose probes are repetitions of those that were `seen`, by their keys."""
-
-    prober: Probing
-    seen: frozenset[str]
-
-    def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
-        """The first repetition of a probe that was not seen."""
-        prepared = self.prober.prepare(probe, cancel=cancel)
-        while prepared.key in self.seen:
-            probe = next_attempt(probe)
-            prepared = self.prober.prepare(probe, cancel=cancel)
-        return prepared
-
-    def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
-        """As the prober."""
-        return self.prober.execute(prepared, cancel=cancel)
+    ahead: list[tuple[Claim, Proof]] = field(factory=list)
 
 
 @frozen
@@ -209,7 +181,19 @@ class Trials:
 
     def proof(self, sentence: str, probe: Probe, expected: Verdict) -> Proof:
         """Run a counterfactual in a fresh process: no earlier run is a proof."""
-        (proof,) = self.proofs((Claim(sentence, probe, expected),))
+        claim = Claim(sentence, probe, expected)
+        for number, (other, proof) in enumerate(self.tally.ahead):
+            if claim == other:
+                del self.tally.ahead[number]
+                return proof
+        (proof,) = self.proofs((claim,))
+        return proof
+
+    def proof_with(self, claim: Claim, following: Sequence[Claim]) -> Proof:
+        """A proof, and beside it those that are expected to be asked for next, as far as there are lanes."""
+        others = following[: self.lanes.count - 1]
+        proof, *more = self.proofs((claim, *others))
+        self.tally.ahead += zip(others, more, strict=True)
         return proof
 
     def proofs(self, claims: Sequence[Claim]) -> tuple[Proof, ...]:

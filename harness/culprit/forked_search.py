@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
+from harness.culprit.claims import Claim
+from harness.culprit.line_needs import advance
 from harness.culprit.line_search import COMPILED, is_not_mixable, reverted_in_words
 from harness.events import Judged, Note, Started
 from harness.model import Mixture
 from harness.probe import Prober
-from harness.probe.forking import CannotFork, ForkingProber, forking
+from harness.probe.forking import ForkingProber, forking
+from harness.probe.zygotes import CannotFork
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,7 +46,7 @@ def pursued(search: LineSearch, used: frozenset[Unit], stack: ExitStack, *, most
             return search, few
     files = [path for unit in used for path in search.exchange.units[unit] if path.endswith(".py")]
     whole = search.reverted(frozenset(unit for unit in search.all if search.edits.path_of(unit) in used))
-    forks = _open_forks(trials, search.sides, files, stack)
+    forks = _open_forks(search, files, few, stack)
     if forks is None:
         return search, search.pursue(search.weights, most=most, after=few)
     forked = evolve(search, trials=evolve(trials, forks=forks))
@@ -53,8 +56,8 @@ def pursued(search: LineSearch, used: frozenset[Unit], stack: ExitStack, *, most
     found = forked.pursue(search.weights, most=most, after=first)
     if not _is_forked(found):
         return forked, found
-    flipped = search.sides.before.verdict
-    proof = trials.proof(reverted_in_words(search, found.units), search.reverted(found.units), flipped)
+    back = Claim(reverted_in_words(search, found.units), search.reverted(found.units), search.sides.before.verdict)
+    proof = trials.proof_with(back, [advance(search, found.units)] if len(found.units) == 1 else [])
     if proof.holds:
         return forked, evolve(found, shown=proof.observation)
     _give_up(trials, forks)
@@ -73,23 +76,32 @@ def _is_slow(search: LineSearch) -> bool:
     return quickest >= _SLOW_S and len(search.all) > _MANY and COMPILED not in search.edits.wholes
 
 
-def _open_forks(trials: Trials, sides: Sides, files: Iterable[str], stack: ExitStack) -> ForkingProber | None:
+def _open_forks(
+    search: LineSearch, files: Iterable[str], few: Reduced | None, stack: ExitStack
+) -> ForkingProber | None:
     """Forks of the newer side in which these files may be exchanged, until `stack` is closed; else None.
 
-    Forked, the newer side itself must show its verdict; see `_shows_older_side` for the other one.
+    `few` is an earlier search, which it goes on from. Forked, the newer side itself must show its verdict; see
+    `_shows_older_side` for the other one.
     """
+    trials, sides = search.trials, search.sides
     prober = trials.prober
     if not isinstance(prober, Prober) or not trials.plan.question.fork:
         return None
     unchanged = trials.mixed(sides.after, Mixture(files={}, label="nothing exchanged"))
     trials.reporter.report(Started("preparing a process from which the next runs are forked"))
     try:
-        forks = stack.enter_context(forking(prober, trials.mixed(sides.after, None), files))
+        likely = search.likely_files(few)
+        forks = stack.enter_context(forking(prober, trials.mixed(sides.after, None), files, likely))
     except CannotFork as why:
         trials.reporter.report(Note(f"not forking runs: {why}"))
         return None
     label = f"forked: the {sides.after.verdict.value} environment"
-    if _verdict(trials, forks, label, unchanged) is sides.after.verdict:
+    verdict = _verdict(trials, forks, label, unchanged)
+    if forks.stopped:
+        trials.reporter.report(Note(f"not forking runs: {forks.stopped}"))
+        return None
+    if verdict is sides.after.verdict:
         return forks
     _give_up(trials, forks)
     return None

@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from attrs import frozen
 
+from harness.culprit.claims import Claim
 from harness.culprit.line_search import LineSearch
 from harness.culprit.pursuit import Pursuit
 from harness.culprit.reduction import Candidate, Reduced
@@ -51,7 +52,8 @@ def advanced(search: LineSearch, core: Candidate, units: Candidate) -> Advanced:
         tried.add(new)
         runs += 1
         besides = new - core
-        one = trials.proof(_sentence_forth(search, core, besides), search.advanced(new), sides.after.verdict)
+        claim = advance(search, core, start)
+        one = trials.proof(claim.sentence, claim.probe, claim.expected)
         if proof is None or one.holds:
             proof = one
         if one.holds:
@@ -77,6 +79,12 @@ def advanced(search: LineSearch, core: Candidate, units: Candidate) -> Advanced:
         proof = Proof("", sides.after.verdict, Verdict.SKIP, "not tried")
     note = f"{search.names(core)} alone does not make the difference, and what else it needs was not found"
     return Advanced(proof, frozenset(), runs, ran_alone, notes=(note,))
+
+
+def advance(search: LineSearch, core: Candidate, start: Candidate | None = None) -> Claim:
+    """That the culprit makes the difference in the older environment, with what the ties say `start` needs."""
+    new = search.consistency.advanced(core if start is None else start)
+    return Claim(_sentence_forth(search, core, new - core), search.advanced(new), search.sides.after.verdict)
 
 
 def _may_be_it(search: LineSearch, unit: Unit) -> bool:

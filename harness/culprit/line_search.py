@@ -78,7 +78,17 @@ class LineSearch:
 
     def pursue(self, weights: dict[Unit, float], *, most: int, after: Reduced | None = None) -> Reduced:
         """The smallest set of units whose reversal removes the difference; it continues `after` an earlier search."""
-        found = Pursuit(
+        found = self._pursuit(weights, most=most, after=after).run()
+        return found.after(after) if after is not None else found
+
+    def likely_files(self, after: Reduced | None = None) -> frozenset[str]:
+        """The files of the set that is tried next; it goes on `after` an earlier search."""
+        following = self._pursuit(self.weights, most=1, after=after).next()
+        mixture = self.reverted(following).mixture if following is not None else None
+        return frozenset(mixture.files) if mixture is not None else frozenset()
+
+    def _pursuit(self, weights: dict[Unit, float], *, most: int, after: Reduced | None) -> Pursuit:
+        return Pursuit(
             trials=self.trials,
             flipped=self.sides.before.verdict,
             weights=weights,
@@ -93,8 +103,7 @@ class LineSearch:
             told=after.told if after is not None else {},
             most_skips=MOST_SKIPS if COMPILED in self.edits.wholes else most,
             until=self.trials.until,
-        ).run()
-        return found.after(after) if after is not None else found
+        )
 
 
 def prepared(trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[Unit]) -> tuple[LineSearch, int]:

@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 from attrs import evolve, frozen
 
-from harness.culprit.counterfactual import Claim, Trials
+from harness.culprit.claims import Claim
+from harness.culprit.counterfactual import Trials
 from harness.culprit.likelihood import ranked_packages
 from harness.culprit.pursuit import Pursuit
 from harness.culprit.reduction import Candidate, Reduced

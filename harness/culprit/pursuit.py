@@ -46,16 +46,8 @@ class Pursuit:
 
     def run(self) -> Reduced:
         """Search."""
-        search: Narrowing[Unit] = Narrowing(
-            tuple(self.weights),
-            weights=self.weights,
-            closed=self.closed,
-            roughly=self.roughly,
-            serving=self.serving,
-        )
+        search = self._search()
         told = dict(self.told)
-        for candidate, (verdict, _) in told.items():
-            search.tell(candidate, self._as_told(verdict))
         ran = ran_now = judged_well = skipped = 0
 
         def judged(candidate: Candidate, observation: Observation, cached: bool) -> Judgement:
@@ -101,6 +93,22 @@ class Pursuit:
             gave_up=not search.done,
             told=told,
         )
+
+    def next(self) -> Candidate | None:
+        """The set that is tried first; None if there is none."""
+        return next(iter(self._search().ask()), None)
+
+    def _search(self) -> Narrowing[Unit]:
+        search: Narrowing[Unit] = Narrowing(
+            tuple(self.weights),
+            weights=self.weights,
+            closed=self.closed,
+            roughly=self.roughly,
+            serving=self.serving,
+        )
+        for candidate, (verdict, _) in self.told.items():
+            search.tell(candidate, self._as_told(verdict))
+        return search
 
     def _as_told(self, verdict: Verdict) -> Verdict:
         """A search calls "bad" what shows the difference."""

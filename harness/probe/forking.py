@@ -1,15 +1,15 @@
 """Forks probes of mixtures from one process that imported the modules which no candidate changes.
 
 The environment of the zygote is a copy in which packages with exchanged files have their own files. Before each fork,
-the candidate's files are put in place, so that the fork finds them where any process would. Forks only search: the
-store keeps them apart from fresh processes, a proof is never a fork, and if a fork and a fresh process disagree,
+the candidate's files are put in place, so that the fork finds them where any process would. The first zygote leaves out
+only the likeliest files, so that its forks are quick; the first probe with another file replaces it. Forks only search:
+the store keeps them apart from fresh processes, a proof is never a fork, and if a fork and a fresh process disagree,
 forking stops.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 import time
 from datetime import UTC, datetime
@@ -25,29 +25,24 @@ from harness.model import Device, Mixture, Observation, Outcome
 from harness.probe.asked import Prepared
 from harness.probe.observing import observation_of
 from harness.probe.preload import preloadable
-from harness.run.devices.registry import hidden, passed_variables
+from harness.probe.zygotes import CannotFork, Zygotes, zygote_of
 from harness.run.forking import Zygote, ZygoteFailed
-from harness.run.launch import repro_variables
-from harness.run.runner import INSIDE, Job, run_repro, search_path
-from harness.run.sandbox import FileAccess
-from harness.run.scratch_folder import process_environment, scratch_folder
+from harness.run.runner import Job, run_repro
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from contextlib import AbstractContextManager
 
     from harness.environment import Builder
     from harness.model import Lock
     from harness.probe.asked import Probe
     from harness.probe.prober import Prober
+    from harness.run.result import Ran
     from harness.store import Store, StoredResolution
 
 # A fork can't decide these: the import may fail because of what was or was not imported before.
 _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError"})
 _FORKED = "+fork"
-
-
-class CannotFork(Exception):
-    """Why probes are not forked: a few words."""
 
 
 @define
@@ -63,8 +58,10 @@ class ForkingProber:
     packages: Path
     pycache: Path
     originals: Mapping[str, bytes | None]
+    zygotes: Zygotes
     forked: int = 0
     stopped: str = ""
+    _first: tuple[Probe, Ran] | None = field(default=None, init=False)
     _placed: dict[str, bytes | None] = field(factory=dict, init=False)
     _turn: threading.Lock = field(factory=threading.Lock, init=False)
 
@@ -131,13 +128,11 @@ class ForkingProber:
 
     def _fork(self, probe: Probe, lock: Lock, key: str, cancel: threading.Event | None) -> Observation | None:
         begun = time.monotonic()
-        self._place(probe.mixture.files if probe.mixture is not None else {})
-        setup_s = time.monotonic() - begun
-        started = datetime.now(UTC).isoformat(timespec="seconds")
         log = self.store.log_path(key)
+        started = datetime.now(UTC).isoformat(timespec="seconds")
         try:
-            ran = run_repro(evolve(self.job, repro=probe.repro, log_path=log), cancel=cancel)
-        except ZygoteFailed as error:
+            setup_s, ran = self._run(probe, log, cancel)
+        except (CannotFork, ZygoteFailed) as error:
             self.stop(str(error))
             return None
         self.forked += 1
@@ -147,12 +142,36 @@ class ForkingProber:
             evolve(ran, machine={**ran.machine, "forked": True}),
             key=key,
             drift=(),
-            setup_s=setup_s,
+            setup_s=setup_s - begun,
             started=started,
             log=log.relative_to(self.store.root).as_posix(),
         )
         self.store.put(observation)
         return observation
+
+    def _run(self, probe: Probe, log: Path, cancel: threading.Event | None) -> tuple[float, Ran]:
+        """Run a probe in a fork; also when it began, on the monotonic clock. Raises `CannotFork`, `ZygoteFailed`."""
+        files = probe.mixture.files if probe.mixture is not None else {}
+        if not self.zygotes.fits(files):
+            self._place({})
+            zygote = self.zygotes.started_for(files)
+            if self._first is not None:
+                self._check(zygote, *self._first, cancel)
+        self._place(files)
+        begun = time.monotonic()
+        job = evolve(self.job, repro=probe.repro, log_path=log, zygote=self.zygotes.started_for(files))
+        ran = run_repro(job, cancel=cancel)
+        self._first = self._first or (probe, ran)
+        return begun, ran
+
+    def _check(self, zygote: Zygote, probe: Probe, seen: Ran, cancel: threading.Event | None) -> None:
+        """Run the first probe again in another zygote. Raises `CannotFork` if something else happens."""
+        self._place(probe.mixture.files if probe.mixture is not None else {})
+        job = evolve(self.job, repro=probe.repro, log_path=self.job.scratch_root / "check.log", zygote=zygote)
+        again = run_repro(job, cancel=cancel)
+        names = [ran.exception.name if ran.exception is not None else "" for ran in (seen, again)]
+        if again.outcome is not seen.outcome or names[0] != names[1]:
+            raise CannotFork("forks of two processes disagree")
 
     def _place(self, files: Mapping[str, bytes | None]) -> None:
         """Put a candidate's files in place, and restore those of the previous one."""
@@ -167,11 +186,13 @@ class ForkingProber:
 
 
 @contextlib.contextmanager
-def forking(prober: Prober, probe: Probe, candidates: Iterable[str]) -> Iterator[ForkingProber]:
+def forking(
+    prober: Prober, probe: Probe, candidates: Iterable[str], likely: Iterable[str] = ()
+) -> Iterator[ForkingProber]:
     """Fork the mixtures of an environment whose exchanged files are among `candidates`, while the context lasts.
 
-    `probe` is the probe of the environment itself, with its lock; `candidates` are paths below its site-packages.
-    Raises `CannotFork`.
+    `probe` is the probe of the environment itself, with its lock; `candidates` are paths below its site-packages, of
+    which the `likely` ones are exchanged first. Raises `CannotFork`.
     """
     lock = probe.lock
     if lock is None or probe.repro.argv or probe.combination.device is Device.CUDA:
@@ -183,7 +204,7 @@ def forking(prober: Prober, probe: Probe, candidates: Iterable[str]) -> Iterator
     paths = sorted(set(candidates))
     base = site_packages(built.folder)
     originals = {path: (base / path).read_bytes() if (base / path).is_file() else None for path in paths}
-    modules = preloadable(*graph, {str(base / path) for path in paths})
+    first = frozenset(likely).intersection(paths) or frozenset(paths)
     with contextlib.ExitStack() as stack:
         place = stack.enter_context(
             watched_environment(prober.builder, built, mixture=Mixture(files=originals, label="to fork from"))
@@ -204,51 +225,13 @@ def forking(prober: Prober, probe: Probe, candidates: Iterable[str]) -> Iterator
             sandbox=prober.sandbox,
             readable=(prober.workspace.root,),
         )
-        zygote = stack.enter_context(_zygote(job, modules))
+
+        def start(left_out: frozenset[str]) -> AbstractContextManager[Zygote]:
+            return zygote_of(job, preloadable(*graph, {str(base / path) for path in left_out}))
+
+        zygotes = Zygotes(start, frozenset(paths), first, stack.enter_context(contextlib.ExitStack()))
         compiled = place.pycache / packages.relative_to(packages.anchor) if place.pycache is not None else packages
-        yield ForkingProber(prober, lock.id, evolve(job, zygote=zygote), packages, compiled, originals)
-
-
-@contextlib.contextmanager
-def _zygote(job: Job, modules: tuple[str, ...]) -> Iterator[Zygote]:
-    """Start the process to fork from, in the same sandbox as a run. Raises `CannotFork`."""
-    with scratch_folder(job.scratch_root) as folder:
-        env = process_environment(
-            folder,
-            ours=os.environ,
-            python=job.python,
-            pass_env=(*job.pass_env, *passed_variables()),
-            pycache_prefix=job.pycache_prefix,
-            extra={
-                **repro_variables(job.repro.params, job.device.value),
-                **search_path(folder, job.repro),
-                **(hidden() if job.device is Device.CPU else {}),
-            },
-        )
-        access = FileAccess(
-            scratch=job.scratch_root,
-            work=folder.work,
-            python=job.python,
-            readable=(*job.readable, job.invoked_from.absolute(), INSIDE.parent),
-            writable=(job.pycache_prefix,) if job.pycache_prefix is not None else (),
-        )
-        emulation = {"package": str(INSIDE / "emulation"), "capability": job.capability}
-        try:
-            zygote = Zygote.start(
-                job.python,
-                modules,
-                env=env,
-                scratch_root=job.scratch_root,
-                emulation=emulation if job.device is Device.EMULATED else None,
-                sandbox=job.sandbox.around(access) if job.sandbox is not None else (),
-                timeout=job.repro.timeout,
-            )
-        except ZygoteFailed as error:
-            raise CannotFork(str(error)) from error
-        try:
-            yield zygote
-        finally:
-            zygote.close()
+        yield ForkingProber(prober, lock.id, job, packages, compiled, originals, zygotes)
 
 
 def _is_unsettled(observation: Observation) -> bool:

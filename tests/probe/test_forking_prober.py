@@ -9,7 +9,8 @@ from support import repro_text
 from harness.model import Combination, Mixture, Outcome
 from harness.model.repro import parse_repro
 from harness.probe import Probe, next_attempt
-from harness.probe.forking import CannotFork, forking
+from harness.probe.forking import forking
+from harness.probe.zygotes import CannotFork
 
 BODY = "import json\nimport brittle\n\nbrittle.step()\nprint('number', brittle.NUMBER)\n"
 
@@ -79,6 +80,27 @@ def test_other_files_or_environments_are_not_forked(parts, bad):
         assert "forked" not in run(forks, bad).machine
 
 
+def test_a_probe_with_less_likely_files_is_forked_from_another_process(parts, bad):
+    with forking(parts.prober, bad, ["brittle.py", "threads.py"], likely=["brittle.py"]) as forks:
+        run(forks, mixed(bad, GOOD))
+        first = forks.zygotes.left_out
+        run(forks, mixed(bad, None, "without it"))
+        assert forks.zygotes.left_out == first == {"brittle.py"}
+        both = {"brittle.py": GOOD.replace(b"7", b"9"), "threads.py": b""}
+        seen = run(forks, evolve(bad, mixture=Mixture(files=both, label="two files")))
+        assert forks.zygotes.left_out == {"brittle.py", "threads.py"}
+        assert "number 9" in parts.store.log(seen)
+        assert seen.machine["forked"] is True
+
+
+def test_a_process_is_started_only_for_a_fork(parts, bad):
+    with forking(parts.prober, bad, ["brittle.py"]) as forks:
+        run(forks, mixed(bad, GOOD))
+    with forking(parts.prober, bad, ["brittle.py"]) as forks:
+        assert run(forks, mixed(bad, GOOD)).outcome is Outcome.COMPLETED
+        assert not forks.zygotes.fits(())
+
+
 def test_after_a_stop_nothing_is_forked(parts, bad):
     with forking(parts.prober, bad, ["brittle.py"]) as forks:
         forks.stop("a fork and a fresh process disagree")
@@ -99,8 +121,9 @@ def test_an_import_that_starts_a_thread_prevents_forking(parts, bad):
     thread = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
     (folder / "threads_at_import.py").write_text(thread, encoding="utf-8")
     probe = evolve(bad, repro=evolve(repro, search_path=(str(folder),)))
-    with pytest.raises(CannotFork, match="thread"), forking(parts.prober, probe, ["brittle.py"]):
-        pass
+    with forking(parts.prober, probe, ["brittle.py"]) as forks:
+        assert "forked" not in run(forks, mixed(probe, GOOD)).machine
+        assert "thread" in forks.stopped
 
 
 def test_no_process_is_left(parts, bad):
