@@ -16,10 +16,10 @@ _TOLD = 3
 
 
 def differing(lock: Lock, ran: Ran, mixture: Mixture | None) -> str:
-    """How the distributions that a run saw differ from the lock, "" if they don't.
+    """Describe how the distributions that a run saw differ from the lock, "" if they don't.
 
-    A run without a report is not compared. Metadata that a mixture exchanges does not count, and neither do additional
-    distributions: a repro may extend its path.
+    A run without a report is not compared. Distributions whose metadata a mixture exchanges are ignored, and so are
+    additional ones, because a repro may extend its path.
     """
     seen = {normalized_name(name): version for name, version in ran.installed}
     if not ran.python or (not seen and "problems" in ran.machine):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def leased_gpu(prober: Prober, probe: Probe, cancel: threading.Event | None) -> Iterator[Gpu | NoGpu | None]:
-    """A GPU for one run, None if the run needs none or none is known."""
+    """Lease a GPU for one run. Yields None if the run needs no GPU or the prober has none, `NoGpu` if none was free."""
     if probe.combination.device is not Device.CUDA or not prober.gpus:
         yield None
         return
@@ -42,7 +42,11 @@ def run_once(
     *,
     apart: bool,
 ) -> tuple[Ran, Altered]:
-    """One run, and what it changed in its environment. Raises `CannotBuild` if the environment is gone."""
+    """Run a probe once; returns the result and what the run changed in its environment.
+
+    With `apart` the run has an unshared environment that it may write to. Raises `CannotBuild` if the environment no
+    longer exists and can't be rebuilt.
+    """
     probe = prepared.probe
     with watched_environment(prober.builder, environment, mixture=probe.mixture, apart=apart, cancel=cancel) as place:
         job = Job(

@@ -1,4 +1,4 @@
-"""The judge: judges observations by one signature, and reads a run's log only if needed."""
+"""Judges observations by one signature, and reads a run's log only if the signature needs it."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _ALIKE = 0.5
 class Judge:
     """Judges observations by `signature`; `store` has their logs.
 
-    Without a signature nothing can be bad: a run that completed is good, anything else is a skip. With `message`, that
-    of the failure that is searched for, a failure with quite another message is a skip, too: a mixture of two releases
-    may fail for reasons of its own, and a signature may name no more than a `TypeError`.
+    Without a signature nothing can be bad: a run that completed is good, anything else is a skip. `message` is the
+    message of the original failure: if it is set, a failure with a very different message is a skip, too. A mixture of
+    two releases may fail for a reason of its own, and a signature may name only a `TypeError`.
     """
 
     signature: Signature | None
@@ -34,7 +34,7 @@ class Judge:
     message: str = ""
 
     def __call__(self, observation: Observation) -> Judgement:
-        """The verdict on one observation, with its reason."""
+        """Return the verdict on one observation, with its reason."""
         if self.signature is not None:
             log = self.store.log(observation) if self.signature.output is not None else ""
             return self._unless_unlike(observation, judge(observation, self.signature, log))
@@ -49,7 +49,7 @@ class Judge:
         return Judgement(Verdict.SKIP, f"failed with another message: {raised.name}: {raised.message}")
 
     def reading(self, observation: Observation) -> Reading | None:
-        """The number by which a run is judged, None if it is judged by something else or can't be judged."""
+        """Return the number by which a run is judged, or None if it is judged by something else or can't be judged."""
         metric = self.signature.metric if self.signature is not None else None
         if self.signature is None or metric is None or (excess := self.signature.excess(observation)) is None:
             return None
@@ -57,9 +57,10 @@ class Judge:
         return None if verdict is Verdict.SKIP else Reading(observation.metrics[metric], excess, verdict)
 
     def together(self, observations: Sequence[Observation]) -> tuple[Judgement, Observation]:
-        """The verdict on repeated runs of one probe, in their order, and the first of them with that verdict.
+        """Return the verdict on repeated runs of one probe, and the first run with that verdict.
 
-        It is by the numbers that they wrote; where they are judged by something else it is that of the first run.
+        `observations` are in the order of the runs. If the first run is judged by a metric, the verdict is based on
+        the numbers of all runs; otherwise it is the verdict on the first run.
         """
         first = observations[0]
         readings = [reading for seen in observations if (reading := self.reading(seen)) is not None]
@@ -70,16 +71,20 @@ class Judge:
         return judgement, next(alike, first)
 
     def captured(self, observation: Observation) -> Signature | None:
-        """A signature captured from a failure, None if nothing in it can be recognised again."""
+        """Return a signature captured from a failure, or None if nothing in it can be recognised again."""
         log = self.store.log(observation) if observation.outcome is Outcome.EXITED else ""
         return capture_signature(observation, log)
 
     def or_captured(self, observation: Observation) -> Judge:
-        """This judge; if it has no signature yet, one with the signature of the observation, if that failed."""
+        """Return this judge, or, if it has no signature yet, one with the signature captured from this observation."""
         return self if self.signature is not None else evolve(self, signature=self.captured(observation))
 
     def for_mixtures(self, failed: Observation) -> Judge:
-        """This judge; if its signature names an exception without a message, only failures like this one are bad."""
+        """Return a judge for mixtures.
+
+        If the signature names an exception without a message, only failures with a message like that of `failed` are
+        bad.
+        """
         one, raised = self.signature, failed.exception
         if one is None or one.exception is None or one.message is not None or raised is None:
             return self
@@ -87,13 +92,13 @@ class Judge:
 
 
 def _is_like(raised: RaisedException, message: str) -> bool:
-    """Whether at least half of the words of an exception's message and of another one are the same, in their order."""
+    """Whether an exception's message and another one share at least half of their words, in the same order."""
     first, second = raised.message.split(), message.split()
     return first == second or difflib.SequenceMatcher(None, first, second, autojunk=False).ratio() >= _ALIKE
 
 
 def _of_numbers(signature: Signature, seen: Readings) -> Judgement:
-    """The verdict by a number, with its median and its interval; a skip where the runs don't tell."""
+    """The verdict by a metric, with its median and its confidence interval; a skip if the runs don't decide it."""
     runs = counted(seen.runs, "run")
     if seen.verdict is None and seen.is_open:
         value = f"{signature.metric} = {seen.median:g}"

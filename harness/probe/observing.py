@@ -1,4 +1,4 @@
-"""The records of probes: their keys in the store, and observations of runs and of probes that could not run."""
+"""Makes the records of probes: their keys in the store, and observations of probes that ran or could not run."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def probe_key(probe: Probe, lock: Lock, *, gpus: tuple[Gpu, ...], capability: str, rights: str = "") -> str:
-    """The key of a probe's observation with these GPUs, or with this emulated capability.
+    """The key of a probe's observation on these GPUs, or with this emulated capability.
 
-    `rights` says what a run was allowed beyond the default ("network", "unsandboxed"); a run with more rights is
-    another observation.
+    `rights` says what a run was allowed beyond the default ("network", "unsandboxed"); a run with more rights has
+    another key.
     """
     device = probe.combination.device
     machine = gpus[0].name if device is Device.CUDA and gpus else ""
@@ -32,14 +32,14 @@ def probe_key(probe: Probe, lock: Lock, *, gpus: tuple[Gpu, ...], capability: st
 
 
 def _traced(files: frozenset[str] | None) -> str:
-    """Distinguishes a traced run, "" for a run without a trace."""
+    """The part of a key for the traced files, "" for a run without a trace."""
     if files is None:
         return ""
     return f"+trace{hashlib.sha256(json.dumps(sorted(files)).encode()).hexdigest()[:12]}"
 
 
 def unresolvable_key(probe: Probe) -> str:
-    """The key of the answer that no lock meets the requirements."""
+    """The key of an observation that no lock meets the requirements."""
     return f"{probe.combination.resolution_key}-{probe.repro.digest[:6]}"
 
 
@@ -108,7 +108,7 @@ def observation_without_run(
 
 
 def question_of(combination: Combination) -> dict[str, Any]:
-    """A question to the resolver as text, for readers of the store."""
+    """A question to the resolver as plain data, for readers of the store."""
     return {
         "python": combination.python,
         "requirements": combination.requirements,

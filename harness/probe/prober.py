@@ -51,11 +51,12 @@ if TYPE_CHECKING:
 
 @frozen
 class Prober:
-    """Joins resolver, builder, runner and store.
+    """Runs probes with a resolver, a builder and a store.
 
-    `gpus` are the GPUs for runs on CUDA, all of one kind; `gpu_wait` is how many seconds a run waits for memory on one;
-    relative paths of a command start at `invoked_from`; `reporter` gets notes for the user; runs happen in `sandbox`,
-    and `rights` says what the user allows them beyond it. `memory` lets a run start beside others if it fits.
+    `gpus` are the GPUs for runs on CUDA, all of one model; `gpu_wait` is how many seconds a run waits for free memory
+    on one. Relative paths of a command start at `invoked_from`. `reporter` receives notes for the user. Runs happen in
+    `sandbox`, and `rights` says what the user allows them beyond it. `memory` delays a run until it fits into memory
+    beside the others.
     """
 
     store: Store
@@ -74,7 +75,7 @@ class Prober:
     _programs: set[str] = field(factory=set, init=False, eq=False, repr=False)
 
     def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
-        """The lock of a probe, from the store if it is known."""
+        """Return the lock of a probe, from the store if it is known."""
         combination = probe.combination
         kept = self.store.get_resolution(combination.resolution_key)
         if kept is not None:
@@ -88,7 +89,7 @@ class Prober:
         return resolution
 
     def known(self, probe: Probe) -> Observation | None:
-        """An earlier observation of a probe from the store, or None."""
+        """Return an earlier observation of a probe from the store, or None."""
         kept = self.store.get_resolution(probe.combination.resolution_key)
         if kept is None:
             return None
@@ -144,7 +145,10 @@ class Prober:
         return evolve(prepared, environment=built, setup_s=time.monotonic() - begun)
 
     def look_up(self, probe: Probe, lock: Lock, *, drift: tuple[str, ...] = (), begun: float) -> Prepared:
-        """A probe with a known lock, and its answer if that needs no environment. Builds nothing."""
+        """Prepare a probe with a known lock without building anything.
+
+        The result has an observation if the store has one or if the device is not available.
+        """
         key = self.key(probe, lock)
         if (kept := self._kept(probe, key)) is not None:
             return Prepared(probe, key, observation=kept, cached=True)
@@ -154,7 +158,7 @@ class Prober:
         return Prepared(probe, key, drift=drift)
 
     def prepare_in(self, python: str, probe: Probe) -> Prepared:
-        """A probe in an existing environment, as it is."""
+        """Prepare a probe to run in an existing environment, used as it is."""
         interpreter = find_interpreter(python, self.builder.uv, needs=probe.repro.requires_python)
         lock = foreign_lock(interpreter)
         return Prepared(probe, self.key(probe, lock), environment=Environment(interpreter.path, lock))
@@ -162,8 +166,8 @@ class Prober:
     def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
         """Run a prepared probe, on a GPU if it needs one, and store the observation.
 
-        If no GPU was free in time, that is the observation, and it is not stored: asking again tries again. Raises
-        `Cancelled` when `cancel` is set.
+        If no GPU was free in time, returns an observation that says so. It is not stored, so the next call tries again.
+        Raises `Cancelled` when `cancel` is set.
         """
         if prepared.observation is not None:
             return prepared.observation
@@ -194,7 +198,7 @@ class Prober:
                 return self._unrun(probe, prepared.key, failed, words, lock, begun, keep=False)
             except CannotBuild as gone:
                 return self._unrun(probe, prepared.key, Outcome.UNINSTALLABLE, str(gone), lock, begun, keep=False)
-            # If the sandbox kept it from writing to its environment, it gets an unshared one.
+            # If the sandbox kept the run from writing to its environment, run again in an unshared one.
             if not apart and ((altered.files and not altered.is_sure) or was_refused_a_write(ran, environment)):
                 apart = True
                 continue
@@ -219,7 +223,7 @@ class Prober:
         return self.store.put(evolve(observation, altered=altered.files))
 
     def _kept(self, probe: Probe, key: str) -> Observation | None:
-        """The stored observation, unless its log is needed for the verdict and unreadable: then it runs again."""
+        """Return the stored observation, or None if the verdict needs its log and the log can't be read."""
         kept = self.store.get(key)
         if kept is None or not kept.outcome.ran or not kept.log:
             return kept
@@ -232,7 +236,10 @@ class Prober:
     def imports(
         self, probe: Probe, lock: Lock, *, cancel: threading.Event | None = None
     ) -> tuple[dict[str, str], dict[str, list[str]]] | None:
-        """The modules that a probe loads with their files, and what each imported; traced unless stored."""
+        """Return the files of the modules that a probe loads, and the imports of each module.
+
+        Runs the probe with a trace unless an earlier run recorded them. Returns None if there is no readable record.
+        """
         traced = evolve(probe, trace=frozenset())
         file = self.imports_file(probe, lock)
         if not file.is_file():
@@ -242,11 +249,11 @@ class Prober:
         return read_imports(file)
 
     def imports_file(self, probe: Probe, lock: Lock) -> Path:
-        """The file with the imports of a probe, whichever of its files were traced."""
+        """The file with the imports of a probe. It is the same for every set of traced files."""
         return self.workspace.imports / f"{self.key(evolve(probe, trace=None), lock)}.json"
 
     def key(self, probe: Probe, lock: Lock) -> str:
-        """The key of a probe's observation with this lock here."""
+        """The key of a probe's observation with this lock on this machine."""
         return probe_key(probe, lock, gpus=self.gpus, capability=self.capability, rights=self.rights)
 
     def _unrun(

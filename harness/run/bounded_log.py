@@ -1,9 +1,9 @@
-"""Keeps the output of a run up to a limit: the first and last half, with a note on how much is missing between.
+"""Keeps the output of a run up to a limit: half from its start, half from its end, and a note on how much is cut.
 
 Standard library only. The start and end of the output identify a regression; a printing loop makes gigabytes a minute.
 """
 
-# Importing pathlib would take as long as everything else here.
+# Importing pathlib would take as long as all the rest of this module.
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import os
 class BoundedLog:
     """Writes at most `keep` bytes of its input to a file, and a line that says how many were left out.
 
-    A full disk does not raise: `error` has the errno, and the rest is left out.
+    A full disk raises nothing: `error` has the errno, and the rest is left out.
     """
 
     def __init__(self, path: str, keep: int) -> None:
-        # The reader has already created the file; a link in its place is not ours.
+        # The reader has already created the file; never follow a link that took its place.
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         self._head_left = keep - keep // 2
         self._tail_limit = keep // 2

@@ -33,12 +33,12 @@ _FRAMES = 400
 
 
 class Unreadable(Exception):
-    """Why a file from a run can't be read, in a few words."""
+    """A file from a run can't be read; the message says why in a few words."""
 
 
 @frozen
 class ChildReport:
-    """The child driver's report; parts that make no sense are empty.
+    """The child driver's report; invalid parts are empty.
 
     `end` is "completed", "exit", "raised" or "forked"; `stage` is "emulation" or "script"; `chain` has the type and
     message of each exception in the chain.
@@ -60,7 +60,7 @@ _ENDS = frozenset({"completed", "exit", "raised", "forked"})
 
 
 def read_report(path: Path) -> ChildReport | None:
-    """The child driver's report; None if it wrote none. Raises `Unreadable` if it is no report."""
+    """Read the child driver's report; None if there is none. Raises `Unreadable` if the file is not a report."""
     data = content_of(path, REPORT_LIMIT)
     if data is None:
         return None
@@ -88,7 +88,10 @@ def read_report(path: Path) -> ChildReport | None:
 
 
 def read_imports(path: Path) -> tuple[dict[str, str], dict[str, list[str]]] | None:
-    """The modules of a traced run with their files, in loading order, and what each of them imported."""
+    """Read the modules of a traced run with their files, in loading order, and the imports of each module.
+
+    Returns None if there is no readable record.
+    """
     try:
         data = content_of(path, REPORT_LIMIT)
         report = _parsed(data) if data is not None else None
@@ -102,7 +105,7 @@ def read_imports(path: Path) -> tuple[dict[str, str], dict[str, list[str]]] | No
 
 
 def read_metrics(path: Path) -> tuple[dict[str, float], str]:
-    """The numbers that a repro wrote, and a complaint about anything unreadable ("" if none).
+    """Read the numbers that a repro wrote, and a complaint about anything unreadable ("" if none).
 
     NaN and infinities are numbers, true and false count as 1 and 0. Only the first thousand are kept.
     """
@@ -132,7 +135,10 @@ def read_metrics(path: Path) -> tuple[dict[str, float], str]:
 
 
 def content_of(path: Path, limit: int) -> bytes | None:
-    """The bytes of a regular file, None if there is none. Never blocks, never follows a link. Raises `Unreadable`."""
+    """Read a regular file of at most `limit` bytes; None if there is none. Never blocks and never follows a link.
+
+    Raises `Unreadable` if the file is larger, not a regular file, or can't be read.
+    """
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except FileNotFoundError:
@@ -145,7 +151,7 @@ def content_of(path: Path, limit: int) -> bytes | None:
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode):
             raise Unreadable("is not a regular file")
-        # A sparse file is cheap to make, and reading it would fill the memory.
+        # A sparse file is cheap to create, and reading it would fill the memory.
         if status.st_size > limit:
             raise Unreadable(f"is larger than {limit >> 20} MiB")
         with os.fdopen(os.dup(file), "rb") as raw:
@@ -216,7 +222,7 @@ def _simple(value: Any) -> str | int | float | bool | None:
 
 
 def exception_of(value: Any, depth: int = 0) -> RaisedException | None:
-    """An exception as a child described it, None if it described none."""
+    """Parse an exception that a child described; None if it described none."""
     match value:
         case {"type": str(kind), "message": str(message)} if depth <= _CAUSES:
             return RaisedException(

@@ -1,4 +1,4 @@
-"""Classifies how a process ended, with its report if there is one, as an outcome. No I/O, no verdict."""
+"""Turns the way a process ended, and its report if there is one, into an outcome. No I/O, no verdict."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _KILLED_IN_SHELL = 128 + 9  # a shell's exit code for a command killed by SIGKIL
 
 
 _MEMORY_TYPES = frozenset({"MemoryError", "OutOfMemoryError"})
-# Without a report, only the output can tell; look for the exception's own line, not any mention of it.
+# Without a report there is only the output: look for the line of the exception itself, not for any mention of it.
 _ERROR_LINE = re.compile(r"^.*(?:Error\b|Exception\b|terminate called|what\(\):).*$", re.MULTILINE)
 
 
@@ -37,7 +37,7 @@ def classify(
     printed: str = "",
     is_command: bool = False,
 ) -> tuple[Outcome, str]:
-    """The outcome of a run, and one sentence about it.
+    """Return the outcome of a run, and one sentence about it.
 
     `report` is None for a command, and for a script that never returned to the child driver; `printed` is the end of
     stdout and stderr.
@@ -63,7 +63,7 @@ def classify(
 
 
 def _stopped(ended: Ended, report: ChildReport | None, limits: Limits) -> tuple[Outcome, str] | None:
-    """The outcome of a run that did not end by itself."""
+    """The outcome of a run that was stopped, None if it ended by itself."""
     match ended.reason:
         case EndReason.TIMEOUT:
             if report is not None and report.end == "completed":
@@ -84,7 +84,7 @@ def _stopped(ended: Ended, report: ChildReport | None, limits: Limits) -> tuple[
 
 
 def _last_word(report: ChildReport | None) -> tuple[Outcome, str]:
-    """What exit code 0 of a script means: it completed only if the child driver saw its end."""
+    """The outcome of a script with exit code 0: it completed only if the child driver saw its end."""
     match report.end if report is not None else None:
         case "completed":
             return Outcome.COMPLETED, "ran to its end"
@@ -98,7 +98,7 @@ def _last_word(report: ChildReport | None) -> tuple[Outcome, str]:
 
 
 def not_started(command: str, why: str) -> tuple[Outcome, str, int]:
-    """Outcome, sentence and exit code (as in a shell) for a command that the environment lacks."""
+    """The outcome, a sentence and the exit code (as in a shell) of a command that the environment lacks."""
     return Outcome.EXITED, f"{command} can't be started: {why}", _NOT_FOUND
 
 

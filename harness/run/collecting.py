@@ -39,7 +39,7 @@ _UNITTEST_ENDS = {5: "no tests were found"}
 
 @frozen
 class Record:
-    """A parsed record: the results, tests that began but did not end, and whether the run ended."""
+    """A parsed record: the results, the tests that started but did not end, and whether the run ended."""
 
     tests: tuple[TestResult, ...] = ()
     running: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class Collection:
     folder: Path
 
     def start(self, argv: Sequence[str], env: dict[str, str]) -> list[str]:
-        """The command to start instead of `argv`; adds the variables that it needs to `env`."""
+        """Return the command to start instead of `argv`, and add the variables that it needs to `env`."""
         if self.command.only:
             (self.folder / _ONLY).write_text(json.dumps(self.command.only), encoding="utf-8")
         words, variables = collecting(
@@ -70,7 +70,7 @@ class Collection:
         return list(words)
 
     def added_to(self, ran: Ran) -> Ran:
-        """The result of a run with its tests; names the test in which the process died."""
+        """Return the result of a run with its tests. If the process died, the test in which it died is an error."""
         record = read_record(self.folder / _RECORD)
         died = _last_words(ran, record)
         tests = record.tests
@@ -85,13 +85,13 @@ class Collection:
 
 
 def collection_of(argv: Sequence[str], folder: Path) -> Collection | None:
-    """How to collect the tests of a command, with the record in `folder`; None if it runs no tests we understand."""
+    """Return the collection for a command, with the record in `folder`; None if it runs neither pytest nor unittest."""
     command = recognised(argv)
     return Collection(command, folder) if command is not None else None
 
 
 def read_record(path: Path) -> Record:
-    """The record at `path`. Invalid results are dropped; an invalid file gives a complaint."""
+    """Read the record at `path`. Drops invalid results; the record of an unreadable file has only a complaint."""
     try:
         content = content_of(path, _RECORD_LIMIT)
     except Unreadable as why:
@@ -146,7 +146,7 @@ def _loaded(told: Any) -> dict[str, tuple[str, ...]]:
 
 
 def _with_packages(raised: RaisedException | None, owners: Mapping[str, str]) -> RaisedException | None:
-    """The exception with the distribution of each frame, if known, instead of the top-level folder."""
+    """Return the exception with the distribution of each frame, if known, instead of its top-level folder."""
     if raised is None:
         return None
     return evolve(

@@ -45,7 +45,7 @@ class TestCommand:
 
 
 def recognised(argv: Sequence[str]) -> TestCommand | None:
-    """The parsed command if it runs pytest or unittest, else None."""
+    """Parse a command; None if it runs neither pytest nor unittest."""
     words, only_these = _split(argv)
     at = _program(words)
     if at >= len(words):
@@ -69,10 +69,10 @@ def recognised(argv: Sequence[str]) -> TestCommand | None:
 
 
 def only(argv: Sequence[str], tests: Iterable[str]) -> tuple[str, ...]:
-    """The same command for these tests only, named as in their results; a module's name selects the whole module.
+    """Return the command for these tests only, named as in their results; a module's name selects the whole module.
 
-    The tests are not put on the tool's command line, so there can be any number of them, and the paths, options and
-    configuration of the whole run still apply. Raises `ValueError` for other commands.
+    The tests are not added to the tool's command line, so there can be any number of them, and the paths, options and
+    configuration of the whole run still apply. Raises `ValueError` if the command runs neither pytest nor unittest.
     """
     command = recognised(argv)
     if command is None:
@@ -96,7 +96,7 @@ def typed(argv: Sequence[str]) -> str:
 def collecting(
     command: TestCommand, *, folder: str, results: str, only_file: str, given: Mapping[str, str]
 ) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The arguments and variables that make a command write its results.
+    """Return the arguments and environment variables that make a command write its results.
 
     `folder` contains our plugins, `results` is the file to write, `only_file` a JSON list of `command.only`; `given`
     are the variables of the original command.
@@ -112,7 +112,7 @@ def collecting(
 
 
 def _split(argv: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The arguments of the command, and the tests that `only` selected."""
+    """Split off the tests that `only` selected; returns the original arguments and these tests."""
     words = tuple(word for word in argv if not word.startswith(_ONLY))
     return words, tuple(word[len(_ONLY) :] for word in argv if word.startswith(_ONLY))
 
@@ -141,13 +141,13 @@ def _program(words: Sequence[str]) -> int:
         at = 1
         while at < len(words) and _ASSIGNMENT.fullmatch(words[at]):
             if words[at].startswith("PYTHONPATH="):
-                return len(words)  # it would hide ours
+                return len(words)  # it would hide our variables
             at += 1
     return at
 
 
 def _module_of_python(words: Sequence[str], at: int) -> int | None:
-    """The index of the module that Python runs, None if it runs none or ignores variables."""
+    """The index of the module that Python runs, None if it runs none or ignores environment variables."""
     while at < len(words) and words[at].startswith("-"):
         word = words[at]
         if word == "-m":
@@ -161,7 +161,7 @@ def _module_of_python(words: Sequence[str], at: int) -> int | None:
 
 
 def _module_of_coverage(words: Sequence[str], at: int) -> int | None:
-    """The index of the module that coverage runs."""
+    """The index of the module that coverage runs, or None."""
     while at < len(words) and words[at].startswith("-"):
         if words[at] in ("-m", "--module"):
             return at + 1 if at + 1 < len(words) else None

@@ -1,4 +1,4 @@
-"""Forks probes from a process with preloaded modules: the harness's end of `inside/zygote.py`."""
+"""Forks probes from a process with preloaded modules: the harness's side of `inside/zygote.py`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ZygoteFailed(Exception):
 
 @frozen
 class Preloaded:
-    """A zygote's report: its modules, those that failed to import, and how long the imports took in seconds."""
+    """A zygote's report: how many modules it loaded, which failed to import, and how many seconds the imports took."""
 
     loaded: int
     failed: tuple[str, ...]
@@ -39,25 +39,25 @@ class Preloaded:
 
 @define
 class ForkedGuard:
-    """The guard of one forked run, connected by two pipes; it has ended when `stdout` reaches end of file."""
+    """The guard of a forked run, connected by two pipes. It has ended when `stdout` reaches end of file."""
 
     stdin: FileIO
     stdout: FileIO
     returncode: int = 0
 
-    def wait(self, timeout: float | None = None) -> int:  # noqa: ARG002 - as subprocess has it
-        """Wait for the end of its output, because it is not a child of this process."""
+    def wait(self, timeout: float | None = None) -> int:  # noqa: ARG002 - the signature of subprocess
+        """Return at once: it is not a child of this process, so only the end of its output shows that it has ended."""
         return self.returncode
 
     def kill(self) -> None:
-        """Close its input, which makes it end itself and its processes."""
+        """Close its input, which makes it kill its processes and exit."""
         with contextlib.suppress(OSError):
             self.stdin.close()
 
 
 @define
 class Zygote:
-    """A running zygote; `close` ends it. Only one thread at a time may ask it for a guard."""
+    """A running zygote; `close` stops it. A lock serialises calls of `guard` from several threads."""
 
     preloaded: Preloaded
     _process: subprocess.Popen[bytes]
@@ -138,7 +138,7 @@ class Zygote:
         return cls(preloaded, process, ours, folder)
 
     def guard(self) -> ForkedGuard:
-        """A fork that is ready for the order of a run. Raises `ZygoteFailed` if the zygote is gone."""
+        """Fork a guard that waits for the request of a run. Raises `ZygoteFailed` if the zygote has ended."""
         order_out, order_in = os.pipe()
         report_out, report_in = os.pipe()
         try:
@@ -155,13 +155,13 @@ class Zygote:
         return ForkedGuard(FileIO(order_in, "wb"), FileIO(report_out, "rb"))
 
     def close(self) -> None:
-        """End it."""
+        """Stop the zygote and remove its folder."""
         _end(self._process, self._control)
         self._folder.cleanup()
 
 
 def _answer(control: socket.socket, timeout: float) -> dict[str, Any]:
-    """The zygote's answer after its imports."""
+    """Read the zygote's report on its imports; `timeout` is in seconds. Raises `ZygoteFailed` if there is none."""
     control.settimeout(timeout)
     said = b""
     try:

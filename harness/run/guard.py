@@ -1,11 +1,11 @@
-"""Keeps one process tree under limits and kills all of it at the end, even if the harness is killed with -9.
+"""Runs one process tree under limits and kills all of it at the end, even if the harness is killed with SIGKILL.
 
-Run as `python -I -S guard.py`, standard library only. It reads its request, one JSON line, from stdin and keeps
-watching stdin: end of file means that the harness is gone, a byte means cancel. It answers with one JSON line.
-The output of the tree comes through a pipe and goes, up to a limit, to the log.
+Started as `python -I -S guard.py`, standard library only. It reads its request, one line of JSON, from stdin and keeps
+watching stdin: end of file means that the harness has ended, a byte means cancel. It answers with one line of JSON.
+It reads the output of the tree from a pipe and writes it to the log, up to a limit.
 """
 
-# Importing pathlib or typing would take as long as everything else here.
+# Importing pathlib or typing would take as long as all the rest of this module.
 # ruff: noqa: PTH100, PTH101, PTH114, PTH118, PTH120, PTH123
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import sys
 import time
 
 if __name__ in ("__main__", "_harness_guard"):
-    # -I leaves out the script's folder. It goes after the standard library, so that nothing here can shadow it.
+    # -I leaves out the script's folder. Add it after the standard library, so that no module in it shadows one there.
     if __name__ == "__main__":
         sys.path.append(os.path.dirname(os.path.abspath(__file__)))
     from bounded_log import BoundedLog  # type: ignore[import-not-found,unused-ignore]
@@ -48,7 +48,7 @@ _F_SETPIPE_SZ = 1031  # fcntl(2); in the fcntl module from Python 3.10 on
 
 
 class Guard:
-    """Carries out one request: start, watch, end."""
+    """Carries out one request: starts, watches and kills one process tree."""
 
     def __init__(self, request: dict[str, Any]) -> None:
         self._request = request
@@ -63,7 +63,7 @@ class Guard:
         self._libc = ctypes.CDLL(None, use_errno=True) if _LINUX else None
 
     def run(self) -> dict[str, Any]:
-        """Start the command, wait for its end or kill it, and leave no processes behind."""
+        """Start the command, wait until it ends or kill it, leave no processes behind, and return the answer."""
         self._settle()
         oom_kills = _oom_kills()
         begun = time.monotonic()
@@ -158,7 +158,7 @@ class Guard:
         self._execute(argv, request["env"])
 
     def _execute(self, argv: list[str], env: dict[str, str]) -> None:
-        """Become the command. On success, exec closes the pipe that reports a failure to start."""
+        """Replace this process by the command. On success, exec closes the pipe that reports a failure to start."""
         os.execvpe(argv[0], argv, env)  # noqa: S606 - a shell is not wanted
 
     def _watch(self, deadline: float, limit: int) -> str:
@@ -181,7 +181,7 @@ class Guard:
             if 0 in ready:
                 return "cancelled" if os.read(0, 1) else "orphaned"
             if self._cancelled:
-                return "lost"  # by a signal; the harness itself sends none
+                return "lost"  # SIGTERM, which the harness itself never sends
             if self._log.size > self._request["output_limit"]:
                 return "output"
             now = time.monotonic()
@@ -194,7 +194,7 @@ class Guard:
                 sample_at = now + max(_SAMPLE_S, cost * _SAMPLE_SHARE)
 
     def _pump(self) -> bool:
-        """Copy new output to the log; returns whether more may come."""
+        """Copy new output to the log; returns whether more may follow."""
         for _ in range(_PIECES_AT_ONCE):
             try:
                 piece = os.read(self._printed, _PIECE)
@@ -233,7 +233,7 @@ class Guard:
             self._reap()
 
     def _end_all(self) -> int:
-        """Kill until no process is left; returns the number that would not die."""
+        """Kill until no process is left; returns the number of processes that could not be killed."""
         until = time.monotonic() + _GIVE_UP_S
         while True:
             # Orphans become children of this subreaper, so no children means no descendants.
@@ -284,7 +284,7 @@ def main(kind: type[Guard] = Guard) -> None:
     result = {"reason": "cancelled"} if cancels else kind(request).run()
     if result.get("reason") == "orphaned" and request["remove_if_orphaned"]:
         _remove(request["remove_if_orphaned"])
-    with contextlib.suppress(OSError):  # the reader may be gone
+    with contextlib.suppress(OSError):  # the reader may have ended
         os.write(1, json.dumps(result).encode() + b"\n")
 
 

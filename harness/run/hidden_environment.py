@@ -9,14 +9,14 @@ import sys
 from pathlib import Path
 
 _PR_SET_DUMPABLE = 4  # prctl(2): without it /proc/PID/environ and /proc/PID/mem belong to root
-_ENV_START, _ENV_END = 49, 50  # proc(5), fields of /proc/PID/stat counted from 0
+_ENV_START, _ENV_END = 49, 50  # proc(5): fields of /proc/PID/stat, counted from 0
 
 
 def hide_environment() -> None:
-    """Clear the block of memory that the kernel shows as /proc/PID/environ; os.environ and getenv stay as they are.
+    """Clear the memory that the kernel shows as /proc/PID/environ; os.environ and getenv keep their values.
 
     Otherwise a repro without a sandbox could read every token of the user's shell. setproctitle(3) overwrites the same
-    memory. Does nothing on other systems than Linux, or if anything looks odd.
+    memory. Does nothing on systems other than Linux, or if the memory does not look as expected.
     """
     if not sys.platform.startswith("linux"):
         return

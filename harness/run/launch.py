@@ -1,6 +1,6 @@
-"""Lays out a run and keeps its log, with the standard library only.
+"""Prepares the files and the request of a run and keeps its log, with the standard library only.
 
-A node without the harness uses this same file, so runs start and end the same way there. Python 3.9 and later.
+A node without the harness uses this same file, so runs start and end there in the same way. Python 3.9 and later.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ def script_command(
     capability: str | None,
     trace: frozenset[str] | None = None,
 ) -> list[str]:
-    """Write a script and the child driver's job; returns the command that starts it.
+    """Write a script and the child driver's job; returns the command that starts them.
 
-    `inside` is the folder of the child driver; `capability` is the compute capability to emulate, None without the
-    stand-in for CUDA.
+    `inside` is the folder of the child driver; `capability` is the compute capability to emulate, None to run without
+    the stand-in for CUDA.
     """
     script = scratch.script / name
     script.write_text(source, encoding="utf-8")
@@ -54,14 +54,14 @@ def script_command(
 
 
 def repro_variables(params: Mapping[str, Any], device: str) -> dict[str, str]:
-    """The environment variables for a repro: its parameters and its device."""
+    """Return the environment variables for a repro: its parameters and its device."""
     told = {"HARNESS_PARAMS": json.dumps(params), "HARNESS_DEVICE": device}
-    # A CPU verdict must not come from a GPU that happens to exist.
+    # A verdict on the CPU must not come from a GPU.
     return {**told, "CUDA_VISIBLE_DEVICES": ""} if device == "cpu" else told
 
 
 class GuardLimits(NamedTuple):
-    """The limits that the guard keeps: seconds, and bytes of memory and output."""
+    """The limits that the guard enforces: wall time in seconds, memory and output in bytes."""
 
     wall_s: float
     memory: int
@@ -78,7 +78,7 @@ def guard_request(
     remove_if_orphaned: Path | None = None,
     sandbox: Sequence[str] = (),
 ) -> bytes:
-    """The request for the guard (guard.py): what to start, and within which limits."""
+    """Return the request for the guard (guard.py): what to start, and within which limits."""
     request = {
         "argv": list(argv),
         "env": dict(env),
@@ -95,12 +95,12 @@ def guard_request(
 
 
 def memory_limit(asked: int | None) -> int:
-    """The memory limit of a process tree in bytes: `asked`, else 90 % of the machine's."""
+    """Return the memory limit of a process tree in bytes: `asked`, or else 90 % of the machine's memory."""
     return asked if asked is not None else int(physical_memory() * _SHARE_OF_MEMORY)
 
 
 def physical_memory() -> int:
-    """The memory of this machine, or of its container, in bytes."""
+    """Return the memory of this machine, or of its container, in bytes."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         try:
@@ -111,13 +111,13 @@ def physical_memory() -> int:
 
 
 def keep_log(log: BinaryIO, target: Path) -> None:
-    """Compress a log to `target`, atomically. A log that something else wrote to is cut."""
+    """Compress a log to `target` atomically. Truncates a log that is longer than the guard writes."""
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, part = tempfile.mkstemp(prefix=".log", dir=target.parent)
     log.seek(0)
     try:
         with os.fdopen(handle, "wb") as raw, gzip.GzipFile("", "wb", _GZIP_LEVEL, raw, mtime=0) as packed:
-            left = LOG_KEPT + 4096  # including the line that says what was left out
+            left = LOG_KEPT + 4096  # including the line that says how much was left out
             while left > 0 and (piece := log.read(min(left, 1 << 20))):
                 packed.write(piece)
                 left -= len(piece)

@@ -1,7 +1,7 @@
 """A lease: one GPU for one probe, once it has enough free memory.
 
-A lease is a file lock named after the GPU. It works between the lanes of this process and between all harnesses that
-share a cache folder, and the system releases it if the process dies.
+A lease is a file lock named after the GPU. It works between the lanes of this process and between all harness
+processes that share a cache folder, and the system releases it if the process dies.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DEFAULT_WAIT_S = 600.0
-# A CUDA context with library workspaces takes some hundred MiB before the first tensor.
+# A CUDA context with library workspaces takes several hundred MiB before the first tensor.
 DEFAULT_NEED = 2**30
 _LOOK_S = 2.0  # nvidia-smi itself may take a second
 
@@ -44,9 +44,9 @@ def _pause(seconds: float, cancel: threading.Event | None) -> None:
 class GpuPool:
     """The GPUs that probes may use, and how long a probe waits for one.
 
-    `locks` is the folder of the file locks; `wait_s` limits the wait for memory that others use (in seconds), not the
-    wait for another probe to end; `reporter` gets a note when a wait begins. It has no state, so any number of
-    threads can use it.
+    `locks` is the folder of the file locks. `wait_s` limits the wait for memory that others use, in seconds, but not
+    the wait for another probe to end. `reporter` receives a note when a wait begins. The pool has no state, so any
+    number of threads can use it.
     """
 
     gpus: tuple[Gpu, ...]
@@ -59,7 +59,10 @@ class GpuPool:
 
     @contextlib.contextmanager
     def lease(self, needed: int, cancel: threading.Event | None = None) -> Iterator[Gpu | NoGpu]:
-        """A GPU with `needed` bytes free while the context lasts. Raises `Cancelled` once `cancel` is set."""
+        """Lease a GPU with `needed` bytes of free memory until the context ends.
+
+        Yields `NoGpu` if none was free in time. Raises `Cancelled` when `cancel` is set.
+        """
         with contextlib.ExitStack() as held:
             yield self._wait(needed, cancel, held)
 
@@ -95,7 +98,7 @@ class GpuPool:
             self.pause(_LOOK_S if in_use else min(_LOOK_S, self.wait_s - short_s), cancel)
 
     def _listed(self) -> tuple[Gpu, ...]:
-        """The current state of the pool's GPUs, most free memory first."""
+        """The current state of the pool's GPUs, the one with the most free memory first."""
         wanted = {gpu.address for gpu in self.gpus}
         found = [gpu for gpu in self.find() if gpu.address in wanted]
         return tuple(sorted(found, key=lambda gpu: (-gpu.free, gpu.index)))

@@ -1,4 +1,4 @@
-"""Reads the compressed log of a run, up to a limit; of a damaged log, as much as is readable."""
+"""Reads the compressed log of a run, up to a limit; of a damaged log, the part that can be read."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _TAIL = 64 * 1024
 
 
 def read_log(path: Path) -> str:
-    """The stored output of a run; empty if there is no log."""
+    """Return the stored output of a run, "" if there is no log."""
     return _read(path).decode("utf-8", "replace")
 
 
 def read_tail(path: Path) -> str:
-    """The end of a log, as much as is inspected after a run."""
+    """Return the end of a log, as much as the harness inspects after a run."""
     return _read(path)[-_TAIL:].decode("utf-8", "replace")
 
 

@@ -1,6 +1,6 @@
 """Recognises failures that come from a wrong command rather than from the bug.
 
-Mistaken for the bug, each would be "found" in every release or in none.
+If the harness took one for the bug, it would find it in every release or in none.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _PYTEST_USAGE = re.compile(r"^ERROR: (?:usage:.*|file or directory not found: .*
 
 
 def mistake_in(ran: Ran, argv: Sequence[str], invoked_from: Path) -> str:
-    """One sentence about what is wrong with the command, "" if the command is right.
+    """Return one sentence about what is wrong with the command, "" if nothing is.
 
-    `argv` is empty for a script. Its only such mistake is importing the user's own project, which is not installed in
-    the environment.
+    `argv` is empty for a script. The only such mistake of a script is to import the user's own project, which is not
+    installed in the environment.
     """
     if ran.outcome not in (Outcome.EXITED, Outcome.RAISED, Outcome.NO_REPORT):
         return ""
@@ -49,7 +49,7 @@ def mistake_in(ran: Ran, argv: Sequence[str], invoked_from: Path) -> str:
 
 
 def _own_project(ran: Ran, invoked_from: Path) -> str:
-    """A mistake if the user's own project is imported but not installed in the environment."""
+    """Say that the run imports the user's own project, which is not installed in the environment; "" if it does not."""
     found = [match["name"] for match in _NO_MODULE.finditer(ran.tail)]
     for name in dict.fromkeys(reversed(found)):
         for folder in (invoked_from, invoked_from / "src"):

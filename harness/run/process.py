@@ -28,7 +28,7 @@ _GUARD = Path(__file__).with_name("guard.py")
 _CANCEL_POLL_MS = 100
 _LONGEST_POLL_MS = 3_600_000.0
 _GUARD_ENDS_WITHIN_S = 20.0
-_SILENT_S = 30.0  # the guard ends a run at its limit and reports well before this
+_SILENT_S = 30.0  # the guard stops a run at its time limit and reports well before this
 _GUARD_NEEDS = frozenset({"LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"})
 
 
@@ -47,7 +47,7 @@ class EndReason(enum.StrEnum):
     TIMEOUT = "timeout"
     MEMORY = "memory"
     OUTPUT = "output"
-    LOST = "lost"  # its guard was killed, usually by the tree itself
+    LOST = "lost"  # its guard was killed, usually by a process of the tree
 
 
 @frozen
@@ -68,9 +68,9 @@ class Limits:
 class Ended:
     """How a command ended.
 
-    `returncode` is negative for a signal, as in `subprocess`; `seconds` is the duration; `peak_memory` is in bytes for
-    the whole tree; `oom_killed` says that the kernel's OOM killer ran during the run; `left` counts processes that
-    could not be killed (uninterruptible sleep); `output` is the number of bytes printed.
+    `returncode` is negative for a signal, as in `subprocess`. `seconds` is the duration. `peak_memory` is in bytes, for
+    the whole tree. `oom_killed` says that the kernel's OOM killer ran during the run. `left` counts processes that
+    could not be killed (uninterruptible sleep). `output` is the number of bytes printed.
     """
 
     returncode: int
@@ -97,12 +97,12 @@ class GuardProcess(Protocol):
 
     @property
     def stdin(self) -> IO[bytes] | None:
-        """Where it reads its request."""
+        """The stream from which it reads its request."""
         ...
 
     @property
     def stdout(self) -> IO[bytes] | None:
-        """Where it reports the end."""
+        """The stream to which it writes its answer."""
         ...
 
     @property
@@ -111,7 +111,7 @@ class GuardProcess(Protocol):
         ...
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end."""
+        """Wait until it has ended, and return its exit status."""
         ...
 
     def kill(self) -> None:
@@ -123,8 +123,8 @@ class GuardProcess(Protocol):
 class Start:
     """How to start a guard and its command.
 
-    `sandbox` is the command that creates a sandbox and starts the rest in it (see sandbox.py); `forked` returns a
-    guard that is a fork instead of a new process.
+    `sandbox` is the command that creates a sandbox and starts the rest of its command line in it (see sandbox.py).
+    `forked` returns a forked guard; None starts a new process.
     """
 
     sandbox: Sequence[str] = ()
@@ -142,12 +142,12 @@ def run_guarded(
     remove_if_orphaned: Path | None = None,
     start: Start = Start(),
 ) -> Ended:
-    """Run a command to its end, within limits, and append its output to `output` (see `BoundedLog`).
+    """Run a command within limits until it ends, and append its output to `output` (see `BoundedLog`).
 
     All its processes have ended on return. `remove_if_orphaned` is a folder that the guard removes if the harness dies.
-    Raises `OSError` if the command can't be started or the log not be
-    written, `NoSandbox` where the sandbox can't be made, `Cancelled` once `cancel` is set, `HarnessFault` where the
-    guard itself fails.
+
+    Raises `OSError` if the command can't be started or the log can't be written, `NoSandbox` if the sandbox can't be
+    created, `Cancelled` when `cancel` is set, and `HarnessFault` if the guard itself fails.
     """
     command = [str(argument) for argument in argv]
     request = guard_request(
@@ -180,20 +180,20 @@ def _new_guard() -> GuardProcess:
         stderr=subprocess.STDOUT,
         bufsize=0,
         start_new_session=True,
-        # Its children could read the environment under /proc.
+        # The children of the guard could read its environment under /proc.
         env={name: value for name, value in os.environ.items() if name in _GUARD_NEEDS},
     )
 
 
 def _converse(guard: GuardProcess, request: bytes, cancel: threading.Event | None, deadline: float) -> bytes:
     stdin, stdout = _stream(guard.stdin), _stream(guard.stdout)
-    with contextlib.suppress(BrokenPipeError):  # its last answer follows on stdout
+    with contextlib.suppress(BrokenPipeError):  # the guard has ended; its answer is on stdout
         unsent = memoryview(request)
         while unsent:
             unsent = unsent[stdin.write(unsent) :]
     said = b""
     asked_to_cancel = False
-    poller = select.poll()  # unlike select, good for any file descriptor
+    poller = select.poll()  # unlike select, it accepts any file descriptor
     poller.register(stdout, select.POLLIN)
     while True:
         if cancel is not None and cancel.is_set() and not asked_to_cancel:
@@ -219,7 +219,7 @@ def _stream(stream: IO[bytes] | None) -> IO[bytes]:
 
 
 def _dismiss(guard: GuardProcess) -> None:
-    """Close the pipe, which makes the guard end everything, and wait for it."""
+    """Close the pipe, which makes the guard kill the process tree, and wait for the guard."""
     _stream(guard.stdin).close()
     try:
         guard.wait(_GUARD_ENDS_WITHIN_S)
@@ -250,6 +250,6 @@ def _ended(said: bytes, argv: Sequence[str], status: int, log: Path) -> Ended:
 
 
 def ended_from(told: Mapping[str, Any]) -> Ended:
-    """Parse the guard's answer. Raises `ValueError` and `TypeError` if it is invalid."""
+    """Parse the guard's answer. Raises `ValueError` or `TypeError` if it is invalid."""
     known = {name: value for name, value in told.items() if name != "log_error"}
     return Ended(**{**known, "reason": EndReason(told["reason"])})

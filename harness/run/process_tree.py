@@ -1,6 +1,6 @@
-"""The descendants of this process and their memory use, with the standard library only."""
+"""Finds the descendants of this process and their memory use, with the standard library only."""
 
-# Importing pathlib would take as long as everything else here.
+# Importing pathlib would take as long as all the rest of this module.
 # ruff: noqa: PTH110, PTH123, PTH208
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Tree:
-    """The descendants of this process, even if detached from their parents."""
+    """The descendants of this process, including those that detached from their parents."""
 
     def __init__(self) -> None:
         self._walk = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
         self._groups: set[int] = set()
 
     def members(self) -> list[int]:
-        """Process ids, without this process."""
+        """Return their process ids, without that of this process."""
         return self._members_by_walk() if self._walk else list(self._members_by_ps())
 
     def memory(self, limit: int) -> int:
-        """Bytes in use. Counts shared pages once only if the limit would be exceeded otherwise."""
+        """Return the memory in use, in bytes: an estimate, or the exact value if the tree may exceed `limit`."""
         if not self._walk:
             return sum(self._members_by_ps().values())
         resident, private, shared, members = 0, 0, 0, self._members_by_walk()
@@ -37,7 +37,7 @@ class Tree:
             shared = max(shared, of_files)
         if resident <= limit:
             return min(resident, private + shared)
-        # Forked workers share most pages; counting those once takes milliseconds per process.
+        # Forked workers share most pages; counting shared pages once takes milliseconds per process.
         return sum(_proportional_memory(pid) for pid in members)
 
     def _members_by_walk(self) -> list[int]:
@@ -50,12 +50,12 @@ class Tree:
                     children = [int(pid) for pid in _read(f"/proc/{parent}/task/{thread}/children").split()]
                     members += children
                     parents += children
-            except OSError:  # it ended meanwhile
+            except OSError:  # it has ended in the meantime
                 continue
         return members
 
     def _members_by_ps(self) -> dict[int, int]:
-        """Without /proc: the descendants, and the members of their process groups."""
+        """The memory in bytes of each descendant and each member of their process groups, for systems without /proc."""
         import subprocess
 
         listing = subprocess.run(
@@ -71,7 +71,7 @@ class Tree:
         return {pid: rss * 1024 for pid, _, _, rss in rows if pid in family and pid != os.getpid()}
 
     def numbered(self, inner: int) -> int | None:
-        """The outer process id of the descendant with this id in its innermost namespace."""
+        """The process id outside the sandbox of the descendant with id `inner` in its innermost namespace, or None."""
         for pid in self.members():
             try:
                 lines = _read(f"/proc/{pid}/status").splitlines()

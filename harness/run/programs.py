@@ -1,4 +1,4 @@
-"""Finds the program of a command: the environment's first, and never a Python tool of the user's.
+"""Finds the program of a command: in the environment first, and never one of the user's Python tools.
 
 A `pytest` from the user's PATH would run with the user's packages instead of the probed ones.
 """
@@ -17,7 +17,7 @@ from harness.run.commands import is_python, program_at
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Tools that are Python packages, whatever a file with this name on the user's PATH is.
+# Tools that are Python packages, even if a file with this name on the user's PATH is something else.
 _PYTHON_TOOLS = {
     "accelerate": "accelerate",
     "coverage": "coverage",
@@ -41,7 +41,7 @@ _PYTHON_TOOLS = {
 _SYSTEM = frozenset({"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"})
 _PYTHON_NAME = re.compile(r"(python|pypy)[\d.]*|pip[\d.]*")
 _SHEBANG = re.compile(rb"#![^\n]*(python|pypy)|#!/bin/sh\n'''exec'")
-# Part of Debian and written in Python; libraries call it, and it does not use packages.
+# Part of Debian and written in Python. Libraries call it, and it uses no packages.
 _HARMLESS = frozenset({"lsb_release"})
 _STUB = """#!/bin/sh
 echo "${0##*/}: command not found in the environment of the probe; add its package with --with NAME" >&2
@@ -50,7 +50,7 @@ exit 127
 
 
 def program_of(argv: Sequence[str]) -> str:
-    """The program that a command starts, as written; with the module after `python -m`."""
+    """Return the program that a command starts, as written; for `python -m`, with the module."""
     at = program_at(argv)
     if at >= len(argv):
         return ""
@@ -61,7 +61,7 @@ def program_of(argv: Sequence[str]) -> str:
 def missing_program(
     argv: Sequence[str], python: Path, path: str, invoked_from: Path, beside: Sequence[Path] = ()
 ) -> str:
-    """Why a command can't run in the environment of `python`: one sentence, "" if it can.
+    """Return in one sentence why a command can't run in the environment of `python`, "" if it can.
 
     `path` is the user's PATH; `invoked_from` is the base of relative program paths; `beside` are further folders with
     modules, and with programs below `bin`.
@@ -91,10 +91,10 @@ def missing_program(
 
 
 def write_stubs(folder: Path, python: Path, path: str) -> None:
-    """Write stubs to a folder that goes on the PATH between the environment's programs and the user's.
+    """Write stubs to a folder that is on the PATH after the environment's programs and before the user's.
 
-    Each Python tool of the user's that the environment lacks becomes a script that says so and exits with 127. This
-    also works if a shell or another program starts it.
+    For each of the user's Python tools that the environment lacks, the stub says so and exits with 127. This also works
+    if a shell or another program starts it.
     """
     folder.mkdir()
     stub = folder / ".stub"
@@ -107,7 +107,7 @@ def write_stubs(folder: Path, python: Path, path: str) -> None:
 
 @lru_cache(maxsize=8)
 def user_tools(path: str) -> tuple[tuple[str, str], ...]:
-    """The Python tools on a PATH, each with the first program of the same name that is not a Python tool, or ""."""
+    """Return the Python tools on a PATH, each with the first program of that name that is no Python tool, or ""."""
     first: dict[str, str] = {}
     hidden: set[str] = set()
     for folder in dict.fromkeys(path.split(os.pathsep)):
@@ -138,7 +138,7 @@ def _is_in_shell(program: str) -> bool:
 
 
 def _is_python_tool(file: str) -> bool:
-    """Whether it is a Python script, in a virtual environment, or a shim of pyenv and the like."""
+    """Whether a file is a Python script, in a virtual environment, or a shim such as pyenv's."""
     folder, _, name = file.rpartition("/")
     if name in _HARMLESS:
         return False
@@ -159,7 +159,7 @@ def _has_python(folder: str) -> bool:
 
 
 def _unfit_script(script: Path, own: Path) -> str:
-    """Why a script can't run by its path: its first line names another Python."""
+    """Why a script can't run by its path, "" if it can: its first line may name another Python."""
     line = _head(str(script)).partition(b"\n")[0].decode("utf-8", "replace")
     words = line.removeprefix("#!").split() if line.startswith("#!") else []
     if words and is_python(words[0]) and Path(words[0]).parent != own:
@@ -181,7 +181,7 @@ def _head(file: str) -> bytes:
 
 
 def _missing_module(argv: Sequence[str], at: int, python: Path, beside: Sequence[Path]) -> str:
-    """Why `python -m X` can't run: the environment lacks X. Passes if that can't be decided without a run."""
+    """Why `python -m X` can't run: the environment lacks X. Returns "" if only a run could show that."""
     value = _module(argv[at + 1 :])
     top = value.partition(".")[0]
     folders = list(python.parent.parent.glob("lib*/python*/site-packages"))

@@ -1,6 +1,6 @@
 """Turns what a run left behind (how it ended, report, metrics, log) into its result.
 
-It works the same for a run that just ended here and for one that was brought back from another machine.
+It works the same for a run on this machine and for one whose files were copied from another machine.
 """
 
 from __future__ import annotations
@@ -25,12 +25,11 @@ if TYPE_CHECKING:
 class Ran:
     """The result of one run.
 
-    `installed` has the name and version of each distribution, `loaded` its used files, `machine` facts about the
-    device; `python` is the interpreter's full version. All four are empty for a command, and for a script that never
-    returned to the child driver. `duration_s` is in seconds from start to end of the interpreter; `peak_memory` is in
-    bytes; `tail` is the end of the log; `trace` is what was recorded, if asked for;
-    `tests` has the results of pytest or unittest. `mistake` says what is wrong with the command, if that is why it
-    failed.
+    `installed` has the name and version of each distribution, `loaded` its files that the run used, `machine` facts
+    about the device; `python` is the interpreter's full version. All four are empty for a command, and for a script
+    that never returned to the child driver. `duration_s` is the time in seconds from start to end of the interpreter;
+    `peak_memory` is in bytes; `tail` is the end of the log; `trace` is the recorded trace, None without one; `tests`
+    has the results of pytest or unittest. `mistake` says what is wrong with the command, if that is why it failed.
     """
 
     outcome: Outcome
@@ -65,7 +64,7 @@ class LeftBehind:
 
 
 def result_of(left: LeftBehind, *, device: Device, limits: Limits) -> Ran:
-    """The result of a run. An unreadable report counts as missing, with a note."""
+    """Return the result of a run. An unreadable report counts as missing, and `detail` says so."""
     ended, complaint = left.ended, ""
     report: ChildReport | None = None
     if not left.is_command:

@@ -50,13 +50,13 @@ _PATHS_IN = (
 class Job:
     """What to run, and how.
 
-    `python` is the environment's interpreter; `timeout` (seconds) and `memory` (bytes) take the place of
-    the repro's own; `log_path` gets the whole log, compressed by gzip; `scratch_root` is a folder for what
-    the run writes; `pass_env` names variables of the harness's environment that are let through;
-    `capability` is the compute capability to emulate; `invoked_from` is the folder that the paths of a
-    command are relative to; `trace` names installed files of which it records what runs, at some cost in speed; in
-    `sandbox` (None: without one) it can also read what is `readable` and write what is `writable`; with
-    `zygote` the run is forked from that process, in its sandbox; `imports` gets what imported what.
+    `python` is the environment's interpreter. `timeout` (seconds) and `memory` (bytes) override the repro's own limits.
+    `log_path` is where to write the log, compressed by gzip; `scratch_root` is the folder for everything else that the
+    run writes. `pass_env` names variables of the harness's environment to pass on; `extra_env` adds others.
+    `capability` is the compute capability to emulate. The paths of a command are relative to `invoked_from`. `trace`
+    names the installed files to trace, which makes the run slower; `imports` is where to write the import graph of a
+    traced run. In `sandbox` (None: no sandbox) the run can also read `readable` and write `writable`. With `zygote` the
+    run is forked from that process, in its sandbox.
     """
 
     python: Path
@@ -88,10 +88,11 @@ class Job:
 
 
 def run_repro(job: Job, *, cancel: threading.Event | None = None) -> Ran:
-    """Run a repro once and say what happened. Raises `MissingProgram` if the environment lacks a command's program.
+    """Run a repro once and return its result.
 
-    On return its processes have ended and its files are gone, except the log. Raises `Cancelled` once `cancel` is set,
-    `NoSpace` if the disk is full, `HarnessFault` on an internal error.
+    On return its processes have ended and its files, except the log, are removed. Raises `MissingProgram` if the
+    environment lacks a command's program, `Cancelled` when `cancel` is set, `NoSpace` if the disk is full, and
+    `HarnessFault` on an internal error.
     """
     try:
         with scratch_folder(job.scratch_root) as scratch:
@@ -105,20 +106,20 @@ def run_repro(job: Job, *, cancel: threading.Event | None = None) -> Ran:
 def _run_in(scratch: ScratchFolder, job: Job, cancel: threading.Event | None) -> Ran:
     if job.repro.project:
         shutil.copytree(job.repro.project, scratch.work, symlinks=True, dirs_exist_ok=True)
-    # Kept open, so that nothing is lost if the script removes its folder.
+    # Keep the log open, so that nothing is lost if the script removes its folder.
     with scratch.log.open("x+b") as log:
         ran = _run_with(log, scratch, job, cancel)
         keep_log(log, job.log_path)
         if job.imports is not None:
             _keep_imports(scratch.imports, job.imports)
     if job.pycache_prefix is not None:
-        # Bytecode of modules in the working folder, which no later run shares.
+        # Remove the bytecode of modules in the working folder, which no later run can use.
         remove_tree(Path(f"{job.pycache_prefix}{scratch.root}"))
     return ran
 
 
 def _keep_imports(written: Path, target: Path) -> None:
-    """Copy the import graph of a traced run, if it is readable."""
+    """Copy the import graph of a traced run, if it can be read."""
     graph = read_imports(written)
     if graph is not None:
         modules, imports = graph
@@ -169,7 +170,7 @@ def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job, cancel: threading
 
 
 def _environment(scratch: ScratchFolder, job: Job, root: Path) -> dict[str, str]:
-    """The environment variables of a run; `root` is the folder that its relative paths start from."""
+    """The environment variables of a run; relative paths in them start at `root`."""
     env = process_environment(
         scratch,
         ours=os.environ,
@@ -190,14 +191,14 @@ def _environment(scratch: ScratchFolder, job: Job, root: Path) -> dict[str, str]
 
 
 def _start(scratch: ScratchFolder, job: Job, argv: list[str], env: Mapping[str, str]) -> Start:
-    """Start in a new sandbox, or as a fork, which shares the sandbox of its zygote."""
+    """How to start the run: in a new sandbox, or as a fork, which shares the sandbox of its zygote."""
     if job.zygote is not None:
         return Start(forked=job.zygote.guard)
     return Start(job.sandbox.command(_file_access(scratch, job, argv, env)) if job.sandbox is not None else ())
 
 
 def _file_access(scratch: ScratchFolder, job: Job, argv: list[str], env: Mapping[str, str]) -> FileAccess:
-    """What a run must see of the file system beyond the system folders."""
+    """The paths beyond the system folders that a run can see and write."""
     files = [env[name] for name in _PATHS_IN if env.get(name, "").startswith("/")]
     files += [folder for folder in env.get("LD_LIBRARY_PATH", "").split(os.pathsep) if folder.startswith("/")]
     files += [value for value in job.repro.params.values() if isinstance(value, str) and value.startswith("/")]
@@ -215,7 +216,7 @@ def _file_access(scratch: ScratchFolder, job: Job, argv: list[str], env: Mapping
 
 
 def _path_in(word: str) -> str:
-    """The path in an argument: `--rootdir=/x`, `/x/test_y.py::test_z`."""
+    """The path in an argument such as `--rootdir=/x` or `/x/test_y.py::test_z`."""
     return (word.partition("=")[2] if word.startswith("-") else word).partition("::")[0]
 
 
@@ -232,12 +233,12 @@ def _script(scratch: ScratchFolder, job: Job) -> list[str]:
 
 
 def script_name(repro: Repro) -> str:
-    """The file name of a repro's script in the sandbox."""
+    """Return the file name of a repro's script in its scratch folder."""
     return Path(repro.path).name or f"{repro.name}.py"
 
 
 def search_path(scratch: ScratchFolder, repro: Repro) -> dict[str, str]:
-    """The environment variable that lets a repro import from the folders of its project."""
+    """Return the environment variable that lets a repro import from the folders of its project."""
     if not repro.search_path:
         return {}
     return {"PYTHONPATH": os.pathsep.join(str(scratch.work / folder) for folder in repro.search_path)}
@@ -249,9 +250,9 @@ def _programs(repro: Repro) -> list[str]:
 
 
 def _command(job: Job) -> list[str]:
-    """The command with existing relative paths made absolute, because it runs in another folder.
+    """Return the command with existing relative paths made absolute, because it runs in another folder.
 
-    In a copy of a project, it stays as typed.
+    A command that runs in a copy of a project stays as typed.
     """
     if job.repro.project:
         return list(job.repro.argv)
@@ -262,7 +263,7 @@ def _command(job: Job) -> list[str]:
 
 
 def _absolute(argument: str, folder: Path) -> str:
-    """Make the path of an argument absolute, also in `tests/test_x.py::test_y` and `--rootdir=tests`."""
+    """Make the path in an argument absolute, including `tests/test_x.py::test_y` and `--rootdir=tests`."""
     option, equals, value = argument.partition("=") if argument.startswith("-") else ("", "", argument)
     path, colons, rest = value.partition("::")
     try:
@@ -273,7 +274,7 @@ def _absolute(argument: str, folder: Path) -> str:
 
 
 def _tail_of(log: BinaryIO) -> str:
-    """The end of a log, as much as is inspected."""
+    """The end of a log, as much as the harness inspects."""
     size = log.seek(0, os.SEEK_END)
     log.seek(max(0, size - _TAIL))
     return log.read().decode("utf-8", "replace")

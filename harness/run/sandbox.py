@@ -1,7 +1,7 @@
-"""Runs untrusted code in a bubblewrap sandbox: what it can see and write, and whether this machine supports it.
+"""Runs untrusted code in a bubblewrap sandbox, if this machine supports it.
 
 The file system is read-only, without home folders, /tmp and /run; only the run's own folders are writable. There is no
-network, no access to other processes, and no device except harmless ones and GPUs.
+network by default, no access to other processes, and no device except harmless ones and GPUs.
 See docs/guides/sandbox.md.
 """
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 _STAGE = Path(__file__).with_name("inside") / "stage.py"
 _PROGRAM = "bwrap"
 _TRIAL_S = 20.0
-# Below /run: NixOS drivers, NVIDIA's persistence daemon, and name resolution.
+# Visible below /run: NixOS drivers, NVIDIA's persistence daemon, and name resolution.
 _KEPT = ("/run/opengl-driver", "/run/current-system", "/run/nvidia-persistenced", "/run/systemd/resolve")
 
 
 class SandboxMode(enum.StrEnum):
-    """When runs are sandboxed: if it works, always, or never."""
+    """When runs are sandboxed: if the sandbox works, always, or never."""
 
     AUTO = "auto"
     REQUIRE = "require"
@@ -42,9 +42,9 @@ class SandboxMode(enum.StrEnum):
 
     @classmethod
     def of(cls, machine: Mapping[str, str], asked: str | None = None) -> SandboxMode:
-        """What a command asked for, else what HARNESS_SANDBOX says about this machine, else auto.
+        """Return the mode that a command requested, else the value of HARNESS_SANDBOX, else auto.
 
-        Raises `UserMistake` if the variable holds anything else.
+        Raises `UserMistake` if the variable has any other value.
         """
         named = asked or machine.get("HARNESS_SANDBOX") or cls.AUTO.value
         try:
@@ -55,7 +55,7 @@ class SandboxMode(enum.StrEnum):
 
 @frozen
 class FileAccess:
-    """What one run must read (`readable`) and may write (`writable`); `work` is its working directory."""
+    """Paths that one run must read (`readable`) and may write (`writable`); `work` is its working directory."""
 
     scratch: Path
     work: Path
@@ -66,7 +66,7 @@ class FileAccess:
 
 @frozen
 class Sandbox:
-    """A working bubblewrap: its path and version, whether runs get the network, whether it is required."""
+    """A working bubblewrap: its path and version, whether runs can use the network, and whether it is required."""
 
     program: str
     version: str
@@ -75,15 +75,15 @@ class Sandbox:
 
     @property
     def label(self) -> str:
-        """Its name in an observation."""
+        """How an observation names it."""
         return f"{self.version}, with network" if self.network else f"{self.version}, no network"
 
     def command(self, access: FileAccess) -> list[str]:
-        """The command line to which guard.py appends a file descriptor and the command to run."""
+        """Return the command line to which guard.py appends a file descriptor and the command to run."""
         return [*self.around(access), sys.executable, "-I", "-S", str(_STAGE)]
 
     def around(self, access: FileAccess) -> list[str]:
-        """The command line to which a plain command is appended, known only by its exit code."""
+        """Return the command line to which the command to run is appended; it reports only an exit code."""
         hidden = hidden_folders()
         view = View(hidden)
         for path in (*access.readable, _STAGE.parent, *(Path(kept) for kept in _KEPT)):
@@ -101,7 +101,7 @@ class Sandbox:
         ]
 
     def namespaces(self) -> list[str]:
-        """The options before the mounts."""
+        """Return bubblewrap and its options before the mounts."""
         network = [] if self.network else ["--unshare-net"]
         return [
             self.program,
@@ -113,9 +113,9 @@ class Sandbox:
 
 
 def choose(mode: SandboxMode, *, network: bool, reporter: Reporter) -> Sandbox | None:
-    """The sandbox for all runs of a command, or None.
+    """Return the sandbox for all runs of a command, or None to run without one.
 
-    Warns `reporter` if there should be a sandbox but it does not work. Raises `UserMistake` if it is required.
+    If the sandbox does not work, warns `reporter`, or raises `UserMistake` if it is required.
     """
     if mode is SandboxMode.OFF:
         return None
@@ -133,7 +133,7 @@ def choose(mode: SandboxMode, *, network: bool, reporter: Reporter) -> Sandbox |
 
 @lru_cache(maxsize=4)
 def _why_not(program: str, *, network: bool) -> str:
-    """Why a sandbox can't be created here, tried once; "" if it can."""
+    """Why a sandbox can't be created on this machine, "" if it can; tried once per process."""
     sandbox = Sandbox(program, "", network)
     view = View(hidden_folders())
     view.show_python(Path(sys.executable))

@@ -1,4 +1,4 @@
-"""The file system in a sandbox, as arguments of bubblewrap: read-only, without the hidden folders."""
+"""Describes the file system in a sandbox as arguments of bubblewrap: read-only, without the hidden folders."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GPUS = ("nvidia*", "dri", "kfd", "dxg")
 
 
 def hidden_folders() -> list[Path]:
-    """Folders that are empty in the sandbox: homes, and the runtime folders of services and other programs."""
+    """Return the folders that are empty in the sandbox: homes, and folders for temporary and runtime files."""
     homes = [os.environ.get("HOME", "")]
     with contextlib.suppress(KeyError):
         homes.append(pwd.getpwuid(os.getuid()).pw_dir)
@@ -30,7 +30,7 @@ def hidden_folders() -> list[Path]:
 
 
 class View:
-    """Collects what is visible despite the hidden folders."""
+    """Collects the paths to make visible although they are in hidden folders."""
 
     def __init__(self, hidden: Sequence[Path]) -> None:
         self._hidden = hidden
@@ -38,7 +38,7 @@ class View:
         self._links: dict[Path, str] = {}
 
     def show(self, path: Path, *, write: bool = False) -> None:
-        """Make a path visible under all its names; a hidden folder itself stays hidden."""
+        """Make a path visible, including the symlinks that lead to it. A hidden folder itself stays hidden."""
         real = self._followed(path)
         if real in self._hidden or not real.exists():
             return
@@ -66,12 +66,12 @@ class View:
             self.show(prefix)
 
     def mounts(self, scratch: Path | None) -> Iterator[str]:
-        """The arguments of bubblewrap, outer folders first."""
+        """Yield the arguments of bubblewrap, outer folders first."""
         yield from _of_every_run()
         steps = [(path, 0, list(self._emptied(path, scratch))) for path in self._hidden]
         for path, write in self._binds.items():
             if not write and any(self._binds.get(parent) for parent in path.parents):
-                continue  # visible already, and as writable as where nothing is hidden
+                continue  # visible already through an outer folder, with the same access
             steps.append((path, 1, ["--bind" if write else "--ro-bind", str(path), str(path)]))
         for link, target in self._links.items():
             if not any(link.is_relative_to(bound) for bound in self._binds):
@@ -94,7 +94,7 @@ class View:
         return any(path.is_relative_to(folder) for folder in self._hidden)
 
     def _followed(self, path: Path) -> Path:
-        """The real path; links on the way that are in hidden folders are recreated."""
+        """Return the real path, and note the symlinks in hidden folders that lead to it, to recreate them."""
         here, left = Path("/"), list(Path(os.path.abspath(path)).parts[1:])  # noqa: PTH100 - it must not follow links
         for _ in range(1000):
             if not left:
@@ -105,7 +105,7 @@ class View:
                 continue
             here = here / part
             if here.is_symlink():
-                target = os.readlink(here)  # noqa: PTH115 - as it is written
+                target = os.readlink(here)  # noqa: PTH115 - the target as written
                 if self._is_hidden(here):
                     self._links[here] = target
                 parts = Path(target).parts
@@ -116,7 +116,7 @@ class View:
 
 
 def editable_projects(packages: Iterable[Path]) -> Iterator[Path]:
-    """Folders of editable installs and `.pth` files (PEP 660, PEP 610)."""
+    """Yield the folders of editable installs and those that `.pth` files name (PEP 660, PEP 610)."""
     for folder in packages:
         for file in folder.glob("*.pth"):
             for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -132,7 +132,7 @@ def editable_projects(packages: Iterable[Path]) -> Iterator[Path]:
 
 
 def _of_every_run() -> Iterator[str]:
-    """The system read-only with its GPUs, without the secrets that every machine has."""
+    """The arguments for every run: the system read-only with its GPUs, without the usual files with secrets."""
     yield from ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
     for pattern in _GPUS:
         for device in sorted(Path("/dev").glob(pattern)):

@@ -48,7 +48,7 @@ _SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 @dataclass(frozen=True)
 class ScratchFolder:
-    """The folders of one run; `root` contains the others and is removed at the end."""
+    """The folders of one run; `root` contains the others and is removed after the run."""
 
     root: Path
 
@@ -79,17 +79,17 @@ class ScratchFolder:
 
     @property
     def report(self) -> Path:
-        """The report file of the child driver, in a folder that scripts don't look into."""
+        """The report file of the child driver, in a folder that scripts don't use."""
         return self.root / "harness" / "report.json"
 
     @property
     def imports(self) -> Path:
-        """The import graph that the child driver of a traced run writes."""
+        """The file with the import graph, which the child driver of a traced run writes."""
         return self.root / "harness" / "imports.json"
 
     @property
     def job(self) -> Path:
-        """The file that tells the child driver what to do."""
+        """The file with the job for the child driver."""
         return self.root / "harness" / "job.json"
 
     @property
@@ -115,9 +115,9 @@ class ScratchFolder:
 
 @contextlib.contextmanager
 def scratch_folder(scratch_root: Path) -> Iterator[ScratchFolder]:
-    """A fresh folder below `scratch_root`, removed at the end."""
+    """Create a folder below `scratch_root` and remove it when the context ends."""
     scratch_root.mkdir(parents=True, exist_ok=True)
-    # A short path, because sockets of multiprocessing below TMPDIR are limited to 108 characters.
+    # Keep the path short: paths of sockets, such as those of multiprocessing below TMPDIR, have at most 108 characters.
     scratch = ScratchFolder(Path(tempfile.mkdtemp(prefix="r", dir=scratch_root)).resolve())
     try:
         for folder in (scratch.work, scratch.script, scratch.home, scratch.temporary, scratch.report.parent):
@@ -130,7 +130,7 @@ def scratch_folder(scratch_root: Path) -> Iterator[ScratchFolder]:
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder, including read-only ones in it; leaves what can't be removed."""
+    """Remove a folder and all in it, even if read-only. Ignores what can't be removed."""
     for parent, names, _ in os.walk(folder):
         for name in names:
             path = Path(parent, name)
@@ -150,10 +150,10 @@ def process_environment(
     pycache_prefix: Path | None = None,
     stubs: bool = False,
 ) -> dict[str, str]:
-    """The complete environment of a probe, made from the harness's own (`ours`).
+    """Return all environment variables of a probe, made from the harness's own (`ours`).
 
-    Only names known to be harmless and those in `pass_env` are passed; `extra` is added last. The folder of `python`
-    comes first on PATH, then the stubs if there are any. Bytecode goes below `pycache_prefix` if given.
+    Only variables known to be harmless and those in `pass_env` are passed on; `extra` is added last. The folder of
+    `python` comes first on PATH, then the stubs if there are any. Bytecode goes below `pycache_prefix` if given.
     """
     environment = {name: value for name, value in ours.items() if name in pass_env or _is_harmless(name, value)}
     environment |= scratch.variables()
@@ -174,7 +174,7 @@ def process_environment(
 
 
 def user_path(ours: Mapping[str, str]) -> str:
-    """The user's own PATH."""
+    """Return the user's own PATH."""
     return ours.get("PATH") or _SYSTEM_PATH
 
 

@@ -1,6 +1,6 @@
 """Reads what the first process in a sandbox (inside/stage.py) reports to the guard. Standard library only.
 
-bubblewrap returns only an exit code, in which a signal and an exit code of 128 or more look the same.
+bubblewrap returns only an exit code, which does not distinguish a signal from an exit code of 128 or more.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Stage:
         self.child = 0
 
     def result(self, sandbox_status: int | None) -> tuple[int, int | None]:
-        """The errno if the command could not be started, and its status; None if no end was reported."""
+        """Return the errno if the command could not be started, else 0, and its wait status, None if unknown."""
         with contextlib.suppress(BlockingIOError):
             while piece := os.read(self._told, 1024):
                 self._said += piece

@@ -1,4 +1,4 @@
-"""Kills processes that a run left behind after its guard was killed, found by the run's environment variables."""
+"""Kills the processes of a run whose guard was killed; it finds them by the run's environment variables."""
 
 from __future__ import annotations
 

@@ -34,10 +34,10 @@ _QUICK_S = 0.05
 
 
 class Prepares(Protocol):
-    """The interface of a prober for the engine."""
+    """The part of a prober that the engine needs."""
 
     def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
-        """Resolve and build a probe, or answer it without a run."""
+        """Resolve a probe and build its environment, or return an observation without a run."""
         ...
 
     def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
@@ -64,11 +64,11 @@ class _Work(Generic[C]):
 
     @property
     def is_answered(self) -> bool:
-        """Whether its observation is known without a run."""
+        """Whether it has an observation without a run of its own."""
         return self.prepared is not None and self.prepared.observation is not None
 
     def answer(self, prepared: Prepared) -> None:
-        """Accept an answer from another candidate."""
+        """Take the observation of another candidate with the same key."""
         self.preparing = Future()
         self.preparing.set_result(prepared)
 
@@ -85,8 +85,8 @@ def _unchanged(verdict: Verdict) -> Verdict:
 class Engine(Generic[C]):
     """Drives searches over candidates of one kind.
 
-    `judge` judges and records an observation, given whether it was cached; `as_told` translates a verdict for the
-    search; `progress` says how far the search is; `is_proof` marks its runs as proofs.
+    `judge` judges and records an observation; its last argument says whether it was cached. `as_told` translates a
+    verdict for the search. `progress` returns how far the search is. `is_proof` marks its runs as proofs.
     """
 
     prober: Prepares
@@ -102,8 +102,8 @@ class Engine(Generic[C]):
     def drive(self, search: Search[C], *, width: int | None = None, until: Callable[[], bool] = lambda: False) -> None:
         """Run candidates, `width` at a time (None: all lanes), until the search is done or `until` returns true.
 
-        Raises `Interrupted` on Ctrl-C, and whatever a probe raised that is not an outcome; every observation made
-        before is kept.
+        Raises `Interrupted` on Ctrl-C, and any error that a probe raised. The store keeps every observation made until
+        then.
         """
         at_once = width or self.lanes.count
         works: dict[C, _Work[C]] = {}
@@ -115,10 +115,10 @@ class Engine(Generic[C]):
                 if not asked:
                     raise HarnessFault("the search is not done but asks for no candidate")
                 self._start_new(works, asked, desk, announce=True)
-                # What is quickly prepared runs before anything is foreseen, which may take as long.
+                # Start candidates that are prepared quickly before calling `foresee`, which may take as long.
                 wait([w.preparing for c in asked if (w := works[c]).preparing and not w.running], timeout=_QUICK_S)
                 self._answer_twins(works, ended)
-                if not any(works[candidate].is_answered for candidate in asked):  # an answer may make others useless
+                if not any(works[candidate].is_answered for candidate in asked):  # may make others useless
                     self._fill_lanes(works, asked, at_once)
                 foreseen = search.foresee(_AHEAD)
                 self._drop(works, keep={*asked, *foreseen})
@@ -153,7 +153,7 @@ class Engine(Generic[C]):
                     self.reporter.report(Asked(self.label_of(candidate)))
 
     def _answer_twins(self, works: dict[C, _Work[C]], ended: dict[str, Observation]) -> None:
-        """Answer the prepared candidates whose twin has ended."""
+        """Answer each prepared candidate if another one with the same key has finished."""
         for work in works.values():
             prepared = work.prepared
             if work.running is None and prepared is not None and prepared.observation is None:
@@ -217,7 +217,7 @@ class Engine(Generic[C]):
         )
 
     def _drop(self, works: dict[C, _Work[C]], *, keep: set[C]) -> None:
-        """Stop candidates that a verdict made useless."""
+        """Stop the candidates that the search no longer needs."""
         for candidate in [c for c in works if c not in keep]:
             work = works.pop(candidate)
             work.cancel.set()
@@ -230,7 +230,7 @@ def _running_keys(works: dict[C, _Work[C]]) -> set[str]:
 
 
 def _waiting(works: dict[C, _Work[C]]) -> int:
-    """The number of candidates that wait for their twin and need no lane."""
+    """The number of candidates that wait for a running one with the same key and so need no lane."""
     keys = _running_keys(works)
     return sum(
         work.running is None and work.prepared is not None and work.prepared.key in keys for work in works.values()
@@ -238,5 +238,5 @@ def _waiting(works: dict[C, _Work[C]]) -> int:
 
 
 def _is_idle(work: _Work[C]) -> bool:
-    """Whether it is prepared ahead and waits to be asked for, so nothing of it is running."""
+    """Whether a candidate was prepared ahead and waits until the search needs it."""
     return work.running is None and work.preparing is not None and work.preparing.done()

@@ -1,7 +1,4 @@
-"""The interface of a prober, wherever it runs its probes, and several probers behind one.
-
-With several interpreters, each probe goes to the prober of its Python.
-"""
+"""The interface of a prober, local or remote, and a prober that chooses between several by interpreter."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Probing(Protocol):
-    """A prober, whether its probes run here or elsewhere."""
+    """A prober whose probes run on this machine or on others."""
 
     @property
     def store(self) -> Store:
@@ -33,15 +30,15 @@ class Probing(Protocol):
         ...
 
     def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
-        """The lock of a probe."""
+        """Return the lock of a probe."""
         ...
 
     def known(self, probe: Probe) -> Observation | None:
-        """An earlier observation of a probe."""
+        """Return an earlier observation of a probe, or None."""
         ...
 
     def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
-        """A probe that is ready to run or answered."""
+        """Prepare a probe to run, or return its observation without a run."""
         ...
 
     def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
@@ -51,16 +48,16 @@ class Probing(Protocol):
 
 @frozen
 class Probers:
-    """Probers by the full version of their interpreter (`Combination.python`)."""
+    """Probers by the full version of their interpreter; a probe goes to the one of its `Combination.python`."""
 
     by_python: Mapping[str, Probing]
 
     def known(self, probe: Probe) -> Observation | None:
-        """An earlier observation of a probe from the store, or None."""
+        """Return an earlier observation of a probe from the store, or None."""
         return self.by_python[probe.combination.python].known(probe)
 
     def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
-        """Resolve and build a probe, or answer it without a run."""
+        """Resolve a probe and build its environment, or return an observation without a run."""
         return self.by_python[probe.combination.python].prepare(probe, cancel=cancel)
 
     def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:

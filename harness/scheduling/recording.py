@@ -22,7 +22,7 @@ C = TypeVar("C")
 class Record(Generic[C]):
     """The runs of a search so far, in order; `ran` counts those that did not come from the store.
 
-    Without a signature, the first recognisable failure provides it; `captured_from` describes that run.
+    Without a signature, the first failure that can be recognised again provides it; `captured_from` describes that run.
     """
 
     signature: Signature | None
@@ -35,7 +35,7 @@ class Record(Generic[C]):
     def judge(self, candidate: C, observation: Observation, store: Store) -> Judgement:
         """Record an observation and judge it.
 
-        Raises `UserMistake` if there is no signature yet and the command itself is wrong.
+        Raises `UserMistake` if there is no signature yet and the run failed because the command is wrong.
         """
         self.observations[candidate] = observation
         if self.signature is None and observation.mistake:
@@ -49,7 +49,7 @@ class Record(Generic[C]):
     def write_down(
         self, release: str, judgement: Judgement, observation: Observation, *, cached: bool, attempt: int = 0
     ) -> None:
-        """Add a step: one judged release."""
+        """Add a step for one judged release."""
         self.steps.append(
             Step(
                 release=release,

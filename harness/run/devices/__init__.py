@@ -1,4 +1,4 @@
-"""Devices to run on: one module for each kind, and `registry`, which finds the modules and asks them."""
+"""Devices to run on: one module for each kind, and `registry`, which finds and queries these modules."""
 
 from harness.run.devices.kind import DeviceKind, Gpu, Texts, of_one_kind, visible
 from harness.run.devices.registry import choose_device, find_gpus, kind_of, outcome_of_text, unavailable

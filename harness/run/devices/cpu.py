@@ -1,4 +1,4 @@
-"""The CPU: every machine has one; out of memory means the machine's memory."""
+"""The CPU. Every machine has one, and out of memory means the machine's memory."""
 
 from __future__ import annotations
 

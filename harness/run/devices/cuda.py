@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _MIB = 1024 * 1024
 _FIELDS = ("index", "name", "memory.total", "memory.free", "driver_version", "uuid", "compute_cap")
 _QUERY_S = 20.0
-# Messages of torch and the CUDA runtime if there is no usable GPU.
+# Messages of torch and the CUDA runtime when there is no usable GPU.
 NO_GPU = (
     r"Found no NVIDIA driver|CUDA driver version is insufficient|Torch not compiled with CUDA enabled"
     r"|no CUDA-capable device|No CUDA GPUs are available|driver initialization failed|libcuda\.so"
@@ -23,7 +23,7 @@ NO_GPU = (
 
 
 def find(environment: Mapping[str, str]) -> tuple[Gpu, ...]:
-    """The GPUs that nvidia-smi lists and `CUDA_VISIBLE_DEVICES` allows; none if it is missing or fails."""
+    """Return the GPUs that nvidia-smi lists and `CUDA_VISIBLE_DEVICES` allows; none if it is missing or fails."""
     for query in gpu_queries():
         try:
             answer = subprocess.run(query, capture_output=True, text=True, timeout=_QUERY_S, check=False)
@@ -35,12 +35,12 @@ def find(environment: Mapping[str, str]) -> tuple[Gpu, ...]:
 
 
 def show(gpu: Gpu) -> dict[str, str]:
-    """The variables that show a process one GPU. nvidia-smi orders GPUs by bus, CUDA by speed by default."""
+    """Return the variables that make one GPU visible. nvidia-smi orders GPUs by bus, CUDA by speed by default."""
     return {"CUDA_VISIBLE_DEVICES": gpu.address, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 
 
 def gpu_queries() -> list[list[str]]:
-    """The commands that list GPUs as `parse_gpus` reads them; the first that succeeds counts."""
+    """Return the commands that list GPUs for `parse_gpus`, in the order to try them until one succeeds."""
     # compute_cap came with driver 510, and an unknown field fails the whole query.
     return [
         ["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]

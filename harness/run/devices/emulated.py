@@ -1,4 +1,4 @@
-"""The stand-in for CUDA: the CPU answers like a GPU. What only a GPU can do is an emulation gap."""
+"""The stand-in for CUDA: the CPU acts as a GPU. A call that only a real GPU can carry out is an emulation gap."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ KIND = DeviceKind(
     device=Device.EMULATED,
     worth="a stand-in for CUDA on the CPU: Python code is real, GPU kernels and the driver are not",
     texts=(
-        # Code that gets past the stand-in finds no GPU.
+        # Code that bypasses the stand-in finds no GPU.
         Texts(
             Outcome.EMULATION_GAP,
             rf"{NO_GPU}|invalid device context|Cannot initialize CUDA without|compiled without CUDA support"

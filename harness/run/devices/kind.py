@@ -1,4 +1,4 @@
-"""A kind of device: what finds its GPUs, shows a process one of them, and names what goes wrong on it."""
+"""A kind of device: how to find its GPUs, make one visible to a process, and recognise its errors."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ class Gpu:
 
     @property
     def address(self) -> str:
-        """Identifies it among all GPUs of its kind on this machine."""
+        """The identifier of this GPU, unique among those of its kind on this machine."""
         return self.uuid or str(self.index)
 
     @property
     def lock_name(self) -> str:
-        """The name of its file lock; NVIDIA's names must not change."""
+        """The name of its file lock. The names for NVIDIA must not change."""
         return f"gpu-{self.address}" if self.kind == "cuda" else f"gpu-{self.kind}-{self.address}"
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What an observation records of it; memory in bytes."""
+        """The facts that an observation records; memory is in bytes."""
         known = {
             "gpu": self.index,
             "name": self.name,
@@ -57,7 +57,7 @@ class Gpu:
 
 @frozen
 class Texts:
-    """A regular expression for messages that mean an outcome, on this kind of device only or `anywhere`."""
+    """A regular expression for messages with a known outcome, on this kind of device only or `anywhere`."""
 
     outcome: Outcome
     pattern: str
@@ -76,10 +76,10 @@ def _nothing_shown(gpu: Gpu) -> dict[str, str]:  # noqa: ARG001
 class DeviceKind:
     """Everything specific to one kind of device.
 
-    `device` is what a repro asks for; PyTorch calls AMD GPUs "cuda" too. `worth` says what a result on it means, after
-    "Runs on ...". `tools` are the programs that list its GPUs; `find` calls them, with the variables of an environment.
-    `show` gives the variables that show a process a single GPU, `hide` those that hide all of them, and `passed` names
-    further variables of the user's environment that a run gets.
+    `device` is the name that a repro requests; PyTorch calls AMD GPUs "cuda" too. `worth` says what a result on it
+    means, after "Runs on ...". `tools` are the programs that list its GPUs; `find` calls them and honours the given
+    environment variables. `show` returns the variables that make a single GPU visible, `hide` has those that hide all
+    GPUs, and `passed` names further variables of the user's environment that are passed to a run.
     """
 
     name: str
@@ -94,7 +94,7 @@ class DeviceKind:
 
 
 def visible(gpus: tuple[Gpu, ...], setting: str | None) -> tuple[Gpu, ...]:
-    """The GPUs that `CUDA_VISIBLE_DEVICES` or `HIP_VISIBLE_DEVICES` allows, in its order; all for None.
+    """Return the GPUs that `CUDA_VISIBLE_DEVICES` or `HIP_VISIBLE_DEVICES` allows, in its order; all for None.
 
     As in CUDA and HIP, the first name that matches no GPU ends the list.
     """
@@ -110,7 +110,7 @@ def visible(gpus: tuple[Gpu, ...], setting: str | None) -> tuple[Gpu, ...]:
 
 
 def of_one_kind(gpus: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
-    """The GPUs with the most frequent name, the first one on a tie: a verdict must come from one kind of GPU."""
+    """Return the GPUs of the most frequent model (ties: the first): a verdict must come from one model of GPU."""
     if not gpus:
         return ()
     name, _ = Counter(gpu.name for gpu in gpus).most_common(1)[0]

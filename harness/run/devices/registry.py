@@ -1,4 +1,4 @@
-"""All kinds of devices: every module of this folder with a `KIND`. A new vendor is one new module."""
+"""Lists all kinds of devices: every module of this folder with a `KIND`. Support for a new vendor is one new module."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @cache
 def kinds() -> tuple[DeviceKind, ...]:
-    """All kinds, by the names of their modules."""
+    """Return all kinds, sorted by the names of their modules."""
     modules = (
         import_module(f"{__package__}.{found.name}") for found in pkgutil.iter_modules([str(Path(__file__).parent)])
     )
@@ -26,7 +26,7 @@ def kinds() -> tuple[DeviceKind, ...]:
 
 
 def find_gpus(environment: Mapping[str, str] | None = None) -> tuple[Gpu, ...]:
-    """The GPUs that the vendors' tools list and the variables of `environment` allow; none without a tool."""
+    """Return the GPUs that the vendors' tools list and the variables in `environment` allow; none without a tool."""
     return tuple(gpu for kind in kinds() for gpu in kind.find(environment or {}))
 
 
@@ -36,17 +36,17 @@ def kind_of(gpu: Gpu) -> DeviceKind:
 
 
 def hidden() -> dict[str, str]:
-    """The variables that hide every GPU: a verdict on the CPU must not come from a GPU that happens to exist."""
+    """Return the variables that hide every GPU, because a verdict on the CPU must not come from a GPU."""
     return {name: value for kind in kinds() for name, value in kind.hide.items()}
 
 
 def passed_variables() -> tuple[str, ...]:
-    """The variables of the user's environment that GPUs need beyond those of the sandbox."""
+    """Return the names of the user's variables that GPUs need, in addition to those that every run gets."""
     return tuple(name for kind in kinds() for name in kind.passed)
 
 
 def outcome_of_text(texts: Iterable[str], device: Device) -> tuple[Outcome, str] | None:
-    """The outcome that one of these texts gives on a device, and that text; running out of memory comes first."""
+    """Return the outcome that one of these texts means on a device, and that text. Out of memory comes first."""
     candidates = list(texts)
     rules = [rule for kind in kinds() for rule in kind.texts if rule.anywhere or kind.device is device]
     for rule in sorted(rules, key=lambda rule: not rule.anywhere):
@@ -57,7 +57,7 @@ def outcome_of_text(texts: Iterable[str], device: Device) -> tuple[Outcome, str]
 
 
 def choose_device(asked: str, repro_device: str, gpus: tuple[Gpu, ...]) -> tuple[Device, str]:
-    """The device to run on, and a sentence that says which and what a result on it is worth.
+    """Return the device to run on, and a sentence that names it and says what a result on it means.
 
     `asked` is "auto", "cpu", "cuda" or "emulated"; `repro_device` is what the repro needs: "cpu", "cuda" or "any".
     `unavailable` checks whether the device exists.
@@ -72,7 +72,7 @@ def choose_device(asked: str, repro_device: str, gpus: tuple[Gpu, ...]) -> tuple
 
 
 def unavailable(device: Device, gpus: tuple[Gpu, ...]) -> str | None:
-    """Why nothing can run on the device here, or None if it can."""
+    """Return the reason why nothing can run on a device of this machine, or None if it can."""
     if device is Device.CUDA and not gpus:
         tools = [tool for kind in kinds() for tool in kind.tools]
         return f"no GPU found ({', '.join(tools[:-1])} and {tools[-1]} list none)"

@@ -27,7 +27,7 @@ _AMD_METRIC = ("amd-smi", "metric", "--mem-usage", "--json")
 
 
 def find(environment: Mapping[str, str]) -> tuple[Gpu, ...]:
-    """The GPUs that rocm-smi, else amd-smi, lists and `HIP_VISIBLE_DEVICES` allows; none without either tool."""
+    """Return the GPUs that rocm-smi, or else amd-smi, lists and `HIP_VISIBLE_DEVICES` allows; none without them."""
     listing = _asked(_ROCM_SMI)
     gpus = parse_rocm_smi(listing) if listing is not None else ()
     if not gpus and (static := _asked(_AMD_STATIC)) is not None:
@@ -37,7 +37,7 @@ def find(environment: Mapping[str, str]) -> tuple[Gpu, ...]:
 
 
 def show(gpu: Gpu) -> dict[str, str]:
-    """The variable that shows a process one GPU; HIP numbers them as rocm-smi does."""
+    """Return the variable that makes one GPU visible; HIP numbers GPUs as rocm-smi does."""
     return {"HIP_VISIBLE_DEVICES": str(gpu.index)}
 
 
@@ -92,7 +92,7 @@ def parse_amd_smi(static: Any, metric: Any = None) -> tuple[Gpu, ...]:
 
 
 def _asked(query: tuple[str, ...]) -> Any:
-    """The JSON that a program prints, None if it is missing, fails, or prints anything else."""
+    """Return the JSON that a program prints, or None if it is missing, fails, or prints anything else."""
     try:
         answer = subprocess.run(query, capture_output=True, text=True, timeout=_QUERY_S, check=False)
         return json.loads(answer.stdout) if answer.returncode == 0 else None
@@ -126,7 +126,7 @@ def _megabytes(size: Any) -> int:
 
 
 def _unique(text: Any) -> str:
-    """An id in the form of `ROCR_VISIBLE_DEVICES`; some cards have none."""
+    """An id in the form that `ROCR_VISIBLE_DEVICES` accepts; some cards have none."""
     hexadecimal = re.fullmatch(r"0x([0-9a-fA-F]+)", str(text))
     return f"GPU-{hexadecimal[1].lower()}" if hexadecimal and int(hexadecimal[1], 16) else ""
 

@@ -1,1 +1,1 @@
-"""What runs inside a probed environment: standard library only, Python 3.9 and later."""
+"""Code that runs inside a probed environment: standard library only, Python 3.9 and later."""

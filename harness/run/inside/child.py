@@ -1,10 +1,10 @@
-"""Runs one script like `python script.py`, inside the probed environment, and reports what happened.
+"""Runs one script inside the probed environment, as `python script.py` would, and reports what happened.
 
-Started as `python child.py JOB.json`. The report file is written completely or not at all. Output, traceback and exit
-code are the same as with Python alone.
+Started as `python child.py JOB.json`. It writes the report file completely or not at all. Output, traceback and exit
+code are the same as without it.
 """
 
-# Importing pathlib would take as long as everything else here.
+# Importing pathlib would take as long as all the rest of this module.
 # ruff: noqa: PTH100, PTH103, PTH105, PTH118, PTH119, PTH120, PTH123, PTH208
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _forks = [0]
 
 
 def _note_use(event: str, args: tuple[Any, ...]) -> None:
-    """Audit hook: record which installed files are executed, or read as data. It is called very often.
+    """Audit hook: record which installed files are executed or read as data. It is called very often.
 
     Sources that are only read do not count: transformers scans all of its sources for their exports.
     """
@@ -42,7 +42,7 @@ def _note_use(event: str, args: tuple[Any, ...]) -> None:
 
 
 def _graph() -> Any:
-    """Record imports from now on."""
+    """Start to record imports; returns the graph."""
     file = os.path.join(os.path.dirname(os.path.abspath(__file__)), "import_graph.py")
     spec = importlib.util.spec_from_file_location("_harness_import_graph", file)
     if spec is None or spec.loader is None:
@@ -55,11 +55,11 @@ def _graph() -> Any:
 
 
 def _note_fork() -> None:
-    """Called in the parent of a fork: count the forks of the script, whose children continue the script.
+    """Count a fork by the script, whose child continues the script. Called in the parent after each fork.
 
-    Children of multiprocessing do not return to it.
+    Forks by multiprocessing do not count, because their children never return to the script.
     """
-    frame: Any = sys._getframe(1)  # noqa: SLF001 - who forked can't be known otherwise
+    frame: Any = sys._getframe(1)  # noqa: SLF001 - the only way to know the caller
     while frame is not None:
         if frame.f_globals.get("__name__", "").startswith(("multiprocessing.", "concurrent.futures.")):
             return
@@ -68,7 +68,7 @@ def _note_fork() -> None:
 
 
 def _is_forked_copy_running() -> bool:
-    """Whether a process that the script forked still runs this program: its command line is the same."""
+    """Whether a forked child of the script still runs this program, that is, has the same command line."""
     try:
         with open("/proc/self/cmdline", "rb") as file:
             own = file.read()
@@ -86,7 +86,7 @@ def _is_forked_copy_running() -> bool:
 
 
 def _load_package(name: str, folder: str) -> Any:
-    """Import the package in a folder under a name of ours, which no installed package can have."""
+    """Import the package in `folder` as `name`, which no installed package can have."""
     init = os.path.join(folder, "__init__.py")
     spec = importlib.util.spec_from_file_location(name, init, submodule_search_locations=[folder])
     if spec is None or spec.loader is None:
@@ -98,7 +98,7 @@ def _load_package(name: str, folder: str) -> Any:
 
 
 def _run_script(path: str) -> None:
-    """Execute the file as `__main__`. It stays in place until the interpreter ends, because threads need it."""
+    """Execute the file as `__main__`. The module stays until the interpreter ends, because threads need it."""
     with io.open_code(path) as file:
         source = file.read()
     main = types.ModuleType("__main__")
@@ -109,11 +109,11 @@ def _run_script(path: str) -> None:
         __cached__=None,
     )
     sys.modules["_harness_child"], sys.modules["__main__"] = sys.modules["__main__"], main
-    exec(compile(source, path, "exec", dont_inherit=True), main.__dict__)  # noqa: S102 - the very task
+    exec(compile(source, path, "exec", dont_inherit=True), main.__dict__)  # noqa: S102 - the purpose of this module
 
 
 def _attempt(job: dict[str, Any], trace: Any) -> tuple[dict[str, Any], BaseException | None, int]:
-    """How the run ended, the exception that ended it, and the exit code."""
+    """Run the script; returns how it ended, the exception that ended it, and the exit code."""
     stage = "emulation"
     try:
         if job["emulation"]:
@@ -130,7 +130,7 @@ def _attempt(job: dict[str, Any], trace: Any) -> tuple[dict[str, Any], BaseExcep
             return {"stage": stage, "end": "exit" if status else "completed"}, None, status
         _write_to_stderr(f"{code}\n")
         return {"stage": stage, "end": "exit", "message": str(code)}, None, 1
-    except BaseException as error:  # noqa: BLE001 - whatever it is, it must be reported
+    except BaseException as error:  # noqa: BLE001 - every exception must be reported
         _show(error)
         code = _INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
         return {"stage": stage, "end": "raised"}, error, code
@@ -162,7 +162,7 @@ def _write_to_stderr(text: str) -> None:
 
 
 def _write_whole(path: str, report: dict[str, Any]) -> None:
-    """Write with os.write: the script may have replaced `open`."""
+    """Write the report atomically, with os.write because the script may have replaced `open`."""
     data = json.dumps(report, default=str).encode("utf-8", "backslashreplace")
     os.makedirs(os.path.dirname(path), exist_ok=True)
     part = f"{path}.part"
@@ -176,7 +176,7 @@ def _write_whole(path: str, report: dict[str, Any]) -> None:
 
 
 def _new_trace(job: dict[str, Any], start_path: list[str]) -> Any:
-    """Record what runs in the files that the job names; None if it names none."""
+    """Return a recorder for the files that the job says to trace; None if it names none."""
     if job.get("trace") is None:
         return None
     _load_package("_harness_inside", os.path.dirname(os.path.abspath(__file__)))
@@ -192,13 +192,13 @@ def _packages(path: list[str]) -> list[str]:
 def _report(
     job: dict[str, Any], report: dict[str, Any], error: BaseException | None, start_path: list[str], trace: Any
 ) -> None:
-    """Fill the report part by part; a failing part is noted and does not affect the others."""
+    """Fill the report part by part. A part that fails is noted and does not affect the others."""
     report["python"] = "%d.%d.%d" % sys.version_info[:3]  # noqa: UP031 - a tuple
 
     def fill(key: str, make: Any) -> None:
         try:
             report[key] = make()
-        except BaseException as problem:  # noqa: BLE001 - as the docstring says
+        except BaseException as problem:  # noqa: BLE001 - see the docstring
             report.setdefault("problems", []).append(f"{key}: {type(problem).__name__}: {problem}")
 
     noted, script_path = list(_used_files), sys.path[:]
@@ -230,7 +230,7 @@ def _report(
     report["loaded"] = usage.by_distribution(owners)
     raised.name_packages(report.get("exception"), owners)
     fill("machine", lambda: device.of_process())
-    # Asking a broken device may hang, so the report is safe on disk before.
+    # A query to a broken device may hang, so write the report first.
     _write_whole(job["report"], report)
     if not job["emulation"] and device.is_in_use():
         fill("machine", lambda: {**report.get("machine", {}), **device.of_cuda()})
@@ -260,7 +260,7 @@ def main(job_path: str) -> int:
     if os.getpid() == pid:
         try:
             _report(job, report, error, start_path, trace)
-        except BaseException as problem:  # noqa: BLE001 - no report is told from the exit code
+        except BaseException as problem:  # noqa: BLE001 - the exit code must stay that of the script
             _write_to_stderr(f"harness: no report: {type(problem).__name__}: {problem}\n")
     return code
 

@@ -1,6 +1,6 @@
-"""What the process knows of the machine it ran on, out of torch if the script imported it."""
+"""Collects what the process knows about its device, from torch if the script imported it."""
 
-# Importing pathlib would cost more time than all else here.
+# Importing pathlib would take longer than all the rest of this module.
 # ruff: noqa: PTH123
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def of_process() -> dict[str, Any]:
-    """Facts that cost nothing."""
+    """Return the facts that are quick to collect."""
     facts: dict[str, Any] = {
         "platform": f"{sys.platform}-{os.uname().machine}",
         "implementation": sys.implementation.name,
@@ -23,23 +23,23 @@ def of_process() -> dict[str, Any]:
     if version is not None:
         facts["torch"] = str(getattr(torch, "__version__", ""))
         facts["torch_cuda"] = getattr(version, "cuda", None)
-        # Builds for other vendors say so here: hip for AMD, xpu for Intel.
+        # Builds for other vendors set one of these: hip for AMD, xpu for Intel.
         others = {f"torch_{name}": getattr(version, name, None) for name in ("hip", "xpu")}
         facts.update({name: value for name, value in others.items() if value})
     return facts
 
 
 def is_in_use() -> bool:
-    """Whether the script used CUDA; asking for more would set it up, which takes seconds and memory."""
+    """Whether the script used CUDA. Any other query would initialise it, which takes seconds and memory."""
     torch: Any = sys.modules.get("torch")
     try:
         return bool(torch.cuda.is_initialized())
-    except Exception:  # noqa: BLE001 - no torch, or half of one
+    except Exception:  # noqa: BLE001 - no torch, or an incomplete one
         return False
 
 
 def of_cuda() -> dict[str, Any]:
-    """The current CUDA device. Raises whatever torch raises."""
+    """Return facts about the current CUDA device. Raises any error that torch raises."""
     torch: Any = sys.modules["torch"]
     index = torch.cuda.current_device()
     properties = torch.cuda.get_device_properties(index)
@@ -53,7 +53,7 @@ def of_cuda() -> dict[str, Any]:
 
 
 def _driver() -> str | None:
-    """The version of the kernel module; torch knows the API version only."""
+    """The version of the kernel module, because torch knows only the API version."""
     try:
         with open("/proc/driver/nvidia/version", encoding="utf-8") as file:
             match = re.search(r"\b(\d{3}\.\d+(?:\.\d+)?)\b", file.read())

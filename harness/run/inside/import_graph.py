@@ -1,7 +1,7 @@
-"""Which module imported which, as seen in one run: what a later process may import before it knows what changes.
+"""Records which module imported which in one run. The graph shows which modules a later process can preload.
 
-Every import that happens while a module's own code runs is an edge from that module, also of a module that was loaded
-before. An import inside a function counts for every module whose code is on the stack then.
+Each import while a module's own code runs is an edge from that module, even if the imported module was already loaded.
+An import inside a function counts for every module whose own code is on the stack.
 """
 
 # ruff: noqa: SLF001
@@ -21,26 +21,26 @@ _MODULE = "<module>"
 
 
 class ImportGraph:
-    """Records imports from `install` on; a finder that finds nothing sees each new one, `__import__` the others."""
+    """Records imports after `install`: new ones with a finder that finds nothing, the others with `__import__`."""
 
     def __init__(self) -> None:
         self._edges: dict[str, set[str]] = {}
         self._import = builtins.__import__
 
     def install(self) -> None:
-        """Begin to record."""
+        """Start to record."""
         sys.meta_path.insert(0, self)
         builtins.__import__ = self._noted_import  # type: ignore[assignment]
 
     def remove(self) -> None:
-        """Leave the interpreter as it was."""
+        """Stop recording and restore the original `__import__`."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
         if builtins.__import__ == self._noted_import:
             builtins.__import__ = self._import
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:  # noqa: ARG002
-        """Note a module that is about to be loaded; another finder finds it."""
+        """Record a module that is about to be loaded; returns None, so that another finder finds it."""
         frame: types.FrameType | None = sys._getframe(1)
         while frame is not None:
             if frame.f_code.co_name == _MODULE:
@@ -72,7 +72,7 @@ class ImportGraph:
             self._edges.setdefault(importer, set()).add(imported)
 
     def described(self) -> dict[str, Any]:
-        """Loaded modules in the order in which they were loaded, with their files, and the edges between them."""
+        """Return the loaded modules in loading order with their files, and the edges between them."""
         loaded = {}
         for name, module in list(sys.modules.items()):
             spec = getattr(module, "__spec__", None)

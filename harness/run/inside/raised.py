@@ -1,6 +1,6 @@
-"""An exception as plain data: type, message, bases, frames (outermost first), and its chain."""
+"""Describes an exception as plain data: type, message, bases, frames (outermost first), and its chain."""
 
-# Importing pathlib would take as long as everything else here.
+# Importing pathlib would take as long as all the rest of this module.
 # ruff: noqa: PTH100, PTH109, PTH119, PTH120
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 _INSIDE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _MESSAGE_LIMIT = 20_000
-_OUTERMOST, _INNERMOST = 50, 150  # of an endless recursion
+_OUTERMOST, _INNERMOST = 50, 150  # frames to keep of an endless recursion
 _CHAIN_LIMIT = 50
 
 
 class Places:
-    """Folders of the files, so that files are named the same on every machine."""
+    """Names files by the known folders that they are in, so that the names are the same on every machine."""
 
     def __init__(self, roots: list[str], script: str, emulation: str | None) -> None:
         self._roots = [root + os.sep for root in {*roots, *map(os.path.realpath, roots)}]
@@ -28,7 +28,7 @@ class Places:
         self._emulation = emulation + os.sep if emulation else ""
 
     def name(self, path: str) -> tuple[str, bool]:
-        """The path to show, and whether it is one below site-packages."""
+        """Return the path to show, and whether it is relative to site-packages."""
         for root in self._roots:
             if path.startswith(root):
                 return path[len(root) :], True
@@ -44,7 +44,7 @@ class Places:
 
 
 def described(error: BaseException, places: Places, depth: int = 0) -> dict[str, Any]:
-    """The exception and, nested, the exceptions in its `raise ... from` chain."""
+    """Return the exception with, nested, the exceptions in its `raise ... from` chain."""
     kind = type(error)
     cause = error.__cause__
     return {
@@ -57,7 +57,7 @@ def described(error: BaseException, places: Places, depth: int = 0) -> dict[str,
 
 
 def chain(error: BaseException) -> list[list[str]]:
-    """Type and message of every exception in its chain, shown or not."""
+    """Return the type and message of every exception in the chain, even of those that a traceback does not show."""
     found: list[BaseException] = []
     waiting: list[BaseException | None] = [error]
     while waiting and len(found) < _CHAIN_LIMIT:
@@ -69,7 +69,7 @@ def chain(error: BaseException) -> list[list[str]]:
 
 
 def installed_files(exception: dict[str, Any] | None) -> set[str]:
-    """The files below site-packages that frames are in."""
+    """Return the files below site-packages in the frames."""
     return {frame["file"] for one in _nested(exception) for frame in one["frames"] if frame["installed"]}
 
 
@@ -94,7 +94,7 @@ def _qualified(kind: type) -> str:
 def _message(error: BaseException) -> str:
     try:
         return str(error)[:_MESSAGE_LIMIT]
-    except BaseException as problem:  # noqa: BLE001 - Python prints the like in a traceback
+    except BaseException as problem:  # noqa: BLE001 - Python prints similar text in a traceback
         return f"<exception str() failed: {type(problem).__name__}>"
 
 
@@ -123,5 +123,5 @@ def _frames(trace: TracebackType | None, places: Places) -> Iterator[dict[str, A
 def _text(path: str, line: int, names: dict[str, Any]) -> str:
     try:
         return linecache.getline(path, line, names).strip()
-    except Exception:  # noqa: BLE001 - a script that replaced `open` is not to lose the frames for it
+    except Exception:  # noqa: BLE001 - keep the frames even if the script replaced `open`
         return ""

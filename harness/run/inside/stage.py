@@ -1,8 +1,8 @@
 """The first process inside a sandbox: starts the command and reports how it ended. Standard library only.
 
-Run as `python -I -S stage.py FD COMMAND...`. To the file descriptor it writes "e" and an errno if the command can't be
-started, else "p" and its process id in the sandbox, and at the end "w" and its wait status. bubblewrap alone would
-report a signal as an exit code of 128 or more.
+Started as `python -I -S stage.py FD COMMAND...`. It writes to the file descriptor: "e" and an errno if the command
+can't be started, else "p" and its process id in the sandbox, and at the end "w" and its wait status. bubblewrap alone
+would report a signal as an exit code of 128 or more.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 
 
 def main(tell: int, command: list[str]) -> int:
-    """Run the command; returns its exit code as a shell does."""
+    """Run the command and return its exit code as a shell does."""
     os.set_inheritable(tell, False)
     os.environ.pop("PWD", None)  # set by bubblewrap
     child = os.fork()

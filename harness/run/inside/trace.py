@@ -1,7 +1,7 @@
-"""Records what a run did in some installed files: functions called, lines run, and what went in and out of functions.
+"""Records what a run did in some installed files: functions called, lines run, arguments and return values.
 
-It is evidence of where two runs part, never a proof, so it is bounded everywhere: few calls of each function, few
-items of each value, and a time limit for looking at values at all.
+A trace is evidence of where two runs diverge, never a proof, so everything is bounded: a few calls of each function, a
+few items of each value, and a time limit for inspecting values.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from types import CodeType, FrameType
 
 _MOST_CALLS = 6  # of one function whose values are recorded
-_MOST_QUIET = 40  # calls of one function without a new line, after which its lines are not looked at any more
+_MOST_QUIET = 40  # calls of one function without a new line, after which its lines are no longer traced
 _MOST_ITEMS = 60  # of one value
 _MOST_DEPTH = 4
 _MOST_RECORDS = 4000
@@ -28,7 +28,7 @@ _APART = "\u241f"  # between the arguments of a call
 
 
 class Trace:
-    """One recording of what runs in `files`, which are paths below `roots`."""
+    """Records what runs in `files`, which are paths relative to one of `roots`."""
 
     def __init__(self, files: Iterable[str], roots: Iterable[str]) -> None:
         self._roots = tuple({root + os.sep for root in (*roots, *map(os.path.realpath, roots))})
@@ -48,11 +48,11 @@ class Trace:
         self._is_set = False
 
     def start(self) -> None:
-        """Begin, by the cheapest means that this interpreter has: tracing slows down every call of a function."""
+        """Start to record. Uses sys.monitoring where it can, because tracing slows down every function call."""
         if sys.version_info >= (3, 12) and self._monitor():
             return
         if self._tops.isdisjoint(sys.modules):
-            sys.meta_path.insert(0, self)  # nothing of a package runs before its import
+            sys.meta_path.insert(0, self)  # no code of a package runs before its import
         else:
             self._set()
 
@@ -62,12 +62,12 @@ class Trace:
         sys.settrace(self._enter)
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:  # noqa: ARG002
-        """Trace from the first import of a wanted package on; another finder finds it."""
+        """Start to trace at the first import of a wanted package; returns None, so that another finder finds it."""
         if not self._is_set and name.partition(".")[0] in self._tops:
             self._set()
 
     def stop(self) -> None:
-        """End; what was recorded stays."""
+        """Stop recording; keeps what was recorded."""
         if self._tool is not None and sys.version_info >= (3, 12):
             sys.monitoring.set_events(self._tool, 0)
             sys.monitoring.free_tool_id(self._tool)
@@ -79,7 +79,11 @@ class Trace:
         threading.settrace(None)
 
     def report(self) -> dict[str, Any]:
-        """`called`: file -> function -> rank of its last call · `lines`: file -> lines · `returned`, in that order."""
+        """Return the recording as plain data.
+
+        `called` has for each file and function the rank of its last call, `lines` the line numbers of each file, and
+        `returned` file, function, arguments and result of calls in the order of their returns.
+        """
         called: dict[str, dict[str, int]] = {}
         for rank, code in enumerate(list(self._called)):
             called.setdefault(self._file(code), {})[_name(code)] = rank
@@ -95,7 +99,7 @@ class Trace:
         return path[len(root) :].replace(os.sep, "/") if root else ""
 
     def _is_wanted(self, code: CodeType) -> bool:
-        # By the name of its file, whose hash is kept; that of a code object is made of all it has, each time.
+        # Look up the file name, because str caches its hash; the hash of a code object is computed each time.
         wanted = self._by_file.get(code.co_filename)
         if wanted is None:
             wanted = self._by_file[code.co_filename] = self._file(code) in self._files
@@ -105,7 +109,7 @@ class Trace:
 
     def _enter(self, frame: FrameType, event: str, _: Any) -> Any:
         code = frame.f_code
-        is_wanted = self._by_file.get(code.co_filename)  # mostly it is known that it is not
+        is_wanted = self._by_file.get(code.co_filename)  # known for most files
         if is_wanted is False or not self._is_wanted(code):
             return None
         self._called.pop(code, None)
@@ -128,12 +132,12 @@ class Trace:
         elif event == "exception":
             self._raising = frame
         elif event == "return":
-            # An exception that leaves a function is told as a return of None.
+            # An exception that leaves a function is also reported as a return of None.
             self._note_exit(frame, value, is_raised=frame is self._raising)
             self._raising = None
         return self._inside
 
-    # From Python 3.12: events of the interpreter, switched off place by place.
+    # From Python 3.12 on: sys.monitoring (PEP 669), whose events can be turned off for each code location.
 
     def _monitor(self) -> bool:
         monitoring = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
@@ -151,9 +155,9 @@ class Trace:
             self._called.pop(code, None)
             self._called[code] = None
             self._lines.setdefault(code, {code.co_firstlineno})
-            self._entered.pop(id(sys._getframe(1)), None)  # noqa: SLF001 - of a frame that an exception has left
+            self._entered.pop(id(sys._getframe(1)), None)  # noqa: SLF001 - an exception may have left that frame
             if self._calls.get(code, 0) < _MOST_CALLS and not getattr(self._busy, "on", False):
-                self._note_entry(sys._getframe(1))  # noqa: SLF001 - the only way to its arguments
+                self._note_entry(sys._getframe(1))  # noqa: SLF001 - the only way to the arguments
             return None
 
         def ran(code: CodeType, line: int) -> Any:
@@ -174,7 +178,7 @@ class Trace:
         monitoring.set_events(self._tool, events.PY_START | events.LINE | events.PY_RETURN)
         return True
 
-    # What went in and out.
+    # Arguments and return values.
 
     def _note_entry(self, frame: FrameType) -> None:
         code = frame.f_code
@@ -184,7 +188,7 @@ class Trace:
         self._calls[code] = count + 1
         flags = bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)  # *args and **kwargs
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + flags]
-        # A copy: f_locals is filled again on each access.
+        # Read it once: each access to f_locals builds it again.
         values = frame.f_locals
         self._entered[id(frame)] = _APART.join(f"{name}={self._digest(values.get(name))}" for name in names) or _APART
 
@@ -206,19 +210,19 @@ class Trace:
 
 
 class _Digest:
-    """A value in few words, the same in every process where the value is the same."""
+    """Describes a value in a short text, which is the same in every process that has an equal value."""
 
     def __init__(self) -> None:
         self._left = _MOST_ITEMS
 
     def of(self, value: Any, depth: int = _MOST_DEPTH) -> str:
-        """The words; never raises."""
+        """Return the text; never raises."""
         self._left -= 1
         if self._left < 0 or depth < 0:
             return "..."
         try:
             return self._of(value, depth)
-        except Exception:  # noqa: BLE001 - a value may do whatever it likes when it is looked at
+        except Exception:  # noqa: BLE001 - any code of the value may run and raise
             return f"<{type(value).__name__}>"
 
     def _of(self, value: Any, depth: int) -> str:
@@ -249,7 +253,7 @@ class _Digest:
         return f"{kind.__qualname__}({told})"
 
     def _numbers(self, value: Any) -> str:
-        """Shape, type and two sums of a tensor or array, by what those of all libraries can do."""
+        """Shape, dtype and a few sums of a tensor or array, with only operations that all libraries support."""
         shape = tuple(int(size) for size in value.shape)
         told = f"{shape}{value.dtype}"
         count = 1

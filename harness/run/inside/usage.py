@@ -1,6 +1,6 @@
-"""Which installed files a process used, and which distributions they belong to."""
+"""Finds which installed files a process used, and which distributions they belong to."""
 
-# Importing pathlib would take as long as everything else here.
+# Importing pathlib would take as long as all the rest of this module.
 # ruff: noqa: PTH100, PTH113, PTH118, PTH120, PTH123, PTH208
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class Distribution(NamedTuple):
 
 
 def used_files(noted: Iterable[str], roots: list[str]) -> list[str]:
-    """Files below site-packages that were imported, mapped, or seen by the audit hook, relative to it.
+    """Return the files that were imported, mapped, or seen by the audit hook, relative to site-packages.
 
-    `noted` are the paths that the hook saw. A distribution's own metadata and `.pth` files are left out:
-    every start of an interpreter reads them.
+    `noted` are the paths that the hook saw. Metadata and `.pth` files of distributions are left out, because every
+    interpreter reads them at startup.
     """
     paths = {os.path.abspath(path) for path in noted}
     for module in list(sys.modules.values()):
@@ -49,7 +49,7 @@ def used_files(noted: Iterable[str], roots: list[str]) -> list[str]:
 
 
 def distributions(path: Iterable[str]) -> list[Distribution]:
-    """The distributions in these folders; of two with one name the first counts, as in an import."""
+    """Return the distributions in these folders. Of two with the same name the first counts, as for imports."""
     found: dict[str, Distribution] = {}
     for folder in dict.fromkeys(path):
         try:
@@ -65,7 +65,7 @@ def distributions(path: Iterable[str]) -> list[Distribution]:
 
 
 def owners(used: Iterable[str], installed: Iterable[Distribution], roots: list[str]) -> dict[str, str]:
-    """The distribution of each file, from the RECORD files; else from its neighbours, else its top-level name."""
+    """Return the distribution of each file from the RECORD files, else from its neighbours, else its top-level name."""
     wanted = set(used)
     owner: dict[str, str] = {}
     by_top: dict[str, str] = {}
@@ -88,7 +88,7 @@ def owners(used: Iterable[str], installed: Iterable[Distribution], roots: list[s
 
 
 def by_distribution(owner: dict[str, str]) -> dict[str, list[str]]:
-    """The inverse mapping, sorted."""
+    """Return the files of each distribution, sorted: the inverse of `owners`."""
     files: dict[str, list[str]] = {}
     for name in sorted(owner):
         files.setdefault(owner[name], []).append(name)
@@ -110,7 +110,7 @@ def _distribution(folder: str) -> Distribution | None:
 
 
 def _mapped_files() -> set[str]:
-    """Shared libraries of this process; the linker opens them without any hook of Python."""
+    """The shared libraries of this process, which the linker opens without calling any hook of Python."""
     try:
         with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
             lines = file.read().splitlines()

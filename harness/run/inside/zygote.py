@@ -1,9 +1,9 @@
-"""A process that has imported what no candidate changes, and forks a guarded child for each probe.
+"""Imports the modules that no candidate changes, and forks a guarded child for each probe.
 
-Started as `python zygote.py ORDER.json` with a socket as its standard input. It imports the modules of the order, says
-on the socket what came of that, and then takes requests: each brings the two pipes that a guard has for its standard
-input and output. The fork becomes that guard: it reads the order of the run, starts the child driver in a fork of its
-own instead of a new interpreter, watches it and tells its end, as the guard of any other run does. The zygote ends
+Started as `python zygote.py ORDER.json` with a socket as standard input. It imports the modules in the order, reports
+the result on the socket, and then waits for requests. Each request passes the two pipes that a guard uses as standard
+input and output. The fork becomes that guard: it reads the request of the run, starts the child driver in another fork
+instead of a new interpreter, watches it and reports how it ended, like the guard of any other run. The zygote exits
 when its socket is closed.
 """
 
@@ -31,7 +31,7 @@ _PIPES = 2
 
 
 def _loaded_from(name: str, path: str) -> Any:
-    """A module of the harness's own, by its file."""
+    """Import a module of the harness from its file."""
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ImportError(path)
@@ -42,7 +42,7 @@ def _loaded_from(name: str, path: str) -> Any:
 
 
 def _prepare(order: dict[str, Any], child: Any) -> dict[str, Any]:
-    """Import what the order names; what keeps this process from being forked is said, too."""
+    """Import the modules in the order; returns the report, with anything that makes it unsafe to fork this process."""
     if order["emulation"]:
         package = child._load_package("_harness_emulation", order["emulation"]["package"])  # noqa: SLF001
         package.install(capability=order["emulation"]["capability"])
@@ -52,7 +52,7 @@ def _prepare(order: dict[str, Any], child: Any) -> dict[str, Any]:
         if name not in sys.modules:
             try:
                 importlib.import_module(name)
-            except BaseException as error:  # noqa: BLE001 - whatever it is, the fork will meet it again
+            except BaseException as error:  # noqa: BLE001 - the import will fail again in the fork
                 failed.append(f"{name}: {type(error).__name__}: {error}")
     return {
         "loaded": sum(name in sys.modules for name in order["modules"]),
@@ -64,7 +64,7 @@ def _prepare(order: dict[str, Any], child: Any) -> dict[str, Any]:
 
 
 def _guard(path: str) -> Any:
-    """The guard's module; its own neighbours are no modules of the script's."""
+    """Import the guard; the modules that it imports are removed again, so that the script does not see them."""
     folder = os.path.dirname(path)
     neighbours = ("bounded_log", "process_tree", "staged")
     for name in neighbours:
@@ -76,7 +76,7 @@ def _guard(path: str) -> Any:
 
 
 def _threads() -> list[str]:
-    """Threads of Python that an import started: a fork would lack them, with whatever lock they hold."""
+    """Python threads that an import started. A fork would lack them, and locks that they hold would stay locked."""
     import threading
 
     return [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
@@ -88,12 +88,12 @@ def _uses_a_device() -> bool:
     is_initialized = getattr(getattr(torch, "cuda", None), "is_initialized", None)
     try:
         return bool(is_initialized and is_initialized())
-    except Exception:  # noqa: BLE001 - the stand-in answers otherwise
+    except Exception:  # noqa: BLE001 - the stand-in for CUDA may raise
         return False
 
 
 def _received(control: socket.socket) -> list[int] | None:
-    """The two pipes of the next request, None if the harness is gone."""
+    """Wait for the next request and return its two pipes, None if the harness has closed the socket."""
     size = array.array("i").itemsize
     message, extra, _, _ = control.recvmsg(1, socket.CMSG_SPACE(_PIPES * size))
     if not message:
@@ -106,8 +106,8 @@ def _received(control: socket.socket) -> list[int] | None:
 
 
 def _enter(child: Any, argv: list[str], env: dict[str, str]) -> None:
-    """Be what `argv` - an interpreter, the child driver, its job - would start, and end as an interpreter does."""
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # as an interpreter sets them when it starts
+    """Act as the process that `argv` (interpreter, child driver, job) would start, and exit as an interpreter does."""
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # as an interpreter does when it starts
         signal.signal(number, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
@@ -116,7 +116,7 @@ def _enter(child: Any, argv: list[str], env: dict[str, str]) -> None:
     os.environ.update(env)
     sys.argv[:] = argv[1:]
     numpy_random = sys.modules.get("numpy.random")
-    if numpy_random is not None:  # a fresh process would begin anywhere; forks would all begin alike
+    if numpy_random is not None:  # a new process has a random seed; all forks would have the same
         numpy_random.seed()
     importlib.invalidate_caches()
     code = child.main(argv[-1])
@@ -159,7 +159,7 @@ def _serve(control: socket.socket, guard: Any, child: Any) -> None:
 
 
 def main(path: str) -> None:
-    """Carry out the order."""
+    """Import the modules in the order file at `path`, and serve requests until the socket is closed."""
     with open(path, encoding="utf-8") as file:
         order = json.load(file)
     control = socket.socket(fileno=os.dup(0))
@@ -171,9 +171,9 @@ def main(path: str) -> None:
     sys.addaudithook(child._note_use)  # noqa: SLF001
     told = _prepare(order, child)
     gc.collect()
-    gc.freeze()  # what is imported by now is there to stay, and no fork need look through it again
+    gc.freeze()  # imported modules stay, so the collector of a fork need not visit them
     control.sendall(json.dumps(told).encode() + b"\n")
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # guards that have ended are not waited for
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps guards that have ended
     _serve(control, guard, child)
 
 

@@ -1,4 +1,4 @@
-"""Lanes on other machines: sends probes to those workers of a Dask cluster that match this machine."""
+"""Lanes on other machines: sends probes to the workers of a Dask cluster that match this machine."""
 
 from harness.scheduling.cluster.connection import Connection
 from harness.scheduling.cluster.prober import ClusterProber

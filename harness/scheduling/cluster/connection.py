@@ -1,7 +1,7 @@
 """The connection to a Dask scheduler: lists its workers and runs tasks on them.
 
-This is the only client-side module that talks to Dask, which is an optional extra. If a worker is lost, Dask gives its
-task to another one; if none is left, the task waits for a new worker for a while.
+This is the only client-side module that talks to Dask, which is an optional extra. If a worker is lost, Dask moves its
+task to another one; if none is left, the task waits up to a minute for a new worker.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _CONTINUE = "run the same command again to continue"
 
 @define
 class Connection:
-    """An open connection. `reporter` is warned once about each worker that is left out."""
+    """An open connection. `reporter` receives one warning about each worker that is left out."""
 
     client: Client
     address: str
@@ -84,11 +84,11 @@ class Connection:
 
     def close(self) -> None:
         """Release pending futures and disconnect."""
-        with contextlib.suppress(Exception):  # the scheduler may be gone
+        with contextlib.suppress(Exception):  # the scheduler may have stopped
             self.client.close(timeout=_LOOK_S)
 
     def members(self, kind: Kind) -> dict[str, Member]:
-        """The current workers of a kind, by address. Warns once about each other worker, with the reason."""
+        """Return the current workers of a kind, by address. Warns once about each worker that is left out, and why."""
         with self._asking:
             addresses = self._addresses()
             unknown = [address for address in addresses if (address, kind) not in self._known]
@@ -102,7 +102,7 @@ class Connection:
             return {address: member for address, member in found if member is not None}
 
     def warn_once(self, sentence: str) -> None:
-        """Give a warning only the first time."""
+        """Report a warning unless it was reported before."""
         if sentence not in self._warned:
             self._warned.add(sentence)
             self.reporter.report(Warned(sentence))
@@ -110,7 +110,10 @@ class Connection:
     def run(
         self, task: Task, may_run: Callable[[], dict[str, Member]], *, cancel: threading.Event | None = None
     ) -> Reply:
-        """Run a task on one of the workers that `may_run` returns. Raises `Cancelled` and `NoWorkers`."""
+        """Run a task on one of the workers that `may_run` returns.
+
+        Raises `Cancelled` when `cancel` is set, `NoWorkers` if no worker is left or the scheduler is lost.
+        """
         while True:
             addresses = self._waited_for(may_run, cancel)
             future = self.client.submit(
@@ -130,7 +133,7 @@ class Connection:
                 return reply
 
     def _waited_for(self, may_run: Callable[[], dict[str, Member]], cancel: threading.Event | None) -> list[str]:
-        """The workers to choose from; waits for one if there are none."""
+        """Return the addresses of the workers to choose from; waits for a worker if there are none."""
         until = time.monotonic() + _WAIT_FOR_WORKERS_S
         while True:
             if addresses := list(may_run()):
@@ -146,7 +149,7 @@ class Connection:
     def _awaited(
         self, future: Future[Reply], addresses: list[str], task: Task, cancel: threading.Event | None
     ) -> Reply | None:
-        """The reply, None if all its workers have gone."""
+        """Return the reply, or None if all workers that could run the task have left."""
         from distributed import KilledWorker
 
         done = threading.Event()
@@ -172,7 +175,7 @@ class Connection:
             raise HarnessFault(f"a worker failed with {type(error).__name__}: {error}") from error
 
     def _give_back(self, future: Future[Reply]) -> None:
-        """Release a future; the scheduler may be gone."""
+        """Release a future; the scheduler may have stopped."""
         if self.client.status == "running":
             with contextlib.suppress(Exception):
                 future.cancel()
@@ -189,7 +192,7 @@ class Connection:
         return NoWorkers(f"the scheduler at {self.address} is gone", hint=f"start it again; {_CONTINUE}")
 
     def _introduced(self, addresses: list[str], kind: Kind) -> dict[str, Any]:
-        """The workers' descriptions of themselves, an exception for those that fail."""
+        """The workers' descriptions of themselves by address, or the exception of a worker that fails."""
         if not addresses:
             return {}
         answers: dict[str, Any] = self.client.run(
@@ -198,7 +201,7 @@ class Connection:
         return answers
 
     def _check_scheduler(self) -> None:
-        """Check that the scheduler can unpickle tasks, which pass through it."""
+        """Check that the scheduler can unpickle tasks, which pass through it. Raises `NoWorkers` if not."""
         try:
             digest: str = self.client.run_on_scheduler(code_digest)
         except Exception as error:
@@ -216,9 +219,9 @@ class Connection:
 
 
 def _knock(address: str) -> str:
-    """The full address of a scheduler. Fails fast if there is none; Dask's client would retry for a long time.
+    """Return the full address of a scheduler, and fail fast if there is none: Dask's client would retry for long.
 
-    Raises `OSError` if nothing listens there, `ValueError` if it is not Dask.
+    Raises `OSError` if nothing listens there, `ValueError` if it is not a Dask scheduler.
     """
     from distributed.comm.addressing import parse_address, parse_host_port, unparse_host_port
 
@@ -240,7 +243,7 @@ def _knock(address: str) -> str:
 
 
 def _identity(address: str) -> dict[str, Any]:
-    """What a Dask server says about itself."""
+    """Ask a Dask server for its identity."""
     from distributed import Security
     from distributed.core import rpc
 

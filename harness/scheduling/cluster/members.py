@@ -27,9 +27,9 @@ GPU = "gpu"  # the Dask resource: dask worker ... --resources "gpu=1"
 
 @frozen
 class Kind:
-    """What must be equal for a run elsewhere to count as a run on this machine.
+    """What two machines must share for a run on one to count as a run on the other.
 
-    `code` is a digest of the harness's source; `tags` are the platform tags of the wheels it accepts.
+    `code` is a digest of the harness's source; `tags` are the platform tags of the wheels that the machine accepts.
     """
 
     version: str
@@ -53,7 +53,7 @@ class Member:
     gpus: tuple[Gpu, ...]
 
     def slots(self, device: Device) -> int:
-        """The number of probes it runs at a time."""
+        """The number of probes that it can run at the same time."""
         return min(self.threads, self.declared) if device is Device.CUDA else self.threads
 
 
@@ -85,7 +85,7 @@ def _look_around(python: str, cache_tag: str) -> tuple[Kind, tuple[Gpu, ...]]:
 
 @cache
 def code_digest() -> str:
-    """A digest that tells apart two harnesses with the same version."""
+    """A digest of the harness's source, which distinguishes two copies with the same version."""
     root = Path(harness.__file__).parent
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
@@ -124,7 +124,7 @@ def no_gpu_because(member: Member) -> str | None:
 
 
 def commonest_gpu(members: Iterable[Member]) -> Gpu | None:
-    """A GPU of the most common model, by lanes (ties: first by name); None if there are no GPUs."""
+    """Return a GPU of the model with the most lanes (ties: first by name), or None if there are no GPUs."""
     lanes: Counter[str] = Counter()
     first: dict[str, Gpu] = {}
     for member in members:

@@ -1,7 +1,7 @@
-"""Runs probes on a cluster: resolves and looks up answers here, and runs the rest there.
+"""Runs probes on a cluster: resolves and looks up observations on this machine, and runs the rest on the workers.
 
 It replaces the local prober, so every search works the same way. A task carries the files of its mixture, and the
-worker puts them into its own environment. An environment is built here only to inspect its files.
+worker puts them into its own environment. This machine builds an environment only to inspect its files.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 class ClusterProber:
     """A prober over the workers of one cluster that match this machine.
 
-    `here` resolves, stores and looks up; its GPU is `gpu`, which is the workers', so that stored observations name the
-    GPU they ran on.
+    `here` resolves, stores and looks up. Its GPU is `gpu`, the model that the workers have, so stored observations name
+    the GPU that they ran on.
     """
 
     here: Prober
@@ -43,7 +43,7 @@ class ClusterProber:
 
     @classmethod
     def over(cls, connection: Connection, here: Prober) -> ClusterProber:
-        """A prober with the settings of a local one. Raises `NoWorkers` if no worker matches this machine."""
+        """Make a prober with the settings of a local one. Raises `NoWorkers` if no worker matches this machine."""
         kind = kind_of(here.builder.interpreter)
         members = connection.members(kind)
         if not members:
@@ -66,7 +66,7 @@ class ClusterProber:
         return self.here.builder
 
     def slots(self, device: Device) -> int:
-        """The number of probes that can run at a time now. Raises `NoWorkers` if there are none."""
+        """The number of probes that can run on a device at a time. Raises `NoWorkers` if no worker can run one."""
         members = self._who(device)
         if not members:
             raise NoWorkers(
@@ -76,11 +76,11 @@ class ClusterProber:
         return sum(member.slots(device) for member in members.values())
 
     def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
-        """The lock of a probe, resolved on this machine."""
+        """Return the lock of a probe, resolved on this machine."""
         return self.here.resolve(probe, cancel=cancel)
 
     def known(self, probe: Probe) -> Observation | None:
-        """An earlier observation of a probe from the store."""
+        """Return an earlier observation of a probe from the store, or None."""
         return self.here.known(probe)
 
     def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
@@ -103,7 +103,10 @@ class ClusterProber:
         return self.here.look_up(settled, resolution.lock, drift=resolution.drift, begun=begun)
 
     def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
-        """Run a probe on a worker and store its observation here. Raises `Cancelled`, `NoWorkers` and others."""
+        """Run a probe on a worker and store its observation on this machine.
+
+        Raises `Cancelled` when `cancel` is set, `NoWorkers` if no worker can run it, and any error from the worker.
+        """
         if prepared.observation is not None:
             return prepared.observation
         probe = prepared.probe

@@ -1,6 +1,6 @@
-"""Folders that a run imports from, such as a commit as it was built: packed here, unpacked once on each worker.
+"""Sends the folders that a run imports from, such as a built commit: packed here, unpacked once on each worker.
 
-A folder is named by its content, so a worker needs no path of this machine.
+A folder is named by a hash of its content, so a worker needs no path of this machine.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 @frozen
 class SentFolder:
-    """A folder as a compressed tar archive; `name` comes from its content."""
+    """A folder as a tar archive compressed by gzip; `name` is derived from its content."""
 
     name: str
     content: bytes = field(repr=False)
 
 
 def packed(repro: Repro) -> tuple[Repro, tuple[SentFolder, ...]]:
-    """A repro whose search path is relative, and the folders that it starts with."""
+    """Return the repro with a relative search path, and the folders that its entries start with."""
     paths = [Path(text) for text in repro.search_path if Path(text).is_dir()]
     roots = [path for path in paths if not any(other in path.parents for other in paths)]
     folders = {root: _packed(root) for root in roots}
@@ -49,7 +49,7 @@ def packed(repro: Repro) -> tuple[Repro, tuple[SentFolder, ...]]:
 
 
 def unpacked(repro: Repro, folders: Iterable[SentFolder], workspace: Workspace) -> Repro:
-    """The repro with its search path in this machine's cache, where the folders are unpacked unless they are there."""
+    """Return the repro with its search path in this machine's cache. Unpacks the folders that are not there yet."""
     parent = workspace.projects
     for folder in folders:
         with FileLock(workspace.locks / f"sent-{folder.name}.lock"):
@@ -71,7 +71,7 @@ def _packed(folder: Path) -> SentFolder:
         if Path(member.name).name == "__pycache__" or not (member.isfile() or member.isdir() or member.issym()):
             return None
         if member.issym() and not (folder / member.name).resolve().is_relative_to(folder.resolve()):
-            return None  # it leads to files that are only here
+            return None  # it points to files that only this machine has
         member.uid = member.gid = member.mtime = 0
         member.uname = member.gname = ""
         return member

@@ -1,4 +1,4 @@
-"""A task to a worker and its reply: frozen values without anything specific to one machine."""
+"""A task for a worker and its reply: frozen values with nothing specific to one machine."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Task:
 
     `key` is the key of the observation; a worker refuses if its run would get another key. `cache_tag` names the kind
     of interpreter; the lock has its version and platform. `pass_env` names variables of the worker's environment;
-    `rights` says what the run may do beyond the sandbox, which the worker sets up. `folders` are those that the repro
-    imports from; each entry of its search path starts with the name of one.
+    `rights` says what the run may do beyond the sandbox, which the worker sets up. The repro imports from `folders`;
+    each entry of its search path starts with the name of one.
     """
 
     key: str
@@ -55,9 +55,9 @@ class Trouble:
 
 @frozen
 class Reply:
-    """A reply is one of: an observation with its compressed log, a refusal, an error, or that it stopped.
+    """One of: an observation with its compressed log, a refusal with its reason, an error, or `stopped`.
 
-    `stopped` says that the run was cancelled or that the worker is shutting down.
+    `stopped` means that the run was cancelled or that the worker is shutting down.
     """
 
     observation: Observation | None = None

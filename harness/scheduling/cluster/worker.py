@@ -1,6 +1,6 @@
 """Runs a probe on a worker with the ordinary prober, in the worker's own folders and with its index settings.
 
-Each worker process has one prober, shared by its probes, with the GPUs that it sees. The observation is sent back and
+Each worker process has one prober, shared by its probes, with the GPUs that it finds. The observation is sent back and
 removed from the worker.
 """
 
@@ -47,7 +47,7 @@ class WorkerSetup:
 
     @classmethod
     def of_this_process(cls) -> WorkerSetup:
-        """Set up with the machine's settings of pip and uv, and HARNESS_CACHE_DIR."""
+        """Set up with this machine's pip and uv settings and HARNESS_CACHE_DIR."""
         workspace = Workspace.default()
         remove_leftovers(workspace)
         settings = read_pip_settings()
@@ -63,7 +63,7 @@ class WorkerSetup:
         return cls(prober)
 
     def interpreter(self, version: str, cache_tag: str) -> Interpreter | None:
-        """The Python with exactly this version and cache tag, or None."""
+        """Return the Python with exactly this version and cache tag, or None."""
         builder = self.prober.builder
         found: Interpreter | None = builder.interpreter
         if found is not None and found.version != version:
@@ -74,7 +74,7 @@ class WorkerSetup:
         return found if found is not None and (found.version, found.cache_tag) == (version, cache_tag) else None
 
     def prober_for(self, task: Task, interpreter: Interpreter, folder: Path) -> Prober:
-        """This process's prober with the settings of a task; observations go to `folder`."""
+        """Return this process's prober with the settings of a task; it stores observations in `folder`."""
         backend = {"UV_TORCH_BACKEND": task.torch_backend} if task.torch_backend else {}
         own = self.prober.builder.uv
         uv = evolve(own, extra_environment={**own.extra_environment, **backend})
@@ -91,7 +91,7 @@ class WorkerSetup:
 
 
 def _sandbox(task: Task) -> Sandbox | None:
-    """The sandbox that the task asks for, else the one that is set for this machine.
+    """Return the sandbox that the task requires, else the one configured for this machine.
 
     Raises `UserMistake` if it is required but unavailable.
     """
@@ -109,19 +109,19 @@ def _worker_setup() -> WorkerSetup:
 
 
 def worker_setup() -> WorkerSetup:
-    """The setup of this process, set up on first use."""
+    """Return the setup of this process, which is made on first use."""
     with _setting_up:
         return _worker_setup()
 
 
 def run_task(task: Task) -> Reply:
-    """Run a task on this thread's Dask worker; stops when nobody waits for the result any more."""
+    """Run a task on this thread's Dask worker; stops when the task is cancelled or the worker closes."""
     with _unwanted() as cancel:
         return answer(task, worker_setup(), cancel)
 
 
 def answer(task: Task, setup: WorkerSetup, cancel: threading.Event | None = None) -> Reply:
-    """Run a task. Keeps only environments and bytecode."""
+    """Run a task and return the reply. Only environments and bytecode stay on the worker."""
     try:
         interpreter = setup.interpreter(task.lock.python, task.cache_tag)
         if interpreter is None:
@@ -158,7 +158,7 @@ def _run(task: Task, prober: Prober, cancel: threading.Event | None) -> Reply:
 def _unwanted() -> Iterator[threading.Event]:
     """An event that is set when the scheduler cancels the task or the worker closes.
 
-    Dask does not stop a running task, it only forgets it. So a thread checks whether the task still exists.
+    Dask does not stop a running task, it only forgets it, so a thread checks whether the task still exists.
     """
     from distributed import get_worker
 

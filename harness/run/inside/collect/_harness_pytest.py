@@ -1,9 +1,10 @@
 """A plugin for pytest 6 and later that records the result of each test. PYTEST_DONT_REWRITE
 
-With xdist a worker only describes exceptions, on its reports; the process that collects the reports writes them.
+With xdist, a worker only attaches a description of the exception to its report; the process that collects the reports
+writes the record.
 """
 
-# Imports here are imports of the probed process: no pathlib.
+# Imports here become imports of the probed process, so pathlib is not used.
 # ruff: noqa: PTH110, PTH118, PTH119, PTH120
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _describe: Any = None
 
 
 class _Test:
-    """The result of one test, from its reports, one for each phase."""
+    """The result of one test, combined from the reports of its phases."""
 
     def __init__(self) -> None:
         self.outcome = ""
@@ -32,7 +33,7 @@ class _Test:
         self.seconds = 0.0
 
     def add(self, report: Any) -> None:
-        """Add a report: a failure stays; otherwise the later report counts."""
+        """Add the report of a phase. A failure stays; otherwise the later report counts."""
         self.seconds += getattr(report, "duration", 0.0)
         if report.outcome == "rerun":
             self.__init__()  # type: ignore[misc]
@@ -52,7 +53,7 @@ _open_tests: dict[str, _Test] = {}
 
 
 def _start() -> None:
-    """Called once, when this module is imported; tests may change the environment later."""
+    """Set up the recorder when this module is imported, because tests may change the environment later."""
     global _recorder, _describe
     _recorder = recorder("pytest")
     if _recorder is not None:
@@ -68,12 +69,12 @@ def _note_run(error: BaseException) -> None:
 
 
 def _named(test: str) -> str:
-    """A test's name, which is the same in every environment, also for a package's own tests (`--pyargs`)."""
+    """The name of a test, the same in every environment, also for the tests of an installed package (`--pyargs`)."""
     return _INSTALLED.sub("site-packages/", test)
 
 
 def _attach(report: Any, error: BaseException) -> None:
-    """Attach the exception to the report as text, because xdist only passes plain values."""
+    """Attach the exception to the report as JSON, because xdist transfers only plain values."""
     if _describe is not None:
         setattr(report, _ATTRIBUTE, json.dumps(_describe(error)))
 
@@ -82,7 +83,7 @@ def _exception_of(report: Any) -> Any:
     told = getattr(report, _ATTRIBUTE, None)
     if told is not None:
         return json.loads(told)
-    # A strict xpass, the crash of a worker of xdist, or a plugin's own failure: there is no exception, only its words.
+    # A strict xpass, the crash of an xdist worker, or a plugin's own failure has only a text and no exception.
     lines = [line for line in str(report.longrepr or "").splitlines() if line.strip()]
     message = lines[-1].lstrip("E ").strip() if lines else "failed"
     return {"type": "pytest.Failed", "message": message, "bases": [], "frames": [], "cause": None}
@@ -90,7 +91,7 @@ def _exception_of(report: Any) -> Any:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: Any, call: Any) -> Any:  # noqa: ARG001 - pytest passes by name
-    """Keep the exception itself: the report only has its text."""
+    """Attach the exception of a failed test to its report, which otherwise has only the text."""
     outcome = yield
     if outcome.excinfo is None and call.excinfo is not None:
         error = call.excinfo.value
@@ -100,7 +101,7 @@ def pytest_runtest_makereport(item: Any, call: Any) -> Any:  # noqa: ARG001 - py
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_make_collect_report(collector: Any) -> Any:  # noqa: ARG001
-    """The same for a module that fails to import."""
+    """Attach the exception of a module that fails to import to its report."""
     outcome = yield
     if outcome.excinfo is None:
         report = outcome.get_result()
@@ -111,7 +112,7 @@ def pytest_make_collect_report(collector: Any) -> Any:  # noqa: ARG001
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_load_initial_conftests(early_config: Any) -> Any:
-    """A conftest.py that fails to import ends pytest before it starts."""
+    """Record a conftest.py that fails to import, which stops pytest before it runs any test."""
     outcome = yield
     if outcome.excinfo is not None and _recorder is not None:
         error = outcome.excinfo[1]
@@ -122,7 +123,7 @@ def pytest_load_initial_conftests(early_config: Any) -> Any:
 
 
 def _behind(error: BaseException) -> BaseException:
-    """The exception that pytest wrapped, with its text, into one of its own."""
+    """The original exception, if pytest wrapped it into one of its own."""
     name = type(error).__name__
     if name == "ConftestImportFailure" and error.__cause__ is None:
         excinfo = getattr(error, "excinfo", None)  # pytest 6 and 7
@@ -136,7 +137,7 @@ def _behind(error: BaseException) -> BaseException:
 def pytest_configure(config: Any) -> None:
     """Restrict the run to the modules of the wanted tests, by replacing the paths of the command.
 
-    One failure must not keep other tests from running: each may be a question of its own.
+    Also turn off options that stop after a failure, because each test may be examined separately.
     """
     if _recorder is not None:
         config.option.continue_on_collection_errors = True
@@ -177,35 +178,35 @@ def _is_asked(test: str, asked: frozenset[str]) -> bool:
 
 
 def pytest_runtest_logstart(nodeid: str) -> None:
-    """A test begins."""
+    """Record that a test starts."""
     if _recorder is not None:
         _recorder.start(_named(nodeid))
 
 
 def pytest_runtest_logreport(report: Any) -> None:
-    """A phase of a test has ended."""
+    """Add the result of a phase of a test."""
     if _recorder is not None:
         _open_tests.setdefault(report.nodeid, _Test()).add(report)
 
 
 def pytest_runtest_logfinish(nodeid: str) -> None:
-    """A test has ended."""
+    """Record the result of a test that has ended."""
     _write(nodeid)
 
 
 def pytest_collectreport(report: Any) -> None:
-    """A module, class or folder was read."""
+    """Record a module, class or folder that could not be collected."""
     if _recorder is not None and report.failed:
         _recorder.result(_named(report.nodeid) or _WHOLE_RUN, "error", _exception_of(report), 0.0)
 
 
 def pytest_internalerror(excinfo: Any) -> None:
-    """Pytest, or a plugin of it, failed."""
+    """Record an internal error of pytest or of a plugin."""
     _note_run(excinfo.value)
 
 
 def pytest_unconfigure() -> None:
-    """The run is over."""
+    """Finish the record."""
     for test in list(_open_tests):
         _write(test)
     if _recorder is not None:

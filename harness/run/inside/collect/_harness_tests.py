@@ -1,10 +1,10 @@
 """The record of a test run: one line of JSON when a test starts and one when it ends.
 
-Lines are written at once, so that they survive a crash. `HARNESS_TESTS` names the file, and `HARNESS_TESTS_ONLY` a JSON
-list of the only tests to run.
+It writes each line immediately, so the lines survive a crash. `HARNESS_TESTS` names the record, `HARNESS_TESTS_ONLY` a
+JSON file with the list of the only tests to run.
 """
 
-# Tests may replace anything, so everything that is needed later is bound here. Importing pathlib takes time.
+# Tests may replace anything, so bind everything that is needed later here. Importing pathlib takes time.
 # ruff: noqa: PTH100, PTH109, PTH118, PTH119, PTH120, PTH123
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 _MOST_TESTS = 20_000
-_MOST_BYTES = 32 * 1024 * 1024  # of exceptions; later tests only keep their outcome
+_MOST_BYTES = 32 * 1024 * 1024  # of exceptions; later tests keep only their outcome
 _MESSAGE_LIMIT = 4_000
 _OUTER_FRAMES, _INNER_FRAMES = 15, 45
 _CAUSES = 10
@@ -53,14 +53,14 @@ _usage = _load("usage")
 
 
 class _Places(_raised.Places):  # type: ignore[misc, name-defined]
-    """Names of files, relative to the start folder: a test may change the working directory."""
+    """Names files relative to the start folder, because a test may change the working directory."""
 
     def __init__(self, roots: list[str], start: str) -> None:
         super().__init__(roots, script="", emulation=None)
         self._start = start + os.sep
 
     def name(self, path: str) -> tuple[str, bool]:
-        """The path to show, and whether it is one below site-packages."""
+        """Return the path to show, and whether it is relative to site-packages."""
         shown, installed = super().name(path)
         if not installed and path.startswith(self._start):
             shown = path[len(self._start) :]
@@ -68,7 +68,7 @@ class _Places(_raised.Places):  # type: ignore[misc, name-defined]
 
 
 class Recorder:
-    """Writes the record of this process. Forked children write nothing, and neither does a process without a path."""
+    """Writes the record of this process. Without a path, and in forked children, it writes nothing."""
 
     def __init__(self, path: str | None, tool: str) -> None:
         self._path = path
@@ -83,7 +83,7 @@ class Recorder:
         atexit.register(self.close)
 
     def describe(self, error: BaseException) -> dict[str, Any]:
-        """An exception as plain data, without the frames of the test tool around it."""
+        """Describe an exception as plain data, without the outer frames of the test tool."""
         described: dict[str, Any] = _raised.described(error, self._places)
         one: Any = described
         depth = 0
@@ -104,12 +104,12 @@ class Recorder:
         return described
 
     def start(self, test: str) -> None:
-        """A test begins. If nothing follows, the process died in it."""
+        """Record that a test starts. If no result follows, the process died in it."""
         if self._tests < _MOST_TESTS:
             self._line({"start": test})
 
     def result(self, test: str, outcome: str, exception: dict[str, Any] | None, seconds: float) -> None:
-        """A test ended, with an outcome in pytest's words."""
+        """Record the result of a test; `outcome` is one of pytest's, `seconds` the duration."""
         self._tests += 1
         if self._tests > _MOST_TESTS:
             return
@@ -132,7 +132,7 @@ class Recorder:
             used = set(_usage.used_files((), self._roots)) | self._files
             owners = _usage.owners(used, _usage.distributions(self._roots), self._roots)
             told["loaded"] = _usage.by_distribution(owners)
-        except Exception as problem:  # noqa: BLE001 - the results are there all the same
+        except Exception as problem:  # noqa: BLE001 - the results are already written
             told["problem"] = f"{type(problem).__name__}: {problem}"
         self._line(told)
 
@@ -152,13 +152,13 @@ class Recorder:
 
 
 def recorder(tool: str) -> Recorder | None:
-    """The recorder of this process, None if none is wanted. Child processes get none."""
+    """Return the recorder of this process, None if HARNESS_TESTS is not set. Child processes have none."""
     path = os.environ.pop("HARNESS_TESTS", None)
     return Recorder(path, tool) if path else None
 
 
 def only() -> list[str]:
-    """The only tests to run; empty for all."""
+    """Return the only tests to run; empty for all."""
     path = os.environ.get("HARNESS_TESTS_ONLY")
     if not path:
         return []

@@ -1,6 +1,6 @@
-"""`python -m unittest`, with a record of the result of each test.
+"""Runs unittest and records the result of each test.
 
-Run as `python -m _harness_unittest ...`. Output and exit code are the same as unittest's.
+Started as `python -m _harness_unittest ...`. Output and exit code are the same as unittest's.
 """
 
 # ruff: noqa: N802, SLF001 - the names are those of unittest
@@ -24,7 +24,7 @@ _HOLDER = re.compile(r"^(setUp|tearDown)(Module|Class) \((?P<name>.+)\)$")
 
 
 class _RecordingResult(unittest.TextTestResult):
-    """unittest's result object, which also writes the record. Only the first one of a process writes."""
+    """unittest's result object, which also writes the record. Only the first instance in a process writes."""
 
     _recorder: Any = None
     is_taken = False
@@ -83,19 +83,19 @@ class _RecordingResult(unittest.TextTestResult):
         self._outcome = "xpassed"
 
     def _failed(self, outcome: str, error: BaseException) -> None:
-        """The first failure counts: failures in tearDown mostly follow from it."""
+        """Note a failure. Only the first one counts: a failure in tearDown mostly follows from it."""
         if self._outcome not in ("failed", "error"):
             self._outcome = outcome
             self._exception = self._recorder.describe(error) if self._writes else None
 
 
 def _name(test: Any) -> str:
-    """The name of a test; a module that fails to import has its own name."""
+    """The name of a test; for a module that fails to import, the name of the module."""
     return getattr(test, "harness_module", None) or str(test.id())
 
 
 def _keep_real_exceptions() -> None:
-    """Attach the exception to the placeholder of a module that fails to import, which only has its text."""
+    """Attach the exception to the placeholder of a module that fails to import, which has only its text."""
     loader = unittest.loader.TestLoader
     load, make = loader.loadTestsFromName, unittest.loader._make_failed_test  # type: ignore[attr-defined]
     asked: list[str] = []
@@ -138,7 +138,7 @@ def _restrict(asked: frozenset[str]) -> None:
 
 
 def _dotted(name: str) -> str:
-    """A module's name, if its file was named."""
+    """The name of a module that may be given by its file."""
     return name[:-3].replace("/", ".").replace("\\", ".") if name.endswith(".py") else name
 
 
@@ -147,7 +147,7 @@ def _near(name: str, asked: frozenset[str]) -> bool:
 
 
 def _kept(suite: Any, asked: frozenset[str]) -> Any:
-    """The suite with only the wanted tests, in its own order."""
+    """The suite with only the wanted tests, in their original order."""
     kept = [
         _kept(one, asked) if isinstance(one, unittest.TestSuite) else one
         for one in suite

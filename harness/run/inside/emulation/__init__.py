@@ -1,22 +1,22 @@
-"""A stand-in for CUDA: packages that require a GPU run on the CPU. What only a GPU can do is an emulation gap.
+"""A stand-in for CUDA: packages that require a GPU run on the CPU. A call that needs a real GPU is an emulation gap.
 
-It answers what a package asks of `torch.cuda` and of triton's driver, and lets tensors land on the CPU. It
-needs nothing but the standard library and the probed torch (2.5 and later), on Python 3.9 and later.
+It replaces functions of `torch.cuda` and triton's driver, and creates tensors on the CPU. It needs only the standard
+library and the probed torch (2.5 and later), on Python 3.9 and later.
 
     device_profiles  the emulated cards, by compute capability
     devices       the one device
-    memory        the card's bytes
+    memory        the memory of the card
     streams       streams and events
     randomness    seeds, states, generators
-    placement     tensors land on the CPU
+    placement     tensors are created on the CPU
     precision     autocast
     kernels       operators, triton; a launch is a gap
     gaps          EmulationGap
-    table         the names that are answered, out of the modules above
-    surroundings  variables, and commands that are not run
-    imports       all this right after `import torch`, and not before
+    table         all replaced names, from the modules above
+    surroundings  environment variables, and commands that are not run
+    imports       runs a function right after `import torch`
 
-A verdict here is about the Python side of a training step: autograd, checkpointing, rewriting of sources.
+A verdict with the stand-in is about the Python side of a training step: autograd, checkpointing, rewriting of sources.
 It says nothing about kernels, precision or memory.
 """
 

@@ -1,4 +1,4 @@
-"""Answers that need neither torch nor a card: functions that do nothing, and functions that return one value."""
+"""Replacements that need neither torch nor a card: functions that do nothing or return a fixed value."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 def nothing(*_: Any, **__: Any) -> None:
-    """Nothing to do: the work of the emulated card is always finished, and its memory is never used."""
+    """Do nothing: the work of the emulated card is always finished, and its memory is never used."""
 
 
 def fixed(value: Any) -> Any:
-    """A function that returns this value, whatever its arguments are."""
+    """Return a function that accepts any arguments and returns this value."""
 
     def answer(*_: Any, **__: Any) -> Any:
         return value
@@ -24,7 +24,7 @@ def fixed(value: Any) -> Any:
 
 
 def constants(values: Mapping[str, Any], doing_nothing: Iterable[str], gaps: Iterable[str]) -> dict[str, Any]:
-    """Functions by name: those with a fixed value, those that do nothing, and those without an answer."""
+    """Return functions by name: those that return a fixed value, those that do nothing, and those that raise a gap."""
     return {
         **{name: fixed(value) for name, value in values.items()},
         **dict.fromkeys(doing_nothing, nothing),

@@ -42,17 +42,17 @@ class Card(Incomplete):
     pci_domain_id: int = 0
     is_integrated: int = 0
     is_multi_gpu_board: int = 0
-    gcnArchName: str = ""  # noqa: N815 - the name that torch gives it; empty on NVIDIA's cards
+    gcnArchName: str = ""  # noqa: N815 - torch's name; empty on NVIDIA's cards
     uuid: uuid.UUID = _NO_UUID
 
     @property
     def capability(self) -> tuple[int, int]:
-        """Compute capability as (major, minor)."""
+        """The compute capability as (major, minor)."""
         return self.major, self.minor
 
     @property
     def arch(self) -> int:
-        """Compute capability as triton writes it: 86 for 8.6."""
+        """The compute capability as triton writes it: 86 for 8.6."""
         return 10 * self.major + self.minor
 
 
@@ -73,7 +73,7 @@ _DATA_SHEETS = {
 def _card(capability: str) -> Card:
     name, memory, processors, threads, shared, cache, clock = _DATA_SHEETS[capability]
     major, minor = map(int, capability.split("."))
-    # One KiB of shared memory in each multiprocessor is kept for the system from 8.0 on.
+    # From 8.0 on, each multiprocessor reserves one KiB of shared memory for the system.
     optin = shared - 1 if major >= 8 else shared
     return Card(
         name=name,
@@ -91,12 +91,12 @@ def _card(capability: str) -> Card:
 
 CARDS = {capability: _card(capability) for capability in _DATA_SHEETS}
 
-# The default: it has bfloat16 and everything else that came with Ampere.
+# The default has bfloat16 and all other features of Ampere.
 DEFAULT_CAPABILITY = "8.6"
 
 
 def card(capability: str) -> Card:
-    """The card of a compute capability such as "8.6". Raises ValueError if there is none."""
+    """Return the card of a compute capability such as "8.6". Raises `ValueError` if there is none."""
     if capability not in CARDS:
         raise ValueError(f"no card with compute capability {capability!r}; there are {', '.join(CARDS)}")
     return CARDS[capability]

@@ -1,4 +1,4 @@
-"""The devices: one card, number 0, which is always the current one."""
+"""Emulates the devices: one card, number 0, which is always the current one."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _SYNC_DEBUG_MODES = {"default": 0, "warn": 1, "error": 2}
 
 
 def answers(torch: Any, card: Card) -> dict[str, Any]:
-    """Answers of `torch.cuda`, `torch.accelerator` and the driver about devices."""
+    """Return replacements for the device functions of `torch.cuda`, `torch.accelerator` and the driver, by name."""
     return {
         **constants(_VALUES, _NOTHING, _GAPS),
         **_about_the_card(torch, card),
@@ -94,7 +94,7 @@ def _about_the_card(torch: Any, card: Card) -> dict[str, Any]:
 
 def _selection(torch: Any) -> dict[str, Any]:
     class device:  # noqa: N801 - stands for torch.cuda.device
-        """Selects the one device. Accepts the CPU too, where its tensors really are."""
+        """Selects the one device. Accepts the CPU too, where the tensors really are."""
 
         def __init__(self, device: Any = None) -> None:
             self.idx = _index(torch, device)
@@ -133,13 +133,13 @@ def _selection(torch: Any) -> dict[str, Any]:
 
 def _initialisation(cuda: Any) -> dict[str, Any]:
     def lazy_init() -> None:
-        # torch's C++ calls this by itself when a tensor is asked for on a device of type "cuda" that no
-        # answer of ours has redirected (torch/csrc/utils/device_lazy_init.cpp). Then the caller's own code
-        # does not name the function, and what would follow is the driver's error.
+        # torch's C++ calls this itself to create a tensor on a device of type "cuda" that no replacement
+        # redirected (torch/csrc/utils/device_lazy_init.cpp). Then the caller's own code does not name the
+        # function, and the driver would fail next.
         caller = sys._getframe(1).f_code  # noqa: SLF001 - the only way to know the caller
         if not {"_lazy_init", "init"} & {*caller.co_names, *map(str, caller.co_consts)}:
             raise gap(f"{caller.co_name} at {caller.co_filename}:{sys._getframe(1).f_lineno}")  # noqa: SLF001
-        cuda._initialized = True  # noqa: SLF001 - what torch itself sets; torch.utils.checkpoint reads it
+        cuda._initialized = True  # noqa: SLF001 - torch sets it, and torch.utils.checkpoint reads it
 
     def lazy_call(queued: Any, **_: Any) -> None:
         queued()
@@ -157,7 +157,7 @@ def _sync_debug_mode() -> dict[str, Any]:
 
 
 def _index(torch: Any, device: Any = None) -> int:
-    """0, the index of the one device. Raises RuntimeError for any other."""
+    """Return 0, the index of the one device. Raises `RuntimeError` for any other device."""
     ordinal = device if isinstance(device, int) else _number(torch, device)
     if ordinal > 0:
         raise RuntimeError(f"CUDA error: invalid device ordinal ({ordinal}; the stand-in has device 0 only)")

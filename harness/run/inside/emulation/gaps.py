@@ -1,7 +1,7 @@
-"""An emulation gap: what only a real GPU can do. It has its own exception, so that nobody takes it for a bug.
+"""Emulation gaps: calls that only a real GPU can carry out. A separate exception distinguishes them from bugs.
 
-The stand-in raises it for calls that it recognises. If torch or another library fails for lack of a driver, `as_gap`
-recognises the message.
+The stand-in raises it for calls that it recognises. If torch or another library fails because there is no driver,
+`as_gap` recognises the message.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-# Messages of calls that got past the stand-in to code that needs a real device: those of
-# torch (c10/cuda, torch/cuda/__init__.py, the dispatcher), of triton or of bitsandbytes.
+# Messages of code that needs a real device and that the stand-in did not intercept, in torch (c10/cuda,
+# torch/cuda/__init__.py, the dispatcher), triton and bitsandbytes.
 _WORDS = (
     "Found no NVIDIA driver",
     "CUDA driver version is insufficient",
@@ -27,16 +27,16 @@ _WORDS = (
     "but found some tensors to not be on a GPU",
     "cannot be accessed from Triton (cpu tensor?)",
 )
-# The dispatcher's message for an operator with a kernel for the card but none for the CPU.
+# The dispatcher's message for an operator that has a kernel for CUDA but none for the CPU.
 _ONLY_ON_THE_CARD = re.compile(r"with arguments from the 'CPU' backend.*\[(?:\w+, )*CUDA[,\]]", re.DOTALL)
 
 
 class EmulationGap(RuntimeError):
-    """The stand-in for CUDA cannot answer this call; only a GPU can."""
+    """The stand-in for CUDA cannot carry out this call; only a GPU can."""
 
 
 class AttributeEmulationGap(EmulationGap, AttributeError):
-    """A gap for an attribute: `hasattr` and `getattr` with a default still work."""
+    """A missing attribute that only a GPU has: `hasattr` and `getattr` with a default still work."""
 
 
 class Incomplete:
@@ -50,7 +50,7 @@ class Incomplete:
 
 
 def gap(what: str) -> EmulationGap:
-    """The gap to raise for a call named `what`."""
+    """Return the gap to raise for a call named `what`."""
     return EmulationGap(_sentence(what))
 
 
@@ -59,7 +59,7 @@ def _sentence(what: str) -> str:
 
 
 def as_gap(error: BaseException) -> EmulationGap | None:
-    """The gap that an exception or one of its causes reports; None if there is none."""
+    """Return the gap that an exception or one of its causes means, or None."""
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, EmulationGap):
@@ -72,7 +72,7 @@ def as_gap(error: BaseException) -> EmulationGap | None:
 
 
 def gap_function(name: str) -> Any:
-    """A function that raises the gap of this name."""
+    """Return a function that raises the gap of this name."""
 
     def missing(*_: Any, **__: Any) -> Any:
         raise gap(name)
@@ -82,7 +82,7 @@ def gap_function(name: str) -> Any:
 
 
 def gap_class(name: str) -> Any:
-    """A class that raises the gap of this name when it is called; annotations may still use it."""
+    """Return a class that raises the gap of this name when it is called; annotations may still use it."""
 
     def new(_cls: type, *_: Any, **__: Any) -> Any:
         raise gap(name)

@@ -1,4 +1,4 @@
-"""Runs a function right after a module is imported, and not before.
+"""Runs a function right after another module is imported.
 
 The stand-in must not import torch itself, because a repro may set variables that torch reads on import.
 """
@@ -15,7 +15,7 @@ _waiting: dict[str, Callable[[Any], None]] = {}
 
 
 def after_import(name: str, act: Callable[[Any], None]) -> None:
-    """Call `act` with the module `name` once it has been imported; at once if it already is."""
+    """Call `act` with the module `name` as soon as it is imported, or now if it already is."""
     if name in sys.modules:
         act(sys.modules[name])
         return
@@ -25,7 +25,7 @@ def after_import(name: str, act: Callable[[Any], None]) -> None:
 
 
 class _Finder:
-    """Finds watched names through the other finders, and wraps their loader."""
+    """Finds watched modules with the other finders, and wraps their loaders."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if name not in _waiting:
@@ -41,7 +41,7 @@ class _Finder:
 
 
 class _Loader:
-    """Loads with the wrapped loader, restores that loader on the module, and then calls the function."""
+    """Loads a module with the wrapped loader, restores that loader on the module, and then calls the function."""
 
     def __init__(self, within: Any) -> None:
         self._within = within

@@ -12,10 +12,10 @@ from .table import answer
 
 
 def install(*, capability: str = DEFAULT_CAPABILITY) -> None:
-    """Install the stand-in, which answers as soon as torch and triton are imported.
+    """Install the stand-in, which takes effect as soon as torch and triton are imported.
 
-    `capability` is the compute capability to emulate ("7.5", "8.6", "9.0", ... see `CARDS`). Raises ValueError if there
-    is no such card. Call it once, before the probed packages are imported.
+    `capability` is the compute capability to emulate ("7.5", "8.6", "9.0", ... see `CARDS`). Raises `ValueError` if
+    there is no such card. Call it once, before the probed packages are imported.
     """
     pretended = card(capability)
     prepare()

@@ -1,4 +1,4 @@
-"""Kernels can be found, defined and imported. Launching one is a gap."""
+"""Emulates kernels: they can be found, defined and imported, but launching one is a gap."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .gaps import Incomplete, as_gap, gap, gap_class, gap_function
 if TYPE_CHECKING:
     from .device_profiles import Card
 
-# Settings and build information: these work without a driver, so they stay.
+# Settings and build information, which work without a driver and so are not replaced.
 _HARMLESS = ("_cuda_getCompiledVersion", "_cuda_getArchFlags", "_cuda_isHistoryEnabled", "_cuda_tunableop_")
 
 
-def answers(torch: Any, card: Card) -> dict[str, Any]:  # noqa: ARG001 - one shape for every module of answers
-    """Functions that call an operator which may have no CPU kernel."""
+def answers(torch: Any, card: Card) -> dict[str, Any]:  # noqa: ARG001 - the same signature in every such module
+    """Return replacements for the functions that call an operator, which may have no kernel for the CPU, by name."""
     operators = torch._ops  # noqa: SLF001 - operators of torch.ops have no public class
 
     def watched(call: Any) -> Any:
@@ -39,14 +39,14 @@ def answers(torch: Any, card: Card) -> dict[str, Any]:  # noqa: ARG001 - one sha
 
 
 def close_the_rest(torch: Any, answered: set[str]) -> None:
-    """Turn every other entry of `torch._C` to the driver into a gap, so that none is called by accident."""
-    for name in dir(torch._C):  # noqa: SLF001 - that is where the doors are
+    """Replace every other driver function of `torch._C` by a gap, so that none is called by accident."""
+    for name in dir(torch._C):  # noqa: SLF001 - the driver functions have no public names
         if name.startswith("_cuda_") and f"_C.{name}" not in answered and not name.startswith(_HARMLESS):
             setattr(torch._C, name, gap_function(f"torch._C.{name}"))  # noqa: SLF001
 
 
 class Driver(Incomplete):
-    """An active triton driver, old and new API, for the emulated card."""
+    """An active triton driver for the emulated card, with triton's old and new API."""
 
     def __init__(self, card: Card) -> None:
         self._card = card
@@ -55,51 +55,51 @@ class Driver(Incomplete):
 
     @staticmethod
     def is_active() -> bool:
-        """Whether this driver serves the machine."""
+        """Whether this driver supports the machine, which is always true."""
         return True
 
     def get_current_target(self) -> Any:
-        """The target to compile for."""
+        """Return the target to compile for."""
         return importlib.import_module("triton.backends.compiler").GPUTarget(
             "cuda", self._card.arch, self._card.warp_size
         )
 
     def get_device_capability(self, _device: Any = None) -> tuple[int, int]:
-        """Compute capability as (major, minor)."""
+        """Return the compute capability as (major, minor)."""
         return self._card.capability
 
     def get_current_device(self) -> int:
-        """The one device."""
+        """Return the index of the one device."""
         return 0
 
     def set_current_device(self, device: int) -> None:
         """Select the one device."""
 
     def get_current_stream(self, _device: Any = None) -> int:
-        """The default stream."""
+        """Return the default stream."""
         return 0
 
     def get_active_torch_device(self) -> Any:
-        """The device as torch's object."""
+        """Return the device as an object of torch."""
         return sys.modules["torch"].device("cuda", 0)
 
     def get_device_interface(self) -> Any:
-        """The module of torch that serves the device."""
+        """Return the module of torch for the device."""
         return sys.modules["torch"].cuda
 
     def get_benchmarker(self) -> Any:
-        """The benchmarker: it exists but must not be called."""
+        """Return the benchmarker, which exists but raises a gap when it is called."""
         return gap_function("the benchmark of a triton kernel")
 
 
 class Utils(Incomplete):
-    """triton's questions about the card."""
+    """The properties of the card for triton."""
 
     def __init__(self, card: Card) -> None:
         self._card = card
 
     def get_device_properties(self, _device: int = 0) -> dict[str, int]:
-        """The properties that triton reads, under its names."""
+        """Return the properties that triton reads, under its names."""
         return {
             "max_shared_mem": self._card.shared_memory_per_block_optin,
             "max_num_regs": self._card.regs_per_multiprocessor,
@@ -112,12 +112,12 @@ class Utils(Incomplete):
 
 
 def activate_triton(module: Any, card: Card) -> None:
-    """Give triton (module `triton.runtime.driver`) the emulated driver."""
+    """Set the emulated driver in triton (module `triton.runtime.driver`)."""
     module.driver.set_active(Driver(card))
 
 
 def stop_launches(module: Any) -> None:
-    """Make a launch of a triton kernel (module `triton.runtime.jit`) a gap, before it is compiled."""
+    """Raise a gap when a triton kernel is launched (module `triton.runtime.jit`), before it is compiled."""
 
     def run(kernel: Any, *_: Any, **__: Any) -> Any:
         raise gap(f"the launch of the triton kernel {getattr(kernel, '__name__', kernel)}")

@@ -1,4 +1,4 @@
-"""The card's memory: all of it is free, because nothing is stored there."""
+"""Emulates the memory of the card: all of it is free, because nothing is stored there."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ _KINDS = ("allocated", "reserved", "active", "inactive_split", "requested")
 _WHEN = ("current", "peak", "allocated", "freed")
 
 
-def answers(torch: Any, card: Card) -> dict[str, Any]:  # noqa: ARG001 - one shape for every module of answers
-    """Answers of `torch.cuda` and `torch.cuda.memory` about bytes."""
+def answers(torch: Any, card: Card) -> dict[str, Any]:  # noqa: ARG001 - the same signature in every such module
+    """Return replacements for the functions of `torch.cuda` and `torch.cuda.memory` about memory, by name."""
 
     def stats(_device: Any = None) -> Any:
         # Callers read keys such as "allocated_bytes.all.peak"; an unused allocator has zeros.

@@ -1,8 +1,8 @@
-"""Placement: everything that is asked for on the card goes to the CPU.
+"""Creates every tensor on the CPU that a package requests on the card.
 
-Functions are wrapped instead of entering a torch mode, because a mode holds for one thread only and transformers 5
-loads weights in several. The price is that `torch.compile` can't trace through the wrappers; `TORCHDYNAMO_DISABLE=1`
-keeps it from trying.
+This wraps functions instead of entering a torch mode, because a mode holds for one thread only and transformers 5 loads
+weights in several. The drawback is that `torch.compile` can't trace through the wrappers; `TORCHDYNAMO_DISABLE=1` keeps
+it from trying.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _METHODS = ("new_empty", "new_empty_strided", "new_full", "new_ones", "new_tenso
 
 
 def on_cpu(torch: Any, device: Any) -> Any:
-    """The device to use for `device`: the CPU for the card, however it is named."""
+    """Return the device to use for `device`: the CPU if it names the card, in any form."""
     if isinstance(device, str):
         return "cpu" if device.partition(":")[0] == "cuda" else device
     if isinstance(device, torch.device):
@@ -36,8 +36,8 @@ def on_cpu(torch: Any, device: Any) -> Any:
     return "cpu" if isinstance(device, int) and not isinstance(device, bool) else device
 
 
-def answers(torch: Any, card: Card) -> dict[str, Any]:  # noqa: ARG001 - one shape for every module of answers
-    """Functions that create tensors on a device, or move them there."""
+def answers(torch: Any, card: Card) -> dict[str, Any]:  # noqa: ARG001 - the same signature in every such module
+    """Return replacements for the functions that create tensors on a device or move them there, by name."""
     table = {name: _factory(torch, _original(torch, name)) for name in _FACTORIES if _original(torch, name)}
     table.update({f"Tensor.{name}": _method(torch, getattr(torch.Tensor, name)) for name in _METHODS})
 
@@ -54,7 +54,7 @@ def answers(torch: Any, card: Card) -> dict[str, Any]:  # noqa: ARG001 - one sha
             tensor, dtype.replace("torch.cuda.", "torch.") if isinstance(dtype, str) else dtype, *given, **named
         )
 
-    # What `with torch.device(...)` enters; torch imports this module only then.
+    # `with torch.device(...)` enters this class; torch imports its module only then.
     context = importlib.import_module("torch.utils._device").DeviceContext
     begin = context.__init__
     load = torch.load
@@ -88,7 +88,7 @@ def _factory(torch: Any, make: Any) -> Any:
         if named:
             if "device" in named:
                 named["device"] = on_cpu(torch, named["device"])
-            named.pop("pin_memory", None)  # pinning is a service of the driver
+            named.pop("pin_memory", None)  # pinning needs the driver
         return make(*given, **named)
 
     return made_on_cpu

@@ -9,30 +9,30 @@ if TYPE_CHECKING:
     from .device_profiles import Card
 
 
-def answers(torch: Any, card: Card) -> dict[str, Any]:  # noqa: ARG001 - one shape for every module of answers
-    """Functions that enable autocast for a device, or ask whether it is on."""
+def answers(torch: Any, card: Card) -> dict[str, Any]:  # noqa: ARG001 - the same signature in every such module
+    """Return replacements for the functions that enable autocast or query its state, by name."""
     autocast = torch.amp.autocast_mode.autocast
     begin = autocast.__init__
 
     @functools.wraps(begin)
     def begins(self: Any, device_type: str, dtype: Any = None, *given: Any, **named: Any) -> None:
         if device_type == "cuda" and dtype is None:
-            dtype = torch.float16  # autocast's own choice for the card; for a CPU it would be bfloat16
+            dtype = torch.float16  # autocast's default for the card; for the CPU it would be bfloat16
         begin(self, "cpu" if device_type == "cuda" else device_type, dtype, *given, **named)
 
     def redirected(ask: Any) -> Any:
-        # Without a device type these mean the card (torch/csrc/autograd/init.cpp).
+        # Without a device type, these functions mean the card (torch/csrc/autograd/init.cpp).
         @functools.wraps(ask)
         def asked_of_cpu(device_type: Any = "cuda", *given: Any) -> Any:
-            if isinstance(device_type, bool):  # set_autocast_enabled(enabled), its form without a device type
+            if isinstance(device_type, bool):  # set_autocast_enabled(enabled), without a device type
                 return ask("cpu", device_type)
             return ask("cpu" if device_type == "cuda" else device_type, *given)
 
         return asked_of_cpu
 
     def in_full(normalize: Any) -> Any:
-        # Autocast for the card computes these in float32 (AT_FORALL_FP32 in ATen/autocast_mode.h), that of
-        # the CPU does not, and the kernels of the CPU refuse the mixture of dtypes that is left.
+        # Autocast for the card computes these in float32 (AT_FORALL_FP32 in ATen/autocast_mode.h), autocast for
+        # the CPU does not, and the CPU's kernels reject the resulting mix of dtypes.
         @functools.wraps(normalize)
         def normalized(*given: Any, **named: Any) -> Any:
             if not torch.is_autocast_enabled("cpu"):

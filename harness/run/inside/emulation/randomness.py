@@ -1,4 +1,4 @@
-"""Random numbers come from the generator of the CPU, where the tensors are."""
+"""Emulates random number generators with that of the CPU, where the tensors are."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from .device_profiles import Card
 
 
-def answers(torch: Any, card: Card) -> dict[str, Any]:  # noqa: ARG001 - one shape for every module of answers
-    """Answers of `torch.cuda` about seeds and states, and generators for the device."""
+def answers(torch: Any, card: Card) -> dict[str, Any]:  # noqa: ARG001 - the same signature in every such module
+    """Return replacements for `torch.Generator` and the functions of `torch.cuda` about seeds and states, by name."""
     generator = torch.default_generator
     made = torch.Generator
 
@@ -32,7 +32,7 @@ def answers(torch: Any, card: Card) -> dict[str, Any]:  # noqa: ARG001 - one sha
         generator.seed()
 
     class GeneratorType(type):
-        """Lets a generator of the CPU count as one of the class below."""
+        """Makes generators of the CPU instances of the class below."""
 
         def __instancecheck__(cls, instance: object) -> bool:
             return isinstance(instance, made)
@@ -41,7 +41,7 @@ def answers(torch: Any, card: Card) -> dict[str, Any]:  # noqa: ARG001 - one sha
             return made(device=on_cpu(torch, device))
 
     class Generator(metaclass=GeneratorType):
-        """Makes a generator of the CPU for whatever device is asked for."""
+        """Creates a generator of the CPU for any device."""
 
     return {
         "Generator": Generator,

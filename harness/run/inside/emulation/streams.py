@@ -1,4 +1,4 @@
-"""Streams and events: work is done when it is called, so each stream is always up to date."""
+"""Emulates streams and events: every call is synchronous, so each stream is always up to date."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Event(Incomplete):
-    """A point in a stream, passed the moment it is recorded."""
+    """A point in a stream, which is reached as soon as it is recorded."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         self._recorded = time.perf_counter()
@@ -21,21 +21,21 @@ class Event(Incomplete):
     cuda_event = event_id = 0
 
     def record(self, stream: Any = None) -> None:  # noqa: ARG002
-        """Take the time."""
+        """Record the current time."""
         self._recorded = time.perf_counter()
 
     def wait(self, stream: Any = None) -> None:
-        """Nothing to wait for."""
+        """Return at once, because there is nothing to wait for."""
 
     def synchronize(self) -> None:
-        """Nothing to wait for."""
+        """Return at once, because there is nothing to wait for."""
 
     def query(self) -> bool:
-        """Whether all is done, which it is."""
+        """Whether all work is done, which is always true."""
         return True
 
     def elapsed_time(self, end_event: Event) -> float:
-        """Milliseconds between two events."""
+        """Return the milliseconds between two events."""
         return (end_event._recorded - self._recorded) * 1000.0
 
 
@@ -53,28 +53,28 @@ class Stream(Incomplete):
 
     @staticmethod
     def priority_range() -> tuple[int, int]:
-        """Lowest and highest priority."""
+        """Return the lowest and the highest priority."""
         return 0, -5
 
     def query(self) -> bool:
-        """Whether all is done, which it is."""
+        """Whether all work is done, which is always true."""
         return True
 
     def is_capturing(self) -> bool:
-        """Whether a graph is being recorded."""
+        """Whether a graph is being captured."""
         return False
 
     def synchronize(self) -> None:
-        """Nothing to wait for."""
+        """Return at once, because there is nothing to wait for."""
 
     def wait_stream(self, stream: Any) -> None:
-        """Nothing to wait for."""
+        """Return at once, because there is nothing to wait for."""
 
     def wait_event(self, event: Any) -> None:
-        """Nothing to wait for."""
+        """Return at once, because there is nothing to wait for."""
 
     def record_event(self, event: Any = None) -> Any:
-        """An event at this point of the stream."""
+        """Record an event at this point of the stream and return it."""
         event = event or Event()
         event.record(self)
         return event
@@ -93,7 +93,7 @@ class Stream(Incomplete):
 
 
 class StreamContext:
-    """Work under a stream. torch accepts None for no stream, and so does this."""
+    """Selects a stream while the context lasts. Like torch, it accepts None for no stream."""
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream
@@ -105,21 +105,21 @@ class StreamContext:
         pass
 
 
-def answers(torch: Any, card: Card) -> dict[str, Any]:  # noqa: ARG001 - one shape for every module of answers
-    """Answers of `torch.cuda` about streams, events and graphs."""
+def answers(torch: Any, card: Card) -> dict[str, Any]:  # noqa: ARG001 - the same signature in every such module
+    """Return replacements for the streams, events and graphs of `torch.cuda`, by name."""
     Stream.device = torch.device("cuda", 0)
 
     def default_stream(_device: Any = None) -> Stream:
         return default
 
     def nothing(*_: Any, **__: Any) -> None:
-        """Nothing to do: every stream is up to date."""
+        """Do nothing: every stream is up to date."""
 
     class CudaEvent(Event):
-        """Of a class of its own, under that of every device, as in torch."""
+        """A subclass of the class for all devices, as in torch."""
 
     class CudaStream(Stream):
-        """Of a class of its own, under that of every device, as in torch."""
+        """A subclass of the class for all devices, as in torch."""
 
     class ExternalStream(CudaStream):
         """A stream of another library."""

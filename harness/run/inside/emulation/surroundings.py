@@ -1,4 +1,4 @@
-"""The process environment: what a package may change because it sees a GPU, and what it must not."""
+"""Sets environment variables for the stand-in, and keeps packages that see a GPU from changing the machine."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import os
 import shlex
 from typing import Any
 
-# Python wrappers around torch's functions can't be traced; rewriting of sources by unsloth stays on, which
-# UNSLOTH_COMPILE_DISABLE would switch off, together with the workaround that decides the verdict.
+# torch.compile can't trace the Python wrappers around torch's functions. UNSLOTH_COMPILE_DISABLE is not set: it would
+# turn off unsloth's rewriting of sources, and with it the workaround that decides the verdict.
 _VARIABLES = {
     "TORCHDYNAMO_DISABLE": "1",
-    "TORCHINDUCTOR_COMPILE_THREADS": "1",  # else Inductor starts processes to compile in, for nothing
+    "TORCHINDUCTOR_COMPILE_THREADS": "1",  # otherwise Inductor starts compile processes that nothing uses
     "CUDA_VISIBLE_DEVICES": "0",
 }
 

@@ -1,6 +1,6 @@
-"""The table of every name in torch that the stand-in answers, and their installation.
+"""Collects and installs the replacements for all names in torch.
 
-Names are written as after `torch.`; each module of answers has one part of the table.
+Names are written without the leading `torch.`. Each module with a function `answers` has one part of the table.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ALSO_IN = (
 
 
 def table(torch: Any, card: Card) -> dict[str, Any]:
-    """Answers by name. `torch` is the probed module, before anything in it is replaced."""
+    """Return all replacements by name. `torch` is the probed module, before anything in it is replaced."""
     answers: dict[str, Any] = {}
     for part in PARTS:
         answers.update(part.answers(torch, card))
@@ -38,7 +38,7 @@ def table(torch: Any, card: Card) -> dict[str, Any]:
 
 
 def _own(name: str, value: Any) -> Any:
-    """A function of its own for each name: torch._dynamo has rules by object, and refuses one with two."""
+    """Make a separate function for each name: torch._dynamo has rules by object, and rejects an object with two."""
     if not isinstance(value, types.FunctionType) or hasattr(value, "__wrapped__"):
         return value
     last = name.rpartition(".")[2]
@@ -48,7 +48,7 @@ def _own(name: str, value: Any) -> Any:
 
 
 def answer(torch: Any, card: Card) -> None:
-    """Install every answer in the probed torch, and turn the remaining entries to the driver into gaps."""
+    """Install all replacements in the probed torch, and replace the remaining driver functions by gaps."""
     answers = table(torch, card)
     for name, value in answers.items():
         place, _, last = name.rpartition(".")
@@ -57,8 +57,8 @@ def answer(torch: Any, card: Card) -> None:
             if place
             else torch
         )
-        # A name that this torch lacks stays absent, because packages check for it; only the entries to
-        # the driver are there in every build for CUDA, and missing in the build for CPUs.
+        # A name that this torch lacks stays absent, because packages check for it. The driver functions in `_C`
+        # are an exception: every build for CUDA has them, and the build for CPUs lacks them.
         if holder is None or not (hasattr(holder, last) or place == "_C"):
             continue
         original = getattr(holder, last, None)
