@@ -163,7 +163,7 @@ def test_three_lanes_name_the_same_region(plant):
 
 
 def _called(*, new: bool) -> str:
-    """A call that passes a mask by position, and by keyword in the older module, whose header has one parameter more."""
+    """A call that passes a mask by position, and by keyword in the older module, which has one parameter more."""
     head, passed = ("", "mask") if new else (", head=None", "mask=mask, head=head")
     return f"""def layer(value, mask=None{head}):
     return value
