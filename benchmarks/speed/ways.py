@@ -51,9 +51,15 @@ def with_uv(task: Task, place: Place) -> Measured:
     return _loop(task, place, step)
 
 
-def with_harness(task: Task, place: Place) -> Measured:
+def on_one_lane(task: Task, place: Place) -> Measured:
+    """As `with_harness`, one run after another: what is not a run then is the harness itself."""
+    return with_harness(task, place, "--lanes", "1")
+
+
+def with_harness(task: Task, place: Place, *options: str) -> Measured:
     """`harness bisect`, down to the release as the loops go, with no results and no environments."""
     words = [
+        *options,
         SUBJECT,
         "--depth",
         "release",

@@ -87,6 +87,16 @@ def advance(search: LineSearch, core: Candidate, start: Candidate | None = None)
     return Claim(_sentence_forth(search, core, new - core), search.advanced(new), search.sides.after.verdict)
 
 
+def advanced_alone(search: LineSearch, core: Candidate, found: Candidate) -> Advanced | None:
+    """The proof that a part of what was found makes the difference without the rest; None if it does not."""
+    besides = search.consistency.advanced(core) - core
+    if besides & found:
+        return None
+    claim = advance(search, core)
+    proof = search.trials.proof(claim.sentence, claim.probe, claim.expected)
+    return Advanced(proof, besides, 1) if proof.holds else None
+
+
 def _may_be_it(search: LineSearch, unit: Unit) -> bool:
     """Whether a unit is of the body of a function, and no import, header or whole file that others use."""
     edits = search.edits

@@ -17,7 +17,7 @@ from harness.culprit.counterfactual import Trials
 from harness.culprit.evidence import used_units
 from harness.culprit.exchange import Exchange
 from harness.culprit.forked_search import pursued
-from harness.culprit.line_needs import Advanced, advanced, belongs
+from harness.culprit.line_needs import Advanced, advanced, advanced_alone, belongs
 from harness.culprit.line_search import (
     REST,
     LineSearch,
@@ -101,7 +101,10 @@ def _both_ways(search: LineSearch, reduced: Reduced, until: Level) -> tuple[Cand
     """The regions that matter of those that were found, the lines of them, and the proof in the older environment."""
     core, fine = _core(search, reduced.units), None
     if until.depth >= Level.REGION.depth and all(map(search.edits.is_region, core)):
+        likeliest = core
         core, fine = _narrowed(search, reduced.units, core)
+        if fine is None and likeliest < core and (alone := advanced_alone(search, likeliest, core)) is not None:
+            return likeliest, None, alone
     return core, fine, advanced(search, core, reduced.units)
 
 

@@ -15,6 +15,8 @@ from harness.probe import Probe
 from harness.scheduling.loop import Engine
 from harness.search import Narrowing
 
+_PER_RUN = 3  # so many sets are looked at for each run that is allowed: many are known to fail without a run
+
 
 @frozen
 class Pursuit:
@@ -68,6 +70,8 @@ class Pursuit:
         def is_enough() -> bool:
             if skipped >= self.most_skips and skipped > judged_well:
                 return True
+            if len(told) - len(self.told) >= _PER_RUN * self.most:
+                return True
             return ran >= self.most or (self.until is not None and time.monotonic() >= self.until)
 
         Engine(
@@ -79,7 +83,7 @@ class Pursuit:
             self.trials.reporter,
             lambda: Progress(candidates=len(self.weights), tried=ran),
             self._as_told,
-        ).drive(search, width=1 if self.trials.forks is not None else None, until=is_enough)  # forks take turns
+        ).drive(search, width=1, until=is_enough)  # each answer is learned from before the next set is chosen
         self.trials.tally.ran_now += ran_now
         result = search.result
         return Reduced(

@@ -19,7 +19,7 @@ def places(regions: Iterable[Region]) -> str:
 
 
 def _place(region: Region) -> str:
-    first, last = region.after
+    first, last = region.after if region.after[1] >= region.after[0] else region.before
     lines = f"lines {first}-{last}" if last > first else f"line {first}"
     return f"{region.function or region.file.rpartition('/')[2]} ({lines})"
 

@@ -1,4 +1,4 @@
-"""One question to uv's resolver: a combination, and how it was loosened to get an answer."""
+"""One request to uv's resolver: a combination, and how it was loosened to get an answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @frozen
 class Attempt:
-    """What to ask uv for.
+    """What to request from uv.
 
     `later` maps some projects to later dates; `floors` are the oldest versions that projects may get; `undated` are
     projects to which uv's own date limit can't be applied, and `caps` the constraints that replace it; with

@@ -39,17 +39,17 @@ if TYPE_CHECKING:
     from harness.model import Lock, Pin
 
 _WORTH_TELLING = 100 * 2**20
-_KEPT_ON_A_FULL_DISK = 3  # the one that is built, and the two sides of a change
+_KEPT_ON_A_FULL_DISK = 3  # the one being built, and the two sides of a change
 _KEPT_AT_MOST = 200  # each takes a file descriptor
 
 
-# uv's message if it took a file that the lock does not list: one that was added to the release later.
+# uv's message if it chose a file that is not in the lock, because it was added to the release later.
 _OTHER_FILE = "Hash mismatch"
 
 
 @frozen
 class Environment:
-    """A Python to run and what is installed beside it; `folder` is None if the harness did not build it."""
+    """A Python interpreter and what is installed for it; `folder` is None if the harness did not build it."""
 
     python: Path
     lock: Lock
@@ -180,14 +180,14 @@ class Builder:
             self.disk_space.reserve(estimate, self.uv.cache_folder)
 
     def _keep(self, record: EnvironmentRecord) -> None:
-        """Keep an environment from being removed while this process lives; the last used are the last in order."""
+        """Keep an environment from being removed while this process lives; the most recently used come last."""
         with self._keeping:
             hold = self._kept.pop(record.name, None)
             self._kept[record.name] = hold if hold is not None else acquire(record.kept, shared=True)
         self.let_go(but=_KEPT_AT_MOST)
 
     def let_go(self, but: int = 0) -> None:
-        """Allow others to remove the environments that this process kept, all but the last used ones."""
+        """Let others remove the environments that this process keeps, except the `but` most recently used."""
         with self._keeping:
             while len(self._kept) > but:
                 self._kept.pop(next(iter(self._kept))).release()

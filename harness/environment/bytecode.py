@@ -1,8 +1,8 @@
 """Bytecode is compiled once per wheel, by the harness, and linked into the trees of later environments.
 
-A run compiles what it imports into a tree beside its environment (PYTHONPYCACHEPREFIX). The harness only reads from it
-which modules were needed: it compiles these itself, from sources that match their wheel. Nothing that a run wrote is
-executed by another run. Bytecode stays valid because environments share sources with the same time stamps.
+A run compiles what it imports into a tree next to its environment (PYTHONPYCACHEPREFIX). The harness only uses that
+tree to learn which modules were needed. It compiles these from sources that match their wheel. Nothing that a run
+wrote is executed by another run. Bytecode stays valid because environments share sources with the same time stamps.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Sources:
 class BytecodeStore:
     """Compiled modules below `root`, by interpreter (`cache_tag` of sys.implementation) and wheel.
 
-    Hold `lock` to add or remove any.
+    Hold `lock` to add or remove files.
     """
 
     root: Path

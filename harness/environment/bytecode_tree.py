@@ -1,7 +1,7 @@
 """The bytecode tree of one run (PYTHONPYCACHEPREFIX): filled by the harness, and compared after the run.
 
-An environment has one lasting tree, which one run at a time uses. A second run beside it, and a run in a mixture, get
-trees that are removed after the run.
+An environment has one lasting tree, which one run at a time uses. A concurrent run, or a run in a mixture, gets a tree
+that is removed after the run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @define
 class BytecodeTree:
-    """A tree with the states of its files at the start; `fresh` is what the run added."""
+    """A tree with the states of its files at the start; `fresh` are the files that the run added."""
 
     folder: Path
     store: BytecodeStore

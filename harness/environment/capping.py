@@ -30,7 +30,7 @@ class Capping:
     def capped(self, attempt: Attempt, near: Lock | None, cancel: threading.Event | None) -> Attempt:
         """The attempt with caps for the projects that uv's date limit can't be applied to.
 
-        If several indexes are configured, uv is also asked without a date: its answer says which files have an upload
+        If several indexes are configured, uv also resolves without a date: its answer says which files have an upload
         time. Capping one project may add others, so this repeats.
         """
         combination = attempt.combination

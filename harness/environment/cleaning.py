@@ -1,4 +1,4 @@
-"""Sizes of finished environments, how long they are unused, and their removal."""
+"""Finds the size and age of finished environments, and removes them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BLOCK = 512  # the unit of st_blocks on every file system
 
 @frozen
 class Kept:
-    """One environment: the bytes that removing it frees (without shared files), and days unused.
+    """One environment: the bytes that removing it frees (without shared files), and the days since its last use.
 
     Files of the wheel store that only this environment uses count, because `prune_wheels` removes them too.
     """
@@ -37,7 +37,7 @@ class Kept:
 
 
 def kept_folders(workspace: Workspace) -> list[Kept]:
-    """Every finished environment, the longest unused first."""
+    """Every finished environment, the least recently used first."""
     now = time.time()
     shared = {inode for store in _stores(workspace) for inode in store.inodes()}
     kept = []

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from harness.model import Lock, Pin
 
-# Bytes unpacked for each byte of a wheel, the most that was seen among the 134 wheels of a CUDA stack: libraries for
-# GPUs shrink little (1.4 to 1.95 times), all else more (up to 4.5 times). It was 2.1 times for all of them together.
+# Unpacked bytes per byte of a wheel, the maximum measured among the 134 wheels of a CUDA stack: GPU libraries compress
+# little (1.4 to 1.95 times), everything else more (up to 4.5 times), and all of them together 2.1 times.
 _LARGE = 150 * 2**20
 _LARGE_UNPACKED, _UNPACKED = 2.0, 4.5
 # Folders and scripts of an environment of 85 wheels took 11 MiB, the bytecode of what it imported 90 MiB.
@@ -66,7 +66,7 @@ class DiskEstimate:
 
 @frozen
 class DiskEstimator:
-    """Knows the wheels in uv's cache (folder `shelf`), in the harness's store (`is_stored`), and sizes (`size_of`).
+    """Estimates from uv's cache (folder `shelf`), the harness's store (`is_stored`), and wheel sizes (`size_of`).
 
     uv does not promise the layout of its cache. If the layout changes, wheels count as missing, and the estimate is too
     high.

@@ -33,7 +33,7 @@ class DiskSpace:
 
     `limit` is how many bytes the workspace may use (None: unlimited). Files shared with uv's cache do not count,
     because removing them here frees nothing. `reporter` gets a note about removed environments. Environments used after
-    `since` (seconds since the epoch) belong to this run. `free_bytes` tells how much is free on the disk of a folder.
+    `since` (seconds since the epoch) belong to this run. `free_bytes` returns the free bytes on the disk of a folder.
     """
 
     workspace: Workspace
@@ -43,9 +43,9 @@ class DiskSpace:
     free_bytes: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free
 
     def make_room(self, estimate: DiskEstimate) -> None:
-        """Remove the least recently used environments that nothing keeps, if that makes enough space.
+        """Remove the least recently used environments that no process keeps, if that makes enough space.
 
-        For a disk that is nearly full; what is removed is built again when it is needed.
+        This is for a disk that is nearly full; a removed environment is rebuilt when it is needed.
         """
         missing = estimate.own + estimate.unpacked + _RESERVE - self.free_bytes(self.workspace.building)
         kept = kept_folders(self.workspace)

@@ -1,6 +1,6 @@
 """What is known about one built environment: its locks, its manifest, and whether it still matches.
 
-Two locks guard it. Runs share `in_use`; building and removing need it exclusively. A process that may look into the
+Two locks guard it. Runs share `in_use`; building and removing need it exclusively. A process that may read the
 environment shares `kept` for its lifetime; only removal needs that one exclusively.
 """
 
@@ -38,12 +38,12 @@ class EnvironmentRecord:
 
     @property
     def kept(self) -> Path:
-        """The lock that a process shares while it may look into the environment."""
+        """The lock that a process shares while it may read the environment."""
         return self.workspace.locks / f"{self.name}.kept.lock"
 
     @property
     def bytecode_lock(self) -> Path:
-        """The lock of the run that has the bytecode tree."""
+        """The lock of the run that uses the bytecode tree."""
         return self.workspace.locks / f"{self.name}.bytecode.lock"
 
     @property

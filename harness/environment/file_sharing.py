@@ -1,6 +1,6 @@
-"""Give an environment a file of the wheel store without copying its content: cloned, hard-linked, or else copied.
+"""Shares a file of the wheel store with an environment: cloned, else hard-linked, else copied.
 
-A clone (FICLONE) shares the blocks on disk but no inode, so a write to it reaches nobody else.
+A clone (FICLONE) shares the blocks on disk but no inode, so writing to it changes no other file.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def files_below(folder: Path | str) -> dict[str, os.stat_result]:
 
 
 def state_of(path: Path | str, content: str | None = None) -> FileState:
-    """The state of a file now; `content` if it is known already. Raises `OSError`."""
+    """The state of a file now; pass `content` if it is known already. Raises `OSError`."""
     found = os.lstat(path)
     known = content if content is not None else content_of(path, found)
     return FileState(found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, known)
@@ -70,7 +70,7 @@ def state_of(path: Path | str, content: str | None = None) -> FileState:
 def content_of(path: Path | str, found: os.stat_result) -> str:
     """The SHA-256 of a file, or the target of a symbolic link. Raises `OSError`."""
     if stat.S_ISLNK(found.st_mode):
-        return os.readlink(path)  # noqa: PTH115 - a string is wanted, as it stands
+        return os.readlink(path)  # noqa: PTH115 - must be the target as it is written
     if not stat.S_ISREG(found.st_mode):
         return "neither a file nor a link"
     with open(path, "rb") as file:  # noqa: PTH123 - called for each of many thousand files

@@ -61,7 +61,7 @@ def _of_type(value: Any, type_: type) -> Any:
 class Index:
     """All indexes that pip and uv are configured for, as one list of releases per project.
 
-    `cache` is a folder for answers. They are valid for ten minutes, and without network until it is back.
+    `cache` is a folder for lists of releases. They are valid for ten minutes, or longer while there is no network.
     """
 
     settings: PipSettings
@@ -95,7 +95,7 @@ class Index:
         return next((r for r in self.releases(project) if r.version == public_version(wanted)), None)
 
     def size_of(self, pin: Pin) -> int | None:
-        """The bytes of a wheel, from its lock or from pages that were read before. Reads no page."""
+        """The bytes of a wheel, from its lock or from pages fetched before; None if unknown. Fetches no page."""
         if pin.size is not None:
             return pin.size
         version = parsed_version(pin.version)
@@ -107,7 +107,7 @@ class Index:
 
     @property
     def is_of_several(self) -> bool:
-        """Whether several indexes are asked over HTTP: one may have upload times that another lacks."""
+        """Whether several indexes are used over HTTP: one may have upload times that another lacks."""
         urls = index_urls(self.settings, self.environ)
         return sum(not url.startswith("file:") for url in urls) > 1
 
@@ -146,7 +146,7 @@ class Index:
             if (kept := _read_cache(cached, max_age=float("inf"))) is not None:
                 return kept
             raise
-        if found:  # not cached: the index may be wrong for a moment
+        if found:  # an empty answer is not cached: the index may be wrong for a moment
             _write_cache(cached, found)
         return found
 
@@ -160,7 +160,7 @@ def check_project_name(text: str) -> None:
 
 
 def index_urls(settings: PipSettings, environ: Mapping[str, str]) -> list[str]:
-    """Every index that is asked; "" is the default of the index client."""
+    """The URLs of all configured indexes; "" is the default of the index client."""
     if settings.no_index or environ.get("UV_NO_INDEX"):
         return []
     main = environ.get("UV_DEFAULT_INDEX") or environ.get("UV_INDEX_URL") or settings.index_url or ""

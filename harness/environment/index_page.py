@@ -48,8 +48,8 @@ _OF_AN_INDEX = re.compile(r"pypi:repository-version|pypi:project-status|<(?:titl
 def read_page(index_url: str, name: str) -> list[Release]:
     """The releases on one page of a simple index (PEP 503, 691, 700); an empty `index_url` is the default index.
 
-    Returns none for a project that the index does not have. Raises `NoNetwork`, and `IndexFault` if the server refuses,
-    fails or is no index.
+    Returns an empty list if the index does not have the project. Raises `NoNetwork`, and `IndexFault` if the server
+    refuses, fails or is not an index.
     """
     url = f"{index_url or PYPI_SIMPLE_ENDPOINT}{name}/"
     if url.startswith("file:"):
@@ -176,7 +176,7 @@ def _release(name: str, package: DistributionPackage, uploaded: datetime | None)
 
 
 def _in_utc(moment: datetime | None) -> datetime | None:
-    """The moment in UTC, which an index means if it gives no time zone."""
+    """The time in UTC, which is assumed if the index gives no time zone."""
     if moment is None:
         return None
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

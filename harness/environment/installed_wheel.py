@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def installed_files(info: Path, folder: Path) -> tuple[dict[str, FileState], str]:
-    """The files of an installed distribution, and the first file that does not match its RECORD.
+    """The files of an installed distribution, and the first file that does not match its RECORD ("": none).
 
-    A path that leads out of the environment means that the wheel can't be kept: returns no files.
+    If a path leads out of the environment, the wheel can't be stored, and no files are returned.
     """
     packages = info.parent.relative_to(folder).as_posix()
     files = {}

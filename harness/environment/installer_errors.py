@@ -1,7 +1,7 @@
 """Tells lasting errors of an installer, about releases, from temporary ones, of the index or the network.
 
 Only lasting errors may be stored. An error caused by a login page or a broken download must not come back after the
-index works again. If in doubt, an error counts as temporary, and the question is asked again.
+index works again. If in doubt, an error counts as temporary and is not stored.
 
 The patterns match uv 0.9 to 0.13, as printed for misbehaving servers (`tests/environment`).
 """
@@ -60,7 +60,7 @@ _UNSEEN = re.compile(
 
 
 def is_lasting(words: str) -> bool:
-    """Whether an installer's error is about the releases themselves, so that asking again gives the same error."""
+    """Whether an installer's error is about the releases themselves, so that a second attempt fails in the same way."""
     return _CONCLUDED.search(words) is not None and _UNSEEN.search(words) is None
 
 
@@ -100,23 +100,23 @@ def host_of(url: str) -> str:
 
 
 def unreachable(host: str, why: str = "") -> NoNetwork:
-    """The server does not answer."""
+    """The error for a server that does not answer."""
     told = ", ".join(filter(None, (host, why)))
     return NoNetwork(f"the package index can't be reached{f' ({told})' if told else ''}", hint=_AGAIN)
 
 
 def access_refused(host: str, status: int) -> IndexFault:
-    """The server wants a login."""
+    """The error for a server that requires a login."""
     return IndexFault(f"the package index refuses access: {host or 'it'} answers {_said(status)}", hint=_ACCESS)
 
 
 def failing_status(host: str, status: int) -> IndexFault:
-    """The server fails, or asks to try later."""
+    """The error for a server that fails, or asks to try later."""
     return IndexFault(f"the package index fails: {host or 'it'} answers {_said(status)}", hint=_AGAIN)
 
 
 def no_list(host: str, why: str, hint: str = _LOG_IN) -> IndexFault:
-    """The answer is not an index page, or can't be read."""
+    """The error for an answer that is not an index page, or can't be read."""
     return IndexFault(f"the package index gives no list of releases ({host}): {why}", hint=hint)
 
 

@@ -33,7 +33,7 @@ _DISTRIBUTIONS = (
 class Interpreter:
     """A Python on this machine.
 
-    `version` is full ("3.11.7"), `cache_tag` names its bytecode format, `stdlib` is where its standard library lies.
+    `version` is full ("3.11.7"), `cache_tag` names its bytecode format, `stdlib` is the folder of its standard library.
     """
 
     path: Path

@@ -1,6 +1,6 @@
 """Where an environment is: in the cache, named by its lock, or in a folder that the user named.
 
-In the cache it never changes. A user's folder holds one lock at a time and is replaced for another.
+In the cache it never changes. A user's folder holds one lock at a time; another lock replaces it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The files of an environment, recorded when it was built, and compared before and after each run.
 
-The record is kept outside of the environment, out of the way of what runs in it.
+The record is kept outside of the environment, away from the code that runs in it.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class Manifest:
     ) -> tuple[tuple[str, ...], Manifest]:
         """Compare a folder with the record: the paths that differ, and the manifest with newer change times.
 
-        `known_ctimes` gives, for a wheel, the change times that the store left on its files. In a user's folder
-        (`is_users`), other files do not count. Bytecode that a process wrote beside a source, despite
+        `known_ctimes` returns, for a wheel, the change times that the store left on its files. In a user's folder
+        (`is_users`), other files do not count. Bytecode that a process wrote next to a source, despite
         PYTHONPYCACHEPREFIX, is removed.
         """
         try:

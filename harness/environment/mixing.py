@@ -43,9 +43,10 @@ def build_mixture(base: Path, mixture: Mixture, folder: Path) -> None:
 
 
 def _copy(source: Path, target: Path, exchanged: Sequence[tuple[str, ...]], *, is_top: bool = True) -> None:
-    """Links for folders that have no exchanged file, given by its parts; files beside one are copied with their times.
+    """Copy a folder whose exchanged files are listed as the parts of their paths.
 
-    At the top, where many packages have their files, these are linked too.
+    Folders without an exchanged file are linked. Files next to an exchanged one are copied with their times, except at
+    the top, where many packages have files: there they are linked too.
     """
     target.mkdir(parents=True)
     below: dict[str, list[tuple[str, ...]]] = {}
@@ -69,7 +70,7 @@ def exchange(inside: Path, path: str, content: bytes | None) -> None:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content)
         return
-    # Python would take an empty folder for a namespace package, or for metadata of a distribution.
+    # Python would treat an empty folder as a namespace package, or as metadata of a distribution.
     folder = place.parent
     while folder != inside and folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()

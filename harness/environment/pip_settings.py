@@ -1,4 +1,4 @@
-"""pip's index settings, which count for uv and for the list of releases too.
+"""pip's index settings, which also apply to uv and to the list of releases.
 
 Sources, in rising priority: pip's configuration files in the order of pip's documentation ("Configuration", location
 and precedence), then environment variables.
@@ -67,7 +67,7 @@ def read_pip_settings(environ: Mapping[str, str] | None = None) -> PipSettings:
 
 
 def _configuration_files(environ: Mapping[str, str]) -> Iterator[Path]:
-    """Least important first."""
+    """pip's configuration files, lowest priority first."""
     for folder in platformdirs.site_config_dir("pip", appauthor=False, multipath=True).split(os.pathsep):
         yield Path(folder) / "pip.conf"
     if sys.platform != "win32":

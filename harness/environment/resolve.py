@@ -40,14 +40,14 @@ class Resolution:
 
 @frozen
 class Resolver:
-    """Asks uv for locks for one interpreter.
+    """Gets locks from uv for one interpreter.
 
     A hold is kept if the other requirements allow it. It is loosened, first to the newest release below it and then
-    altogether, if nothing else can be resolved, or if it pulls back a project that was asked for by name: a resolver
-    would rather choose an old release of the subject without upper limits than give up a hold. To detect this, the
-    combination is also resolved without its holds, if some named project is neither held nor pinned nor as near as it
-    should be; the versions found then are the oldest that these projects may get with holds. A sister package of a held
-    one, uploaded within a day of it, is held back with it.
+    altogether, if nothing else can be resolved, or if it pulls back a project that was requested by name: a resolver
+    prefers an old release of the subject, without upper limits, to giving up a hold. To detect this, the combination is
+    also resolved without its holds, if some named project is neither held nor pinned nor at the version of `near`; the
+    versions found then are the oldest that these projects may get with holds. A sister package of a held one, uploaded
+    within a day of it, is held back with it.
     """
 
     uv: Uv
@@ -67,9 +67,9 @@ class Resolver:
     ) -> Resolution | Unresolvable:
         """The lock for a combination. `near` is the lock whose versions are kept where possible.
 
-        A package held with == may be newer than the date, and may bring other packages of its own day. Holds that could
-        not be kept are reported as drift. Files without upload time get the dates that another index has for their
-        release. Raises `NoNetwork` and `NoSpace`.
+        A package held with == may be newer than the date; then the packages that it requires may be as new. Holds that
+        could not be kept are reported as drift. Files without upload time get the dates that another index has for
+        their release. Raises `NoNetwork` and `NoSpace`.
         """
         asked = self._capping.capped(Attempt(combination), near, cancel)
         first_words, taken_back, floors = "", "", None

@@ -1,4 +1,4 @@
-"""Calls uv: under a guard, quietly, with pip's index settings, and sorts its failures."""
+"""Calls uv: under a guard, quietly, with pip's index settings, and classifies its failures."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _NOT_PASSED = (
 
 @frozen
 class UvAnswer:
-    """How a call ended: exit code 0 is success; `words` is what uv printed, without its marks."""
+    """How a call ended: exit code 0 is success; `words` is what uv printed."""
 
     returncode: int
     words: str
@@ -63,10 +63,10 @@ class Uv:
 
     @property
     def cache_folder(self) -> Path:
-        """Where it unpacks wheels."""
+        """The folder where it unpacks wheels."""
         if named := self._environment().get("UV_CACHE_DIR"):
             return Path(named).absolute()
-        if not self._folders:  # its configuration may name one; asked once
+        if not self._folders:  # its configuration may name one; called once
             answer = self.call("cache", "dir", cwd=Path.cwd())
             named = answer.words.strip() if answer.returncode == 0 else ""
             self._folders.append(Path(named or Path.home() / ".cache" / "uv"))
@@ -84,14 +84,14 @@ class Uv:
 
     @property
     def has_torch_backend(self) -> bool:
-        """Whether uv is set, by us or by the user, to take PyTorch's builds from another index."""
+        """Whether uv is configured, by us or by the user, to take PyTorch's builds from another index."""
         return bool(self._environment().get("UV_TORCH_BACKEND"))
 
     def call(self, *arguments: str | Path, cwd: Path, cancel: threading.Event | None = None) -> UvAnswer:
-        """Run uv. Raises `NoNetwork` and `NoSpace`; the answer has any other failure.
+        """Run uv. Raises `NoNetwork` and `NoSpace`; any other failure is in the answer.
 
         If uv finds too little for some projects, their pages are checked, and uv runs again without its cache of them:
-        it takes a network's login page for a project without releases, and caches that for ten minutes.
+        it treats a network's login page as a project without releases, and caches that for ten minutes.
         """
         answer = self._answer(arguments, cwd, cancel)
         doubted = doubted_projects(answer.words) if answer.returncode != 0 else ()
@@ -111,7 +111,7 @@ class Uv:
                 read_page(url, name)
             except IndexFault:
                 raise
-            except NoNetwork:  # uv did reach one, through its own settings
+            except NoNetwork:  # uv reached the index with its own settings
                 continue
 
     def _answer(self, arguments: Iterable[str | Path], cwd: Path, cancel: threading.Event | None) -> UvAnswer:
@@ -131,7 +131,7 @@ class Uv:
         return UvAnswer(ended.returncode, words)
 
     def find_python(self, asked: str | None) -> Path:
-        """The path of an interpreter for a version; None: the running one's base interpreter."""
+        """The path of an interpreter for a version; None: the base interpreter of the running one."""
         if asked is None:
             return Path(getattr(sys, "_base_executable", None) or sys.executable)
         answer = self.call("python", "find", "--no-project", "--system", asked, cwd=Path.cwd())

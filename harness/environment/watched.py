@@ -1,8 +1,8 @@
 """Watches an environment while one repro runs in it: it matches its lock before the run, and is compared again after.
 
 Environments share files through hard links, so a repro that writes into one changes others too. If an environment
-changed while several runs were under way, nobody can say which of them did it, and their results are not sure. With
-`apart`, a run gets an environment that shares no file, and its result is sure.
+changed while several runs were under way, it is unknown which of them changed it, and none of their results is sure.
+With `apart`, a run gets an environment that shares no file, and its result is sure.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class _Base:
 
 @define
 class WatchedEnvironment:
-    """Where one run happens: an environment, a scratch folder, and a bytecode tree (None: the default one)."""
+    """What one run gets: an environment, a scratch folder, and a bytecode tree (None: the default one)."""
 
     environment: Environment
     scratch: Path
@@ -82,11 +82,11 @@ def watched_environment(
     apart: bool = False,
     cancel: threading.Event | None = None,
 ) -> Iterator[WatchedEnvironment]:
-    """Share an environment with other runs as long as the context lasts; nobody removes or rebuilds it meanwhile.
+    """Share an environment with other runs while the context lasts; no process removes or rebuilds it meanwhile.
 
-    It is compared with its manifest first, and rebuilt if it differs. `mixture` makes one for this run alone, with
-    some files exchanged. With `apart` this run gets an environment that shares no file. Raises `CannotBuild`,
-    `NoSpace`, `NoNetwork` and `Cancelled`.
+    It is compared with its manifest first, and rebuilt if it differs. `mixture`: this run gets a copy with some files
+    exchanged. With `apart` this run gets an environment that shares no file. Raises `CannotBuild`, `NoSpace`,
+    `NoNetwork` and `Cancelled`.
     """
     workspace = builder.workspace
     with claimed_folder(workspace.scratch, "") as scratch, contextlib.ExitStack() as stack:

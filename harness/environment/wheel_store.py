@@ -1,8 +1,8 @@
 """One copy of each installed wheel, from which environments are hard-linked.
 
-Environments never link to uv's cache: a write through a link reaches this store and the environments that share the
-file, and nothing else. Every file is checked before it is linked again, and a wheel with a changed file is dropped. If
-the file system can clone files (FICLONE), environments share blocks but no inode.
+Environments never link to uv's cache: a write through a link affects only this store and the environments that share
+the file. Every file is checked before it is linked again, and a wheel with a changed file is dropped. If the file
+system can clone files (FICLONE), environments share blocks but no inode.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class WheelStore:
             self._remove_partial()
 
     def prune(self, used: Container[str] = ()) -> int:
-        """Remove wheels that no environment links to, but those `used` by a clone of their files; returns how many."""
+        """Remove wheels that no environment links to, except those in `used` (cloned files); returns how many."""
         count = 0
         with locked(self.lock):
             for entry in self._entries():

@@ -66,7 +66,7 @@ class Workspace:
 
     @property
     def clones(self) -> Path:
-        """Bare clones of repositories, one for each URL, and folders of commits."""
+        """Bare clones of repositories, one per URL, and folders of commits."""
         return self._folder("clones")
 
     @property
@@ -81,7 +81,7 @@ class Workspace:
 
     @property
     def projects(self) -> Path:
-        """Copies of users' projects with their built files, one folder for each content."""
+        """Copies of users' projects with their built files, one folder per content."""
         return self._folder("projects")
 
     def _folder(self, name: str) -> Path:

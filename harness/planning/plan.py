@@ -9,11 +9,12 @@ from attrs import evolve, frozen
 from packaging.requirements import Requirement
 
 from harness.environment.resolve import ERA_MARGIN
-from harness.errors import UnknownRelease, UserMistake
+from harness.errors import UnknownRelease
 from harness.model import Combination, Device, Lock, Release, normalized_name
 from harness.model.as_of import AsOf
 from harness.model.repro import Bounds
 from harness.planning.pins import holds_of, told_holds
+from harness.planning.release_ends import check_order, ends_of, tells_of_a_fix
 from harness.probe import Probe
 from harness.request.parsing import as_of, required_name, version_of
 
@@ -105,9 +106,12 @@ def make_plan(question: Question, *, index: Index, interpreter: Interpreter, dev
     """
     bounds = question.repro.subjects.get(normalized_name(question.subject), Bounds())
     choices: list[str] = []
-    good, bad = _ends(question, bounds, choices)
+    if tells_of_a_fix(question, bounds):
+        question = evolve(question, find_fix=True)
+        choices.append("looking for the fix: the repro's bad release is older than its good one")
+    good, bad = ends_of(question, bounds, choices)
     check_ends(index, question.subject, (good, bad))
-    _check_order(question, good, bad)
+    check_order(question, good, bad)
     return fill_plan(question, good, bad, choices, index=index, interpreter=interpreter, device=device)
 
 
@@ -178,44 +182,6 @@ def releases_between(index: Index, plan: Plan, project: str, older: str, newer: 
     """The releases of another project from one version to another that can be tried, both included."""
     question = evolve(plan.question, subject=project, find_fix=False)
     return _usable(question, index.releases(project), plan.interpreter, older, newer)[0]
-
-
-def _ends(question: Question, bounds: Bounds, choices: list[str]) -> tuple[str | None, str | None]:
-    """The two ends: given by the user, else the repro's bounds if they fit."""
-    good, bad = question.good, question.bad
-    if question.find_fix:
-        if bad is None:
-            bad = bounds.bad
-            if bad is not None:
-                choices.append(f"bad end: {bad} (by the repro; --bad changes it)")
-        if good is None and bounds.good is not None and bad is not None and version_of(bounds.good) > version_of(bad):
-            good = bounds.good
-            choices.append(f"good end: {good} (by the repro; --good changes it)")
-        return good, bad
-    if good is None and bounds.good is not None and (bad is None or version_of(bounds.good) < version_of(bad)):
-        good = bounds.good
-        choices.append(f"good end: {good} (by the repro; --good changes it)")
-    if bad is None and bounds.bad is not None and (good is None or version_of(good) < version_of(bounds.bad)):
-        bad = bounds.bad
-        choices.append(f"bad end: {bad} (by the repro; --bad changes it)")
-    return good, bad
-
-
-def _check_order(question: Question, good: str | None, bad: str | None) -> None:
-    if good is None or bad is None:
-        return
-    if version_of(good) == version_of(bad):
-        raise UserMistake(f"--good and --bad are both {good}; there is nothing between them")
-    if question.find_fix and version_of(good) < version_of(bad):
-        raise UserMistake(
-            f"--good {good} is older than --bad {bad}, so there is no fix to find between them",
-            hint="leave out --find-fix to find what broke it",
-        )
-    if not question.find_fix and version_of(good) > version_of(bad):
-        raise UserMistake(
-            f"--good {good} is newer than --bad {bad}",
-            hint="swap them, or add --find-fix to find the release that fixed it",
-        )
 
 
 def _usable(

@@ -1,4 +1,4 @@
-"""Searches: each decides only which candidate to try next. Pure, without I/O or clock."""
+"""Search algorithms: each only decides which candidate to try next. Pure, without I/O or clock."""
 
 from harness.search.bisection import Bisection
 from harness.search.bisection_result import BisectionResult, BisectionStatus, MovedEnd, Trial

@@ -1,8 +1,8 @@
-"""Bisection: the neighbours between which good turned bad, or bad turned good, in few runs.
+"""Bisection: finds the neighbours between which good turns bad, or bad turns good, in few runs.
 
-It covers the whole question: it runs the ends first, the bad one before the good one, moves an end that
-can't be tested, steps back for a good one when none is given, and can confirm what it found. Every answer
-is computed from what was told, so verdicts may come in any order and from earlier runs.
+It first runs the ends, the bad one before the good one. It moves an end that can't be tested, steps back to find a good
+end if none is given, and can confirm its result. All state is computed from the recorded verdicts, so these may arrive
+in any order and come from earlier runs.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ from harness.search.survey import Stage, Survey, survey
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_EXPECTED = 0.8  # chance that an end is what the user says it is
-_TOGETHER = 3  # asked at once, of which all outcomes are supposed
-_UNTESTABLE = 0.1  # chance of a skip; both only order what is foreseen
+_EXPECTED = 0.8  # probability that an end is as the user says
+_TOGETHER = 3  # all outcomes are enumerated for at most this many requests
+_UNTESTABLE = 0.1  # probability of a skip; both only set the order of `foresee`
 
 
 class Bisection:
     """Search over positions 0 (oldest) to count - 1 (newest); its candidates are `Trial`s.
 
-    `good`, `bad`: the ends. For a regression good is older than bad; without `bad` the newest is the bad end,
-    without `good` a good one is looked for 1, 2, 4, ... positions before the bad end, down to the oldest.
-    With `find_fix` bad is older than good; without them the oldest is the bad end, the newest the good one.
-    `tried`: verdicts known before. `confirm`: how often each side of the change is run again.
+    `good`, `bad`: the ends. For a regression, good is older than bad. Without `bad` the newest position is the bad end;
+    without `good` the search looks for a good one 1, 2, 4, ... positions before the bad end, down to the oldest. With
+    `find_fix`, bad is older than good; the defaults are the oldest position for bad and the newest for good. `tried`:
+    verdicts that are known already. `confirm`: how often to rerun each side of the change.
 
-    One lane runs the two ends and ceil(log2(n + 1)) of the n positions between them, if none is skipped.
-    Raises ValueError if the ends lie outside the positions or in the wrong order.
+    With one lane it runs the two ends and ceil(log2(n + 1)) of the n positions between them, if none is skipped.
+    Raises ValueError if there are no positions, `confirm` is negative, or the ends are out of range or in the wrong
+    order.
     """
 
     def __init__(
@@ -63,14 +64,14 @@ class Bisection:
         self._bad = bad if bad is not None else 0 if find_fix else count - 1
         self._good = good if good is not None else count - 1 if find_fix else 0
         self._told: dict[Trial, Verdict] = {}
-        self._first: dict[int, Verdict] = {}  # of the first attempts, which alone steer the search
+        self._first: dict[int, Verdict] = {}  # only first attempts decide what to run next
         self._asked: tuple[Trial, ...] = ()
         self._width = 1
         for position, verdict in (tried or {}).items():
             self.tell(Trial(position), verdict)
 
     def ask(self, n: int = 1) -> tuple[Trial, ...]:
-        """Up to n trials worth running now; what was asked before and still matters comes first."""
+        """Up to n trials to run now; earlier requests that still matter come first."""
         self._width = n
         wanted = self._wanted(self._first, n)
         still = self._still_matter()
@@ -78,7 +79,7 @@ class Bisection:
         return wanted
 
     def foresee(self, n: int) -> tuple[Trial, ...]:
-        """Up to n positions that may be asked next, as many at once as now.
+        """Up to n trials that the next `ask` may return, if it requests as many as the last one.
 
         Repetitions need no preparation and are left out.
         """
@@ -94,7 +95,7 @@ class Bisection:
         return foresee(n, plan=plan, chances=self._chances, asked=asked)
 
     def _foreseen_together(self, n: int, asked: Sequence[Trial]) -> tuple[Trial, ...]:
-        """What is asked at once after each outcome of what is asked now, the most likely outcome first."""
+        """The requests that follow each outcome of the current batch, the most likely outcome first."""
         likely = {trial: self._chances(trial) for trial in asked[:_TOGETHER]}
         outcomes = [
             (math.prod(likely[trial][verdict] for trial, verdict in zip(likely, verdicts, strict=True)), verdicts)
@@ -121,7 +122,7 @@ class Bisection:
         return self.result.status is not BisectionStatus.OPEN
 
     def remaining(self) -> int:
-        """Upper estimate of the runs left, one at a time, should none of them be skipped."""
+        """Upper estimate of the runs left, if they run one at a time and none is skipped."""
         found = self._survey(self._first)
         if found.stage is Stage.BOUNDARY:
             return 0 if self._flaky(found) else len(self._repetitions(found))
@@ -158,7 +159,7 @@ class Bisection:
 
     @property
     def states(self) -> tuple[PositionState, ...]:
-        """What is known of every position, for a picture; excluded ones can no longer matter."""
+        """The state of every position, for display; excluded positions can no longer affect the result."""
         matter = {self._at(d) for d in self._survey(self._first).open}
         told = (self._first.get(position) for position in range(self._count))
         return tuple(state_of(verdict, matters=i in matter) for i, verdict in enumerate(told))
@@ -187,7 +188,7 @@ class Bisection:
         return tuple(Trial(position) for position in cut_around(matter, kept, n))
 
     def _still_matter(self) -> tuple[Trial, ...]:
-        """What was asked, is not told, and is still among what may be run in this stage."""
+        """Requested trials without a verdict that are still useful in the current stage."""
         found = self._survey(self._first)
         useful = found.wanted or (found.open if found.stage is Stage.CUTS else ())
         trials = {Trial(self._at(d)) for d in useful}
@@ -201,7 +202,7 @@ class Bisection:
         return tuple(trial for trial in every if trial not in self._told)
 
     def _flaky(self, found: Survey) -> tuple[int, ...]:
-        """The sides of the change that gave more than one verdict."""
+        """The sides of the change with two different verdicts."""
         sides = {self._at(d) for d in (found.bad, found.good) if d is not None}
         seen = {side: {v for trial, v in self._told.items() if trial.position == side} for side in sides}
         return tuple(sorted(side for side, verdicts in seen.items() if len(verdicts) > 1))
@@ -230,7 +231,7 @@ class Bisection:
         if found.stage is Stage.UNTESTABLE:
             return tuple(sorted(self._at(d) for d in range(len(line))))
         if found.stage is Stage.ALONE and found.bad is not None:
-            # The older side of a regression, or the newer side of a fix, is somewhere in what was skipped.
+            # The older side of a regression, or the newer side of a fix, is somewhere among the skipped positions.
             first = found.bad + 1 if self._find_fix else found.bad
             return tuple(sorted(self._at(d) for d in range(first, len(line))))
         return ()

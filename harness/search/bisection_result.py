@@ -1,4 +1,4 @@
-"""What a bisection is asked for and what it answers: frozen values."""
+"""The values that a bisection requests and returns."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ class Trial:
 class BisectionStatus(enum.StrEnum):
     """How a bisection ended."""
 
-    OPEN = "open"  # it has not ended
+    OPEN = "open"  # not ended yet
     FOUND = "found"  # last good and first bad are neighbours
     FIXED = "fixed"  # last bad and first good are neighbours
-    NOT_A_REGRESSION = "not-a-regression"  # the oldest that can be tested is bad too
+    NOT_A_REGRESSION = "not-a-regression"  # the oldest testable position is bad too
     NO_FAILURE = "no-failure"  # the bad end is good
-    NOT_FIXED = "not-fixed"  # the newest that can be tested is bad too
+    NOT_FIXED = "not-fixed"  # the newest testable position is bad too
     INCONCLUSIVE = "inconclusive"  # skipped positions hide the change: see the suspects
-    FLAKY = "flaky"  # a side of the change gave two verdicts
+    FLAKY = "flaky"  # a side of the change has two different verdicts
 
 
 @frozen
 class MovedEnd:
-    """An end that could not be tested: the end `end` moved from one position inward to another."""
+    """The good or bad end (`end`), moved inward from `asked` to `used` because it could not be tested."""
 
     end: Verdict
     asked: int
@@ -43,15 +43,14 @@ class MovedEnd:
 
 @frozen
 class BisectionResult:
-    """What is known, complete once `status` is not OPEN. All numbers are positions, 0 the oldest.
+    """What is known, final once `status` is not OPEN. Positions are numbered from 0, the oldest.
 
-    A regression fills `last_good` and `first_bad`, a fix `last_bad` and `first_good`, as soon as both
-    sides were run. `suspects` are the positions that may have brought the change: the newer side of it,
-    and all that lie between the sides. `skipped` are all skipped positions between the ends. `flaky` are
-    those with two verdicts. `confidence` is the chance that the answer is right, as far as the runs tell (0 to 1, None
-    where nothing was computed), `good_side` and `bad_side` the runs behind it on both sides of the change. `effect` is
-    how far the number differs between the two sides, where the bug is recognised by one. `trusts_ends`: the confidence
-    holds only if the ends are as the user says.
+    A regression sets `last_good` and `first_bad`, a fix sets `last_bad` and `first_good`, as soon as both sides have
+    run. `suspects` are the positions that may have introduced the change: its newer side, and everything between the
+    sides. `skipped` are all skipped positions between the ends, `flaky` the positions with two different verdicts.
+    `confidence` is the probability that the answer is right (0 to 1, None if it was not computed); `good_side` and
+    `bad_side` are the runs behind it. `effect` is the difference between the sides if the bug is recognised by a
+    number. `trusts_ends`: the confidence holds only if the ends are as the user says.
     """
 
     status: BisectionStatus
@@ -71,7 +70,7 @@ class BisectionResult:
 
     @property
     def boundary(self) -> tuple[int, int] | None:
-        """The older and the newer side of the change, None if there is none."""
+        """The positions of the older and the newer side of the change, None if none was found."""
         if self.last_good is not None and self.first_bad is not None:
             return self.last_good, self.first_bad
         if self.last_bad is not None and self.first_good is not None:

@@ -1,7 +1,7 @@
-"""A search with candidates judged by a number: each is run until its runs show its side of the bound.
+"""A search whose candidates are judged by a number: each is run until its side of the bound is clear.
 
-It wraps any search over positions, such as a grid or a scan for windows, and gives that search one verdict per
-position. A position whose run gave no number has the verdict of that run.
+It wraps any search over positions, such as a grid or a scan for windows, and reports one verdict per position to it. A
+position whose first run has no number gets the verdict of that run.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from harness.search.protocol import Search
     from harness.search.readings import Reading, Readings
 
-_LOST = 4  # further runs of a position that may be skipped before it is skipped itself
+_LOST = 4  # with more lost runs than this, the position itself is skipped
 
 
 class ByNumber:
-    """Search with `Trial`s as candidates, over the positions of another search.
+    """Search over the positions of another search; its candidates are `Trial`s.
 
-    `reading` gives the number of a run that was told, None if it was judged by something else.
+    `reading` returns the number of a recorded run, None if the run was judged by something else.
     """
 
     def __init__(self, search: Search[int], reading: Callable[[Trial], Reading | None]) -> None:
@@ -36,7 +36,7 @@ class ByNumber:
         self._settled: dict[int, Verdict] = {}
 
     def ask(self, n: int = 1) -> tuple[Trial, ...]:
-        """Up to n trials worth running now; what was asked before and still matters comes first."""
+        """Up to n trials to run now; earlier requests that still matter come first."""
         positions = self._search.ask(n)
         missing = [trial for position in positions for trial in self._missing(position)]
         still = [trial for trial in self._asked if trial in missing]
@@ -45,7 +45,7 @@ class ByNumber:
         return wanted
 
     def foresee(self, n: int) -> tuple[Trial, ...]:
-        """Up to n first runs that may be asked next. Repetitions need no preparation and are left out."""
+        """Up to n first runs that may be requested next. Repetitions need no preparation and are left out."""
         fresh = (Trial(position) for position in self._search.foresee(n))
         return tuple(trial for trial in fresh if trial not in self._told and trial not in self._asked)
 
@@ -59,15 +59,15 @@ class ByNumber:
 
     @property
     def done(self) -> bool:
-        """Whether the search has no position left to ask for."""
+        """Whether the wrapped search is done."""
         return self._search.done
 
     def remaining(self) -> int:
-        """Upper estimate of the runs left, should every number be the same in each run."""
+        """Upper estimate of the runs left, if the number of each position is the same in every run."""
         return self._search.remaining() * (2 if any(map(self._reading, self._told)) else 1)
 
     def is_settled(self, position: int) -> bool:
-        """Whether a position has its verdict."""
+        """Whether a position has its final verdict."""
         return position in self._settled
 
     def _side(self, position: int) -> Verdict | None:
@@ -82,7 +82,7 @@ class ByNumber:
         return (self._readings(position).verdict or Verdict.SKIP) if self._is_measured(position) else Verdict.SKIP
 
     def _missing(self, position: int) -> tuple[Trial, ...]:
-        """The runs of a position that are needed and were not told."""
+        """The runs of a position that are needed and have no verdict yet."""
         told = [trial for trial in self._told if trial.position == position]
         if not told:
             return (Trial(position),)

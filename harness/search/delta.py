@@ -1,8 +1,8 @@
-"""Delta debugging: the smallest set of changes that still causes the bug.
+"""Delta debugging: a minimal set of changes that still causes the bug.
 
-ddmin of Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE TSE 28(2), 2002, with its
-three answers: BAD fails, GOOD passes, SKIP is unresolved. Before it, the most likely changes are tried alone: in
-practice one of them is often enough, and most mixtures do not even import.
+This is ddmin (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE TSE 28(2), 2002) with
+its three outcomes: BAD fails, GOOD passes, SKIP is unresolved. It first tries the most likely changes alone: in
+practice one of them is often enough, and most mixtures can't even be imported.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from harness.search.protocol import record
 H = TypeVar("H", bound=Hashable)
 
 _KEPT_SWEEPS = 64
-_CHANCES = {Verdict.GOOD: 0.75, Verdict.BAD: 0.25}  # a skip leads on as a good one does
+_CHANCES = {Verdict.GOOD: 0.75, Verdict.BAD: 0.25}  # a skip is followed by the same set as GOOD
 
 
 @frozen
 class DeltaResult(Generic[H]):
-    """What is known so far: `minimal` is the smallest set on the way that was BAD.
+    """The result so far: `minimal` is the smallest BAD set that the search has reached.
 
-    `is_minimal`: each of its changes was left out once, with those that can't stand without it, and none of
-    these runs was BAD (1-minimal). `unproven` are the changes for which that run was a skip. `runs` counts
-    every verdict told, `unresolved` the skips among them.
+    `is_minimal`: each of its changes was left out once, with those that require it, and none of these runs was BAD
+    (1-minimal). `unproven` are the changes for which that run was skipped. `runs` counts all verdicts, `unresolved` the
+    skips among them.
     """
 
     minimal: frozenset[H]
@@ -41,7 +41,7 @@ class DeltaResult(Generic[H]):
 
 @frozen
 class _Round(Generic[H]):
-    """The current BAD set, and the number of its blocks: 0 while single changes are tried."""
+    """The current BAD set, and its number of blocks: 0 while single changes are tried."""
 
     held: frozenset[H]
     blocks: int
@@ -49,17 +49,16 @@ class _Round(Generic[H]):
 
 
 class DeltaDebugging(Generic[H]):
-    """Search over sets of changes: applying the set to the good side gives the candidate's state.
+    """Search over sets of changes; a candidate is the good side with these changes applied.
 
-    `changes`: all of them, which together are BAD, while none of them is GOOD; neither is run. With `ranked`
-    they are in the order of likelihood, the most likely first, and up to `singles` of them are first tried
-    alone. `requires` names the changes without which those of a set can't stand; every candidate is
-    complete under it. Nothing is concluded from a set about its subsets or supersets.
+    All `changes` together must be BAD, and the empty set GOOD; neither is run. With `ranked`, they are sorted by
+    likelihood, the most likely first, and up to `singles` of them are first tried alone. `requires` returns the changes
+    that a set needs; every candidate includes them. A verdict on a set says nothing about its subsets or supersets.
 
-    It always ends, also where verdicts contradict each other or `requires` is not monotone: the set at hand only
-    ever gets smaller, and for one set the blocks only ever do.
+    The search always ends, even if verdicts contradict each other or `requires` is not monotone: each step shrinks the
+    current set or its blocks.
 
-    Raises ValueError without changes, if one occurs twice, or if `requires` names an unknown one.
+    Raises ValueError if there are no changes, if one occurs twice, or if `requires` returns an unknown one.
     """
 
     def __init__(
@@ -87,7 +86,7 @@ class DeltaDebugging(Generic[H]):
         return self._untold(self._round, self._told)[: max(n, 0)]
 
     def foresee(self, n: int) -> tuple[frozenset[H], ...]:
-        """Up to n sets that may be asked after the first of this round."""
+        """Up to n sets that may be requested after the first one of this round."""
 
         def plan(supposed: Mapping[frozenset[H], Verdict]) -> frozenset[H] | None:
             told = {**self._told, **supposed}
@@ -98,8 +97,8 @@ class DeltaDebugging(Generic[H]):
     def tell(self, candidate: frozenset[H], verdict: Verdict) -> None:
         """Record a verdict.
 
-        Raises ValueError for unknown changes, a second and different verdict, and one that contradicts
-        what is known of all changes and of none.
+        Raises ValueError for unknown changes, for a second, different verdict, and if all changes together are not BAD
+        or the empty set is not GOOD.
         """
         if not candidate <= self._all:
             raise ValueError(f"unknown changes: {sorted(map(repr, candidate - self._all))}")
@@ -117,7 +116,7 @@ class DeltaDebugging(Generic[H]):
         return self._round.over
 
     def remaining(self) -> int:
-        """Most runs left: the paper's worst case n^2 + 3n for n changes, plus the single ones."""
+        """Upper bound of the runs left: the paper's worst case n^2 + 3n for n changes, plus the single ones."""
         if self.done:
             return 0
         n = len(self._round.held)
@@ -126,7 +125,7 @@ class DeltaDebugging(Generic[H]):
 
     @property
     def result(self) -> DeltaResult[H]:
-        """The smallest BAD set on the way so far, and what is shown of it."""
+        """The smallest BAD set so far, and what the runs prove about it."""
         held = self._round.held
         tried = {change: self._verdict(self._without(held, frozenset({change}))) for change in held}
         return DeltaResult(
@@ -146,10 +145,10 @@ class DeltaDebugging(Generic[H]):
         return tuple(candidate for candidate in self._sweep(current) if candidate not in told)
 
     def _advance(self, current: _Round[H], told: Mapping[frozenset[H], Verdict]) -> _Round[H]:
-        """Follow the verdicts as far as they lead.
+        """Follow the recorded verdicts as far as possible.
 
-        Of several BAD sets in one round the one told first decides, so that a verdict which comes late
-        from another lane never reverts a step.
+        If several sets of one round are BAD, the one recorded first decides, so that a late verdict from another lane
+        never reverts a step.
         """
         while not current.over:
             sweep = self._sweep(current)
@@ -170,9 +169,9 @@ class DeltaDebugging(Generic[H]):
         return _Round(held, min(blocks, len(held)), over=len(held) == 1)
 
     def _sweep(self, current: _Round[H]) -> dict[frozenset[H], int]:
-        """The candidates of a round in order, each with the number of blocks that follows if it is BAD."""
+        """The candidates of a round in order, each with the number of blocks of the next round if it is BAD."""
         if current not in self._sweeps:
-            if len(self._sweeps) > _KEPT_SWEEPS:  # rounds left behind are never needed again
+            if len(self._sweeps) > _KEPT_SWEEPS:  # earlier rounds are never needed again
                 self._sweeps.clear()
             self._sweeps[current] = self._new_sweep(current.held, current.blocks)
         return self._sweeps[current]
@@ -187,8 +186,8 @@ class DeltaDebugging(Generic[H]):
             sweep = dict.fromkeys(map(self._closed, blocks), 2)
             for block in reversed(blocks) if self._ranked else blocks:
                 sweep.setdefault(self._without(held, block), max(count - 1, 2))
-        # Completed by what it requires, a block can grow past the set at hand. Only a smaller set is a step, so that
-        # the search ends whatever the verdicts and the requirements are: each step shrinks the set or its blocks.
+        # With the changes that it requires, a block can become larger than the current set. Only smaller sets
+        # are candidates: each step shrinks the set or its blocks, so the search always ends.
         return {candidate: then for candidate, then in sweep.items() if 0 < len(candidate) < len(held)}
 
     def _without(self, held: frozenset[H], block: frozenset[H]) -> frozenset[H]:
@@ -203,7 +202,7 @@ class DeltaDebugging(Generic[H]):
         return self._closed(standing)
 
     def _closed(self, changes: frozenset[H]) -> frozenset[H]:
-        """The set with all that it requires, and what that requires."""
+        """The set with everything that it requires, directly or indirectly."""
         if self._requires is None or not changes:
             return changes
         closed = self._needs.get(changes)

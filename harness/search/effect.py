@@ -1,9 +1,9 @@
-"""How far a number differs between two sides of a change, and how sure that is, without a model of its noise.
+"""How much a number differs between the two sides of a change, with a confidence interval, without a noise model.
 
-The difference is that of Hodges and Lehmann, "Estimates of location based on rank tests", Ann. Math. Statist. 34(2),
-1963: the median of all pairwise differences. Its interval follows from the exact distribution of the statistic of
-Mann and Whitney (Ann. Math. Statist. 18(1), 1947), so it holds whatever the noise looks like; from few runs, none
-follows.
+The difference is the estimator of Hodges and Lehmann ("Estimates of location based on rank tests", Ann. Math. Statist.
+34(2), 1963): the median of all pairwise differences. Its interval comes from the exact distribution of the statistic of
+Mann and Whitney (Ann. Math. Statist. 18(1), 1947), so it holds for any distribution of the noise. Too few runs yield no
+interval.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ from attrs import frozen
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-FEWEST = 2  # runs of a side, below which nothing is known of its noise
-_PLAIN = 10.0  # a difference of so many spreads needs no test
-_EXACT = 400  # pairs, above which the normal approximation is as good
+FEWEST = 2  # with fewer runs of a side, its noise is unknown
+_PLAIN = 10.0  # a difference of this many spreads needs no test
+_EXACT = 400  # with more pairs, the normal approximation is good enough
 
 
 @frozen
 class Effect:
     """A number on both sides of a change: the medians `good` and `bad`, the difference bad - good and its interval.
 
-    `confidence` is that of the interval from `low` to `high`; 0 where there were too few runs for one: then these are
-    the least and the greatest difference that was seen. `spread` is how far the number varied on one side.
+    `confidence` is the confidence level of the interval from `low` to `high`. It is 0 if there were too few runs for an
+    interval; then these are the smallest and the largest observed difference. `spread` is the range of the number on
+    the side where it varies more.
     """
 
     good: float
@@ -43,7 +44,7 @@ class Effect:
 
     @property
     def is_clear(self) -> bool:
-        """Whether the two sides differ: by the interval, or by many times what either varied in a few runs."""
+        """Whether the sides differ: by the interval, or, with few runs, by many times the spread."""
         nearest = max(self.low, -self.high)
         if self.confidence:
             return nearest > 0
@@ -54,7 +55,7 @@ class Effect:
 def effect_of(good: Sequence[float], bad: Sequence[float], confidence: float) -> Effect | None:
     """The effect between two sides; None if a side has no number, or one that is not finite.
 
-    With a confidence of 1 there is no interval, whatever the runs.
+    With a confidence of 1 there is no interval, however many runs there are.
     """
     differences = sorted(b - g for b in bad for g in good)
     if not differences or not all(math.isfinite(value) for value in (*good, *bad, differences[0], differences[-1])):
@@ -85,9 +86,9 @@ def _rank(m: int, n: int, confidence: float) -> int:
 
 
 def _statistic(m: int, n: int) -> list[int]:
-    """In how many orders of m and n values the statistic is 0, 1, ..., m * n: a Gaussian binomial coefficient."""
+    """The number of orders of m and n values with the statistic 0, 1, ..., m * n: Gaussian binomial coefficients."""
     ways = [1] + [0] * (m * n)
-    for i in range(1, m + 1):  # times (1 - q^(n + i)), divided by (1 - q^i)
+    for i in range(1, m + 1):  # multiply by (1 - q^(n + i)), divide by (1 - q^i)
         for u in range(m * n, n + i - 1, -1):
             ways[u] -= ways[u - n - i]
         for u in range(i, m * n + 1):

@@ -1,10 +1,12 @@
-"""The fewest changes that flip a verdict, by prefixes: galloping, then halving, one necessary change after another.
+"""The fewest changes that together flip a verdict.
 
-After QuickXplain (Junker, "QUICKXPLAIN: Preferred Explanations and Relaxations for Over-Constrained Problems", AAAI
-2004) with the galloping search of Bentley and Yao ("An almost optimal algorithm for unbounded searching", 1976): with
-the changes in the order of likelihood, a culprit that stands at rank r costs about 2 log2(r) runs. Delta debugging asks
-which changes bring a failure; this asks which must be held back together for it to go, and finds several that mask
-each other in one search.
+It finds one necessary change after another by galloping and then halving over prefixes of the changes, sorted by
+likelihood. This is based on QuickXplain (Junker, "QUICKXPLAIN: Preferred Explanations and Relaxations for
+Over-Constrained Problems", AAAI 2004) with the galloping search of Bentley and Yao ("An almost optimal algorithm for
+unbounded searching", 1976). A culprit at rank r costs about 2 log2(r) runs.
+
+Delta debugging finds changes that cause a failure. This search finds the changes that must be held back together to
+make it pass, and it finds several that mask each other in one search.
 """
 
 from __future__ import annotations
@@ -24,7 +26,11 @@ _CHANCES = {Verdict.GOOD: 0.5, Verdict.BAD: 0.5}
 
 @frozen
 class FewestResult:
-    """`needed` flips the verdict together; `shown` says that a run showed that, and not the assumption about all."""
+    """The changes in `needed` flip the verdict together.
+
+    `shown`: a run has proved it; otherwise it follows from the assumption that all changes are enough. `runs` counts
+    all verdicts, `unresolved` the skips among them.
+    """
 
     needed: Candidate
     shown: bool
@@ -34,7 +40,7 @@ class FewestResult:
 
 @frozen
 class _State:
-    """What is known to be needed, and the rest of the order, which with it is enough."""
+    """The changes known to be needed, and the rest of the order: both together are enough. `wanted` is the next set."""
 
     needed: Candidate
     rest: tuple[str, ...]
@@ -44,9 +50,11 @@ class _State:
 class FewestChanges:
     """Search for the fewest of `order` (the likeliest first) that together make the verdict `flipped`.
 
-    All of them together are taken to be enough, and none of them not. Whatever is not `flipped` counts as not enough: a
-    set that can't be judged is made larger. What is found is minimal where enough stays enough with more.
-    Raises ValueError without changes, or if one occurs twice.
+    It assumes that all of them together are enough, and that the empty set is not. Any verdict other than `flipped`
+    counts as not enough, so a set that can't be judged is made larger. The result is minimal if every superset of a
+    sufficient set is sufficient.
+
+    Raises ValueError if there are no changes, or if one occurs twice.
     """
 
     def __init__(self, order: Sequence[str], *, flipped: Verdict = Verdict.GOOD) -> None:
@@ -57,14 +65,14 @@ class FewestChanges:
         self._told: dict[Candidate, Verdict] = {}
 
     def ask(self, n: int = 1) -> tuple[Candidate, ...]:
-        """The set to try next, and with more lanes those that may follow it."""
+        """The set to try next, then up to n - 1 sets that may follow it."""
         wanted = self._state(self._told).wanted
         if wanted is None or n < 1:
             return ()
         return (wanted, *(self._foreseen(n - 1, (wanted,)) if n > 1 else ()))
 
     def foresee(self, n: int) -> tuple[Candidate, ...]:
-        """Up to n sets that may be asked next."""
+        """Up to n sets that may be requested next."""
         return self._foreseen(n, self.ask())
 
     def _foreseen(self, n: int, asked: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
@@ -81,17 +89,17 @@ class FewestChanges:
 
     @property
     def done(self) -> bool:
-        """Whether the fewest are known."""
+        """Whether the fewest changes are known."""
         return self._state(self._told).wanted is None
 
     def remaining(self) -> int:
-        """Upper estimate of the runs left for one more needed change."""
+        """Upper estimate of the runs left, if only one more change is needed."""
         state = self._state(self._told)
         return 0 if state.wanted is None else 2 * max(len(state.rest), 1).bit_length()
 
     @property
     def result(self) -> FewestResult:
-        """The fewest so far; while the search goes on, with what may still be dropped from them."""
+        """The result so far; until the search ends, `needed` includes changes that may still be dropped."""
         state = self._state(self._told)
         needed = state.needed if state.wanted is None else state.needed | frozenset(state.rest)
         return FewestResult(
@@ -106,7 +114,7 @@ class FewestChanges:
         return {self._flipped: _CHANCES[Verdict.GOOD], other: _CHANCES[Verdict.BAD]}
 
     def _state(self, told: Mapping[Candidate, Verdict]) -> _State:
-        """Follow the verdicts as far as they lead."""
+        """Follow the recorded verdicts as far as possible."""
         needed: Candidate = frozenset()
         rest = self._order
         while rest:
@@ -125,10 +133,10 @@ class FewestChanges:
     def _shortest(
         self, needed: Candidate, rest: tuple[str, ...], told: Mapping[Candidate, Verdict]
     ) -> tuple[int, Candidate | None]:
-        """The length of the shortest prefix of `rest` that with `needed` is enough, or the set that must be tried."""
+        """The length of the shortest prefix of `rest` that with `needed` is enough, or the set to try first."""
         below, enough = 0, len(rest)
         while enough - below > 1:
-            # Gallop from the likeliest, then halve what lies between.
+            # Gallop from the likeliest change, then halve the interval.
             galloping = enough == len(rest) and 2 * max(below, 1) < enough
             length = (2 * below if below else 1) if galloping else (below + enough) // 2
             wanted = needed | frozenset(rest[:length])

@@ -1,4 +1,4 @@
-"""Foresight: suppose verdicts for the requested candidates, the most likely first, and note the next requests."""
+"""Predicts the next requests of a search: it assumes verdicts for the current ones, the most likely first."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def foresee(
     chances: Callable[[C], Mapping[Verdict, float]],
     asked: Collection[C],
 ) -> tuple[C, ...]:
-    """Up to n candidates that may come after the `asked` ones, the most likely first.
+    """Up to n candidates that may follow the `asked` ones, the most likely first.
 
-    `plan` gives the first candidate asked when the given verdicts are supposed besides those told, None
-    if the search would be done; `chances` gives the chance of each verdict. The paths are followed
-    best first, and no further than a small multiple of n, so the answer may be shorter than n.
+    `plan` returns the first candidate that the search requests if the given verdicts are added to the recorded ones,
+    None if the search is then done. `chances` returns the probability of each verdict. Paths are followed best first,
+    in a small multiple of n steps, so the result may be shorter than n.
     """
     found: dict[C, None] = {}
     order = 0

@@ -1,7 +1,7 @@
-"""Gaps: runs of neighbouring untried positions, and the points that cut them evenly.
+"""Gaps: stretches of consecutive untried positions, and the points that divide them evenly.
 
-Untestable releases come in runs, so a skipped position ends a gap. The next point is taken from the
-middle of the widest gap and never from beside a skip.
+Untestable releases are often consecutive, so a skipped position ends a gap. The next point is the middle of the widest
+gap, not the neighbour of a skip.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def gaps_of(positions: Iterable[int]) -> list[range]:
-    """The runs of neighbouring positions, lowest first."""
+    """The stretches of consecutive positions, lowest first."""
     gaps: list[range] = []
     for position in sorted(positions):
         if gaps and gaps[-1].stop == position:
@@ -24,16 +24,16 @@ def gaps_of(positions: Iterable[int]) -> list[range]:
 
 
 def cut_gap(gap: range, points: int) -> list[int]:
-    """`points` positions that cut one gap into parts of as equal a length as can be."""
+    """Up to `points` positions that divide a gap into parts of equal length, as far as possible."""
     points = min(points, len(gap))
     return [gap.start + (i + 1) * (len(gap) + 1) // (points + 1) - 1 for i in range(points)]
 
 
 def cut(gaps: Sequence[range], n: int) -> list[int]:
-    """Up to n positions that cut the gaps evenly: n=1 the middle of the widest, n=2 its thirds, and so on.
+    """Up to n positions that divide the gaps evenly: n=1 the middle of the widest, n=2 its thirds, and so on.
 
-    Of equally wide gaps the one nearest to the centre of them all comes first. The answer is in the
-    order of worth, those near the centre first.
+    Of equally wide gaps, the one nearest to the centre of all untried positions comes first. The result is sorted by
+    the distance from that centre.
     """
     if not gaps or n <= 0:
         return []
@@ -50,22 +50,22 @@ def cut(gaps: Sequence[range], n: int) -> list[int]:
 
 
 def cut_around(positions: Collection[int], kept: Iterable[int], n: int) -> list[int]:
-    """The `kept` ones among the positions, then new points that cut what they leave, n in all."""
+    """The `kept` ones among the positions, then points that divide the gaps between them; up to n in total."""
     staying = [p for p in kept if p in positions][:n]
     return staying + cut(gaps_of(set(positions).difference(staying)), n - len(staying))
 
 
 def runs_to_close(gaps: Iterable[range]) -> int:
-    """Most runs, one at a time, until no untried position is left between two ends.
+    """Upper bound of the runs, one at a time, until no untried position is left in the gaps.
 
-    A run in the middle of a gap leaves at most half of that gap, whatever its verdict. For one gap of n
-    positions this is ceil(log2(n + 1)), the least that any search can promise for n + 1 answers.
+    A run in the middle of a gap leaves at most half of it, whatever the verdict. For one gap of n positions this is
+    ceil(log2(n + 1)), the lower bound for any search with n + 1 possible answers.
     """
     return sum(len(gap).bit_length() for gap in gaps)
 
 
 def _centre(gaps: Sequence[range]) -> int:
-    """Twice the middle of the median untried position, an integer to keep comparisons exact."""
+    """Twice the median untried position: an integer, so that comparisons are exact."""
     positions = [p for gap in gaps for p in gap]
     return positions[(len(positions) - 1) // 2] + positions[len(positions) // 2]
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Grid:
-    """Search over positions 0 to count - 1; its candidates are positions. Raises ValueError for a count below 0."""
+    """Search over positions 0 to count - 1; its candidates are positions. Raises ValueError if `count` is negative."""
 
     def __init__(self, count: int) -> None:
         if count < 0:
@@ -36,21 +36,21 @@ class Grid:
 
     @property
     def done(self) -> bool:
-        """Whether every position has its verdict."""
+        """Whether every position has a verdict."""
         return len(self._told) == self._count
 
     def remaining(self) -> int:
-        """The positions without a verdict."""
+        """The number of positions without a verdict."""
         return self._count - len(self._told)
 
     @property
     def result(self) -> dict[int, Verdict]:
-        """The verdicts told so far, by position."""
+        """The recorded verdicts, by position."""
         return dict(sorted(self._told.items()))
 
     @property
     def states(self) -> tuple[PositionState, ...]:
-        """What is known of every position, for a picture."""
+        """The state of every position, for display."""
         return tuple(state_of(self._told.get(position), matters=True) for position in range(self._count))
 
     def _untold(self) -> tuple[int, ...]:

@@ -1,10 +1,11 @@
-"""Narrowing: the smallest set of changes that still makes the difference, by likelihood and ties.
+"""Narrowing: a minimal set of changes that is still BAD, searched by likelihood and requirements.
 
-A kin of delta debugging that learns while it goes. Like ProbDD (Wang et al., "Probabilistic Delta Debugging",
-ESEC/FSE 2021) it takes the set that promises to tell most; like CDD (Zhang et al., arXiv 2408.04735) it needs no more
-for that than counters; like arXiv 2506.11614 it does not take for granted that more of the changes bring more of the
-difference. First one change is supposed to be enough, and the weight of the suspects is halved with each run; where
-no single one is, they are bisected in the order of likelihood as in QuickXplain (Junker, AAAI 2004).
+It is a variant of delta debugging that learns from each run. Like ProbDD (Wang et al., "Probabilistic Delta Debugging",
+ESEC/FSE 2021) it tries the set with the most expected information; like CDD (Zhang et al., arXiv 2408.04735) it needs
+only counters for that; like arXiv 2506.11614 it does not assume monotonicity, that a superset of a BAD set is BAD.
+
+It first assumes that one change is enough, and each run halves the weight of the suspects. If no single change is
+enough, it bisects them in the order of likelihood, as in QuickXplain (Junker, AAAI 2004).
 """
 
 from __future__ import annotations
@@ -19,25 +20,26 @@ from harness.search.protocol import record
 
 H = TypeVar("H", bound=Hashable)
 
-_FEW = 3  # so many changes are left out one by one at once; more are bisected before
-_LOOKED_AT = 400  # suspects for one set
+_FEW = 3  # at most this many changes are left out one by one; larger sets are bisected first
+_LOOKED_AT = 400  # suspects considered for one set
 _DOUBT = 0.02
-_SIDESTEPS = 4  # so many neighbours of a skipped middle are tried
-_EXPECTED_SKIPS = 1.0  # before anything has run: this many skips in sets of altogether
-_EXPECTED_SIZE = 30.0  # so many changes
+_SIDESTEPS = 4  # neighbours of a skipped middle that are tried
+_EXPECTED_SKIPS = 1.0  # prior of the skip rate: this many skips ...
+_EXPECTED_SIZE = 30.0  # ... in sets of this many changes in total
 
 
 class Narrowing(Generic[H]):
-    """Search over sets of changes: applying a set to the good side gives the candidate's state.
+    """Search over sets of changes; a candidate is the good side with these changes applied.
 
-    All `changes` together are BAD and none of them is GOOD; neither is run. `weights` say how likely each is the
-    one, in any unit. `closed` completes a set by what it can't stand without, and `roughly` tells at little cost what
-    one change is completed by; both may learn between two calls, when `refresh` is due. `serving` are changes that make
-    no difference but for others that need them, such as imports: they are not tried alone while others are suspected.
-    Every question that is asked is one that was not told, and each answer leaves fewer suspects or a
-    smaller set, so the search ends whatever it is told.
+    All `changes` together must be BAD, and the empty set GOOD; neither is run. `weights` say how likely each is the
+    cause, in any unit. `closed` returns a set with everything that it needs, and `roughly` a cheap estimate of that for
+    one change; call `refresh` if either has learned something. `serving` are changes that matter only to others that
+    need them, such as imports: they are not tried alone while others are suspected.
 
-    Raises ValueError without changes, or if one occurs twice.
+    A set with a verdict is never requested again, and each verdict leaves fewer suspects or a smaller set, so the
+    search always ends.
+
+    Raises ValueError if there are no changes, or if one occurs twice.
     """
 
     def __init__(
@@ -64,7 +66,7 @@ class Narrowing(Generic[H]):
         self._foreseen: tuple[frozenset[H], ...] | None = None
 
     def ask(self, n: int = 1) -> tuple[frozenset[H], ...]:
-        """Up to n sets: the one that promises most, then those that follow should the ones before be GOOD."""
+        """Up to n sets: the most informative one, then those that follow if the previous ones are GOOD."""
         found: list[frozenset[H]] = []
         told = dict(self._told)
         while len(found) < n and (candidate := self._planned() if not found else self._plan(told)) is not None:
@@ -73,13 +75,13 @@ class Narrowing(Generic[H]):
         return tuple(found)
 
     def foresee(self, n: int) -> tuple[frozenset[H], ...]:
-        """The set that comes after the first one of `ask` should that be GOOD, if n is not 0: what mostly happens."""
+        """Up to n sets, at most one: the set that follows if the first one of `ask` is GOOD, the usual case."""
         if self._foreseen is None:
             self._foreseen = self.ask(2)[1:]
         return self._foreseen[: max(n, 0)]
 
     def tell(self, candidate: frozenset[H], verdict: Verdict) -> None:
-        """Record a verdict. Raises ValueError for unknown changes and for a second and different verdict."""
+        """Record a verdict. Raises ValueError for unknown changes and for a second, different verdict."""
         if not candidate <= self._all:
             raise ValueError(f"unknown changes: {sorted(map(repr, candidate - self._all))}")
         if candidate and candidate != self._all:
@@ -87,12 +89,12 @@ class Narrowing(Generic[H]):
         self.refresh()
 
     def refresh(self) -> None:
-        """Plan again: `closed` has learned something."""
+        """Plan again, because `closed` has learned something."""
         self._is_planned = False
         self._foreseen = None
 
     def doubt(self, change: H) -> None:
-        """Take a change for less likely than before: a set that had it could not be judged, and it is to blame."""
+        """Lower the weight of a change that is to blame for a set that could not be judged."""
         self._weight[change] *= _DOUBT
         self._order = self._by_weight()
         self.refresh()
@@ -102,11 +104,11 @@ class Narrowing(Generic[H]):
 
     @property
     def done(self) -> bool:
-        """Whether nothing smaller can be asked for."""
+        """Whether no smaller set is left to try."""
         return self._planned() is None
 
     def remaining(self) -> int:
-        """Most runs left, about: the suspects halved again and again, then each of what is left taken away."""
+        """Rough upper estimate of the runs left: halving the suspects, then leaving out each remaining change."""
         if self.done:
             return 0
         held = self._held(self._told)
@@ -114,7 +116,7 @@ class Narrowing(Generic[H]):
 
     @property
     def result(self) -> DeltaResult[H]:
-        """The smallest set so far that was BAD, and what is shown of it."""
+        """The smallest BAD set so far, and what the runs prove about it."""
         held = self._held(self._told)
         left = {change: self._told.get(rest) for change, rest in self._lesser(held)} if self.done else {}
         return DeltaResult(
@@ -148,12 +150,12 @@ class Narrowing(Generic[H]):
         return held
 
     def _tells_nothing(self, candidate: frozenset[H], held: frozenset[H], told: Mapping[frozenset[H], Verdict]) -> bool:
-        """Whether a set only serves, and something else that is left was in no GOOD set."""
+        """Whether a set has only `serving` changes while another kind of change is still suspected."""
         cleared = _cleared(told)
         return candidate <= self._serving and not held <= self._serving | cleared
 
     def _likely(self, held: frozenset[H], told: Mapping[frozenset[H], Verdict]) -> frozenset[H] | None:
-        """The first of the suspects, as many as tell most: suspects are those that no GOOD set had."""
+        """The most informative set of the likeliest suspects (changes in no GOOD set), None if there is none."""
         cleared = _cleared(told)
         suspects = [change for change in self._order if change in held and change not in cleared]
         rate = _skip_rate(told)
@@ -162,7 +164,7 @@ class Narrowing(Generic[H]):
             group = self._most_telling(suspects, rate)
             found: dict[frozenset[H], float] = {}
             while group:
-                # What the group needs in truth may be more than it seemed to need.
+                # The group may need more changes than `roughly` estimated.
                 candidate = self._closed(frozenset(group))
                 if (
                     len(candidate) < len(held)
@@ -173,14 +175,15 @@ class Narrowing(Generic[H]):
                 group = group[: len(group) // 2]
             if found:
                 return max(found, key=lambda candidate: found[candidate])
-            # Alone it can't be tried, or is all that is left.
+            # The first suspect can't be tried alone, or is all that is left.
             suspects = suspects[1:]
         return None
 
     def _most_telling(self, suspects: Sequence[H], rate: float) -> list[H]:
-        """The likeliest suspect, and each further one that makes a run tell more: likely, and needing little else.
+        """The likeliest suspect, and each further one that makes a run more informative.
 
-        What a suspect needs is tried with it, so that its weight counts, too.
+        Such a suspect is likely and needs few other changes. What it needs is tried with it, so the weight of those
+        changes counts too.
         """
         left = {change: self._weight[change] for change in suspects}
         total = sum(left.values())
@@ -200,7 +203,7 @@ class Narrowing(Generic[H]):
         return group
 
     def _bisected(self, held: frozenset[H], told: Mapping[frozenset[H], Verdict]) -> frozenset[H] | None:
-        """The next set in a bisection for the changes of `held` that only together are enough."""
+        """The next set of a bisection for the changes in `held` that are only enough together, None if it ended."""
         order = [change for change in self._order if change in held]
         base: frozenset[H] = frozenset()
         while order:
@@ -228,7 +231,7 @@ class Narrowing(Generic[H]):
         held: frozenset[H],
         told: Mapping[frozenset[H], Verdict],
     ) -> tuple[int, frozenset[H], Verdict | None]:
-        """A place between two ends with its set and verdict, None if it must be requested; avoids places near skips."""
+        """A place near the middle of two ends, no skip if possible, with its set and verdict (None: not run)."""
         low, high = ends
         middle = (low + high) // 2
         nearest = sorted(range(low + 1, high), key=lambda place: (abs(place - middle), place))
@@ -240,7 +243,7 @@ class Narrowing(Generic[H]):
         return middle, frozenset(), Verdict.SKIP
 
     def _lesser(self, held: frozenset[H]) -> Iterator[tuple[H, frozenset[H]]]:
-        """Each change of a set and the most that can stand without it, as far as no other of these sets has more."""
+        """Each change of a set, with the largest set that works without it; only sets that no other one contains."""
         needs = {change: self._closed(frozenset({change})) for change in held} if len(held) > 1 else {}
         found: dict[H, frozenset[H]] = {}
         for change in self._order:
@@ -255,25 +258,25 @@ class Narrowing(Generic[H]):
 
 
 def _skip_rate(told: Mapping[frozenset[H], Verdict]) -> float:
-    """The chance that one more change makes a set a skip, from all that was told."""
+    """The probability that one more change makes a set a skip, from all recorded verdicts."""
     skips = sum(verdict is Verdict.SKIP for verdict in told.values())
     size = sum(len(candidate) for candidate, verdict in told.items() if verdict is not Verdict.SKIP)
     return min((_EXPECTED_SKIPS + skips) / (_EXPECTED_SIZE + size + skips), 0.9)
 
 
 def _cleared(told: Mapping[frozenset[H], Verdict]) -> frozenset[H]:
-    """What was in a GOOD set: alone it is not enough."""
+    """The changes that were in a GOOD set: none of them is enough alone."""
     return frozenset().union(*(candidate for candidate, verdict in told.items() if verdict is Verdict.GOOD))
 
 
 def _gain(candidate: frozenset[H], weight: Mapping[H, float], rate: float) -> float:
-    """Bits that a set is expected to tell, if each of its changes makes it a skip with the chance `rate`."""
+    """The expected information of a set in bits, if each of its changes makes it a skip with probability `rate`."""
     inside = sum(weight.get(change, 0.0) for change in candidate)
     return _entropy(min(inside / sum(weight.values()), 1.0)) * (1 - rate) ** len(candidate)
 
 
 def _entropy(chance: float) -> float:
-    """Bits that a question tells whose answer is yes with this chance."""
+    """The entropy in bits of a question that is answered yes with this probability."""
     if not 0 < chance < 1:
         return 0.0
     return -chance * math.log2(chance) - (1 - chance) * math.log2(1 - chance)

@@ -1,7 +1,7 @@
-"""Selects the run of a noisy search with the most information for its time.
+"""Selects the runs of a noisy search with the most information for their time.
 
-A run is worth the mutual information of its verdict and the location of the change (Lindley, "On a measure of the
-information provided by an experiment", Ann. Math. Statist. 27(4), 1956), divided by its duration in seconds.
+The value of a run is the mutual information of its verdict and the location of the change (Lindley, "On a measure of
+the information provided by an experiment", Ann. Math. Statist. 27(4), 1956), divided by its duration in seconds.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from harness.search.posterior import Posterior
 
 _BRANCHES = 8
-_DIGITS = 9  # by which two worths are compared: their last ones depend on how a Python adds
+_DIGITS = 9  # precision of comparisons: further digits depend on how this Python adds
 
-_Branch = tuple[float, "Sequence[float]", float]  # its chance; the chances of boundaries, and of none, in it
+_Branch = tuple[float, "Sequence[float]", float]  # its probability; in it, those of the boundaries and of no change
 
 
 @frozen
 class NextRuns:
-    """The choice of runs after what is known. Indexes run from the good end (0) to the bad end.
+    """Chooses runs by what is known. Indexes run from the good end (0) to the bad end.
 
-    `confidence` is that at which the search ends; `seconds` is what a run at an index takes.
+    `confidence` is the one at which the search ends; `seconds` returns the duration of a run at an index.
     """
 
     known: Knowledge
@@ -36,11 +36,14 @@ class NextRuns:
     seconds: Callable[[int], float]
 
     def worths(self) -> list[float]:
-        """What a run at each index is worth now."""
+        """The current value of a run at each index."""
         return self._worths(self.known.posterior.cuts, self.known.posterior.none)
 
     def choose(self, running: Sequence[int], n: int) -> list[int]:
-        """The n runs that together tell most beside those that are running: each is chosen over how these may end."""
+        """The indexes of the n runs that are most informative together, besides those in progress.
+
+        Each is chosen by its average value over the possible outcomes of the others.
+        """
         posterior, length = self.known.posterior, self.known.length
         branches: list[_Branch] = [(1.0, posterior.cuts, posterior.none)]
         for index in running:
@@ -56,10 +59,10 @@ class NextRuns:
         return chosen
 
     def _worths(self, cuts: Sequence[float], none: float) -> list[float]:
-        """Bits for each second; nothing where it can't be run.
+        """Bits per second of a run at each index, 0 where it can't be run.
 
-        Whether there is a change matters once its place would be known: until then every run informs about both.
-        Little is expected beside a skip, because untestable releases come in sequences.
+        Whether there is a change matters only once its location would be known; until then every run informs about
+        both. The expected value is low next to a skip, because untestable releases are often consecutive.
         """
         known = self.known
         if not known.fails:
@@ -77,9 +80,9 @@ class NextRuns:
 
 
 def informs(cuts: Sequence[float], none: float, rates: Posterior) -> tuple[float, ...]:
-    """Bits that a run at each index tells, with these chances and the rates of a posterior.
+    """The information in bits of a run at each index, for these probabilities and the rates of a posterior.
 
-    The entropy of the verdict less what is left of it where the hypothesis is known.
+    It is the entropy of the verdict minus its expected entropy once the hypothesis is known.
     """
     count = len(cuts)
     # Position x lies on the bad side of cuts 1..x and on the good side of the others.
@@ -97,14 +100,14 @@ def informs(cuts: Sequence[float], none: float, rates: Posterior) -> tuple[float
 
 
 def _entropy(rate: float) -> float:
-    """Of one verdict, in bits."""
+    """The entropy of one verdict in bits."""
     if rate <= 0.0 or rate >= 1.0:
         return 0.0
     return -rate * math.log2(rate) - (1 - rate) * math.log2(1 - rate)
 
 
 def _split(branches: Sequence[_Branch], index: int, rates: Posterior) -> list[_Branch]:
-    """Each branch after a run at an index that ended bad, and after one that ended good; the likeliest few."""
+    """Split each branch by the outcome of a run at an index, bad or good; returns the likeliest few."""
     split: list[_Branch] = []
     for weight, cuts, none in branches:
         for bad in (True, False):

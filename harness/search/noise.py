@@ -1,4 +1,4 @@
-"""The noise in the runs of a bug according to the user, and the required confidence."""
+"""What the user says about the noise of a bug, and the required confidence."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""A noisy search: the boundary between two failure rates, where one run does not tell good from bad.
+"""A noisy search: finds the boundary between two failure rates if one run can't tell good from bad.
 
-It keeps a posterior over the boundaries and takes the run that tells most of it for each second (Lindley 1956; for
-searches with noise Waeber, Frazier and Henderson, "Bisection search with noisy responses", SIAM J. Control Optim.
-51(3), 2013). It ends when one boundary, or that there is none, is as sure as asked for, or when its runs are spent.
+It keeps a posterior over the boundaries and chooses the run with the most information per second (Lindley 1956; for
+noisy searches Waeber, Frazier and Henderson, "Bisection search with noisy responses", SIAM J. Control Optim. 51(3),
+2013). It ends when one boundary, or the absence of a change, reaches the required confidence, or after its maximum
+number of runs.
 """
 
 from __future__ import annotations
@@ -25,21 +26,21 @@ if TYPE_CHECKING:
 
     from harness.search.prior import Prior
 
-MOST = 160  # runs, after which it says what it knows; more than any change from 0 to 0.2 takes over 100 releases
-PASSES = 12  # runs of the bad end without a failure, after which there is none: 0.3 would have failed once in 99 %
+MOST = 160  # maximum number of runs; more than any change from 0 to 0.2 among 100 releases takes
+PASSES = 12  # passes of the bad end that show that there is no bug: at a rate of 0.3, 99 % would have failed once
 _NO_CHANGE = (BisectionStatus.NO_FAILURE, BisectionStatus.NOT_A_REGRESSION, BisectionStatus.NOT_FIXED)
 
 
-def _one_second(position: int) -> float:  # noqa: ARG001 - where nothing is known of them, all take as long
+def _one_second(position: int) -> float:  # noqa: ARG001 - without known durations, all are equal
     return 1.0
 
 
 class NoisySearch:
     """Search over positions 0 (oldest) to count - 1 (newest); its candidates are `Trial`s.
 
-    `good`, `bad` and `find_fix` are those of `Bisection`. `confidence`: when it ends. `most`: runs after which it ends
-    whatever is known. `seconds`: what a run at a position takes, of which only the ratios matter. `prior`: what is
-    believed of the failure rates.
+    `good`, `bad` and `find_fix` are those of `Bisection`. `confidence`: the search ends once it is reached. `most`: the
+    maximum number of runs. `seconds` returns the duration of a run at a position; only the ratios matter. `prior`: the
+    assumptions about the failure rates.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class NoisySearch:
         self._known = self._result = None
 
     def ask(self, n: int = 1) -> tuple[Trial, ...]:
-        """Up to n trials worth running now; what was asked before comes first, since every run tells something."""
+        """Up to n trials to run now; earlier requests come first, because every run is informative."""
         if self.done or n <= 0:
             return ()
         running = [trial for trial in self._asked if trial not in self._told][:n]
@@ -85,7 +86,7 @@ class NoisySearch:
         return tuple(wanted)
 
     def foresee(self, n: int) -> tuple[Trial, ...]:
-        """Up to n positions that were never run and may be asked next."""
+        """Up to n positions that have not run and may be requested next."""
         if self.done:
             return ()
         bits = self._choice.worths()
@@ -96,11 +97,11 @@ class NoisySearch:
 
     @property
     def done(self) -> bool:
-        """Whether it is sure, or its runs are spent."""
+        """Whether the required confidence or the maximum number of runs is reached."""
         return self.result.status is not BisectionStatus.OPEN
 
     def remaining(self) -> int:
-        """Estimate of the runs left, from what the best one tells; no more than may be run."""
+        """Estimate of the runs left, from the information of the best one; at most those that are allowed."""
         if self.done:
             return 0
         cuts = self._knowledge.posterior.cuts
@@ -150,7 +151,7 @@ class NoisySearch:
 
     @property
     def states(self) -> tuple[PositionState, ...]:
-        """What is known of every position, for a picture: bad if it ever failed, excluded if far from the change."""
+        """The state of every position, for display: bad if it ever failed, excluded if far from the change."""
         matter = set(self._newer(self._knowledge.credible(self._confidence)))
         states = []
         for position in range(self._count):
@@ -159,7 +160,7 @@ class NoisySearch:
             states.append(state_of(worst, matters=position in matter))
         return tuple(states)
 
-    # On the line of the posterior 0 is the good end, and the bad end is last.
+    # In the posterior, index 0 is the good end and the last index is the bad end.
 
     def _at(self, index: int) -> int:
         return self._good - index if self._find_fix else self._good + index
@@ -169,7 +170,7 @@ class NoisySearch:
 
     @property
     def _knowledge(self) -> Knowledge:
-        """All that follows from what was told, computed once for each verdict."""
+        """What follows from the recorded verdicts, computed once after each verdict."""
         if self._known is None:
             told = [(self._index(trial.position), verdict) for trial, verdict in self._told.items()]
             self._known = Knowledge.of(self._length, told, self._prior)
@@ -203,7 +204,7 @@ class NoisySearch:
 
     @property
     def _unshown(self) -> list[int]:
-        """The sides of what is sure that were never seen as they are taken to be; what is named must be."""
+        """If a boundary is certain enough to be named: those of its sides that no run has confirmed yet."""
         known = self._knowledge
         best = max(known.groups(), key=known.mass, default=range(0))
         if not known.fails or known.mass(best) < self._confidence:
@@ -212,11 +213,11 @@ class NoisySearch:
         return [index for index, is_bad in sides if not known.shows_at(index, is_bad=is_bad)]
 
     def _newer(self, cuts: Sequence[int]) -> tuple[int, ...]:
-        """The positions that may have brought the change, if it lies at one of these boundaries."""
+        """The positions that may have introduced the change, if it is at one of these boundaries."""
         return tuple(sorted(self._at(cut - 1 if self._find_fix else cut) for cut in cuts))
 
     def _new(self, running: Sequence[Trial], n: int) -> list[Trial]:
-        """The next attempts at the n positions that together tell most."""
+        """The next attempts at the n positions that are most informative together."""
         following: dict[int, int] = {}
         for trial in (*self._told, *self._asked, *running):
             following[trial.position] = max(following.get(trial.position, 0), trial.attempt + 1)

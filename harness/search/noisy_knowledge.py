@@ -1,4 +1,4 @@
-"""The knowledge from the runs of a noisy search, on the line from the good end (0) to the bad end (the last index)."""
+"""What the runs of a noisy search show. Index 0 is the good end, the last index is the bad end."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 @frozen
 class Knowledge:
-    """Judged runs by index, the indexes that were skipped more often than judged, and what follows.
+    """Judged runs by index, the indexes that were skipped more often than judged, and the posterior.
 
-    To run what is `untestable` again is a waste. A boundary c lies between the indexes c - 1 and c.
+    Running an `untestable` index again is a waste. A boundary c is between the indexes c - 1 and c.
     """
 
     length: int
@@ -29,7 +29,7 @@ class Knowledge:
 
     @classmethod
     def of(cls, length: int, told: Iterable[tuple[int, Verdict]], prior: Prior) -> Knowledge:
-        """What follows from verdicts by index; those outside the line tell nothing."""
+        """Compute what follows from verdicts by index; indexes out of range are ignored."""
         tally = {verdict: [0] * length for verdict in Verdict}
         for index, verdict in told:
             if 0 <= index < length:
@@ -56,11 +56,11 @@ class Knowledge:
 
     @property
     def flaky(self) -> tuple[int, ...]:
-        """The indexes with both verdicts."""
+        """The indexes that both passed and failed."""
         return tuple(i for i, c in self.counts.items() if 0 < c.bad < c.runs)
 
     def groups(self) -> list[range]:
-        """Boundaries that no run can tell apart, since all between them was skipped."""
+        """Groups of boundaries that no run can tell apart, because every index between them is untestable."""
         groups: list[range] = []
         start = 1
         for cut in range(1, self.length):
@@ -70,24 +70,24 @@ class Knowledge:
         return groups
 
     def mass(self, cuts: Sequence[int]) -> float:
-        """The chance that the change lies at one of these boundaries."""
+        """The probability that the change is at one of these boundaries."""
         return sum(self.posterior.cuts[cut] for cut in cuts)
 
     def runs_at(self, index: int) -> int:
-        """How many runs were judged there."""
+        """How many runs at an index were judged."""
         return self.counts.get(index, Counts()).runs
 
     def shows_at(self, index: int, *, is_bad: bool) -> bool:
-        """Whether a run there failed, or with `is_bad` false, passed."""
+        """Whether a run at an index failed, or passed if `is_bad` is false."""
         counts = self.counts.get(index, Counts())
         return counts.bad > 0 if is_bad else counts.bad < counts.runs
 
     def shows(self, low: int, high: int) -> bool:
-        """Whether the index `low` was seen to pass, and `high` to fail."""
+        """Whether a run at `low` passed and a run at `high` failed."""
         return self.shows_at(low, is_bad=False) and self.shows_at(high, is_bad=True)
 
     def sides(self, cut: int) -> tuple[Counts, Counts]:
-        """The runs before a boundary and from it on."""
+        """The runs before a boundary, and those after it."""
         good = [c for i, c in self.counts.items() if i < cut]
         bad = [c for i, c in self.counts.items() if i >= cut]
         return (
@@ -96,7 +96,7 @@ class Knowledge:
         )
 
     def credible(self, confidence: float) -> list[int]:
-        """The fewest boundaries that together are so sure, given that there is a change."""
+        """The fewest boundaries that together have this probability, given that there is a change; likeliest first."""
         cuts = self.posterior.cuts
         wanted, chosen, total = confidence * sum(cuts), [], 0.0
         for cut in sorted(range(1, self.length), key=lambda c: -cuts[c]):
@@ -107,7 +107,7 @@ class Knowledge:
         return chosen
 
     def chance_of_a_verdict(self, index: int) -> float:
-        """The chance that a run there can be judged: less beside what was skipped, unless it was judged before."""
+        """The probability that a run at an index can be judged: 1 if one was, else lower next to skips."""
         if index in self.counts or not self.untestable:
             return 1.0
         distance = min(abs(index - other) for other in self.untestable)

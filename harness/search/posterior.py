@@ -1,11 +1,11 @@
-"""Where a failure rate changes, as far as the runs tell: a posterior over boundaries, jointly with the rates.
+"""Where the failure rate changes: a posterior over boundaries, jointly with the rates.
 
-The line runs from the good end (0) to the bad end. Each boundary c says that the positions before c fail at one
-rate and those from c on at a higher one; one more hypothesis says that all fail at the same rate. The rates are not
-asked for: they are integrated out over a grid, under one of the priors of `prior.py`.
+Positions run from the good end (0) to the bad end. Boundary c is the hypothesis that the positions before c fail at one
+rate and those from c on at a higher one; one more hypothesis is that all fail at the same rate. The rates are unknown:
+they are integrated out over a grid, under one of the priors of `prior.py`.
 
-The model is that of change-point detection with unknown rates (Fearnhead, "Exact and efficient Bayesian inference
-for multiple changepoint problems", 2006, for one changepoint), under the order q < p of the two rates.
+The model is that of change-point detection with unknown rates (Fearnhead, "Exact and efficient Bayesian inference for
+multiple changepoint problems", 2006, for one changepoint), with the constraint q < p on the two rates.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _LOG_NOT = tuple(math.log1p(-rate) if rate < 1 else -math.inf for rate in RATES)
 
 @frozen
 class Counts:
-    """Runs that were judged, and the bad ones among them."""
+    """The number of judged runs (`runs`), and of the bad ones among them."""
 
     bad: int = 0
     runs: int = 0
 
     @property
     def rate(self) -> float:
-        """Failures for each run, 0 without runs."""
+        """Failures per run, 0 without runs."""
         return self.bad / self.runs if self.runs else 0.0
 
     def __str__(self) -> str:
@@ -43,7 +43,7 @@ class Counts:
 
 @lru_cache(maxsize=65536)
 def _likelihood(bad: int, runs: int) -> tuple[float, tuple[float, ...]]:
-    """The likelihood of these runs at each rate of the grid, times exp(the first number)."""
+    """The log of the largest likelihood of these runs over the grid, and the likelihood at each rate, divided by it."""
     good = runs - bad
     logs = [(bad * a if bad else 0.0) + (good * b if good else 0.0) for a, b in zip(_LOG, _LOG_NOT, strict=True)]
     top = max(logs)
@@ -52,7 +52,7 @@ def _likelihood(bad: int, runs: int) -> tuple[float, tuple[float, ...]]:
 
 @lru_cache(maxsize=65536)
 def _evidence(prior: Prior, good: tuple[int, int], bad: tuple[int, int]) -> tuple[float, float, float]:
-    """Log evidence of two sides with rates q < p, and the mean of each rate; each side is (bad, runs)."""
+    """The log evidence of two sides with rates q < p, and the mean of each rate; each side is (bad, runs)."""
     scale_q, like_q = _likelihood(*good)
     scale_p, like_p = _likelihood(*bad)
     total = mean_q = mean_p = 0.0
@@ -72,7 +72,7 @@ def _evidence(prior: Prior, good: tuple[int, int], bad: tuple[int, int]) -> tupl
 
 @lru_cache(maxsize=4096)
 def _same(prior: Prior, bad: int, runs: int) -> tuple[float, float]:
-    """Log evidence of one rate everywhere, and its mean."""
+    """The log evidence of one rate everywhere, and its mean."""
     scale, like = _likelihood(bad, runs)
     weights = [weight * value for weight, value in zip(prior.same, like, strict=True)]
     total = sum(weights)
@@ -81,10 +81,11 @@ def _same(prior: Prior, bad: int, runs: int) -> tuple[float, float]:
 
 @frozen
 class Posterior:
-    """What the runs tell of `count` positions.
+    """What the runs show about the change.
 
-    `cuts[c]` is the chance that the change lies between c - 1 and c (0 for c = 0), `none` that there is none;
-    `good[c]` and `bad[c]` are the mean rates on both sides if it lies there, `same` the mean rate if there is none.
+    `cuts[c]` is the probability that the change is between c - 1 and c (0 for c = 0), `none` that there is no change.
+    `good[c]` and `bad[c]` are the mean rates on both sides if it is there, `same` is the mean rate if there is no
+    change.
     """
 
     cuts: tuple[float, ...]
@@ -95,9 +96,9 @@ class Posterior:
 
     @classmethod
     def of(cls, count: int, told: Mapping[int, Counts], prior: Prior = UNKNOWN) -> Posterior:
-        """The posterior after these runs; every boundary is as likely as another before them.
+        """The posterior of `count` positions after these runs; before them, every boundary is equally likely.
 
-        Positions without a run between them share all that is known, so this takes as many steps as positions were
+        Boundaries with no run between them share their evidence, so it is computed only once for each position that was
         run, whatever the count.
         """
         runs = sum(c.runs for c in told.values())

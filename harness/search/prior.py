@@ -1,6 +1,6 @@
-"""What is believed of failure rates before any run: how often a bug shows before a change, and how often from it on.
+"""What is assumed about failure rates before any run: how often a bug shows before a change, and how often after it.
 
-A prior is a mixture of the kinds of bug there are. Each has two densities on a grid of rates, one for each side of the
+A prior is a weighted sum over kinds of bugs. Each kind has two densities on a grid of rates, one for each side of the
 change, restricted to pairs in which the bad side fails more often. One more density is for a range without a change.
 """
 
@@ -26,11 +26,12 @@ class Kind:
     bad: Density
 
 
-@frozen(eq=False)  # by identity, so that it is a cheap key of a cache
+@frozen(eq=False)  # compared by identity, so that it is a cheap cache key
 class Prior:
-    """`kinds` of bugs, whose weights are spread over the pairs of rates in order, and `no_change`, the chance of none.
+    """Kinds of bugs, and the probability that there is no change (`no_change`).
 
-    `same` is the density of the one rate if there is no change.
+    The weight of each kind is spread over the pairs of rates with good below bad. `same` is the density of the rate if
+    there is no change.
     """
 
     kinds: tuple[Kind, ...]
@@ -39,7 +40,7 @@ class Prior:
 
 
 def _mixed(*parts: tuple[float, float | tuple[float, float]]) -> Density:
-    """Weights on the grid: each part is its weight, and one end of the grid or the two numbers of a Beta density."""
+    """Weights on the grid. Each part is a weight, and one end of the grid or the two parameters of a Beta density."""
     grid = [0.0] * len(RATES)
     for weight, shape in parts:
         if isinstance(shape, tuple):
@@ -57,22 +58,22 @@ def _beta(a: float, b: float) -> Density:
 
 
 def _kinds(*kinds: Kind) -> tuple[Kind, ...]:
-    """The kinds with weights that add up to 1, each spread over the pairs of rates in order."""
+    """The kinds with weights that sum to 1, each spread over the pairs of rates with good below bad."""
     every = math.fsum(kind.weight for kind in kinds)
     return tuple(Kind(kind.weight / every / _in_order(kind), kind.good, kind.bad) for kind in kinds)
 
 
 def _in_order(kind: Kind) -> float:
-    """The chance that the rate of the good side is the lower one."""
+    """The probability that the rate of the good side is the lower one."""
     return math.fsum(w * below for w, below in zip(kind.bad, (0.0, *accumulate(kind.good)), strict=False))
 
 
 _NEVER = _mixed((1.0, 0.0))
 _ANY = _beta(1.0, 1.0)
-_NOISE = Kind(0.0, _beta(2.0, 40.0), _beta(40.0, 2.0))  # deterministic, seen through noise
-_SAME = _mixed((0.1, 0.0), (0.8, (1.0, 1.0)), (0.1, 1.0))  # flaky everywhere, else never or always
+_NOISE = Kind(0.0, _beta(2.0, 40.0), _beta(40.0, 2.0))  # deterministic, with noise
+_SAME = _mixed((0.1, 0.0), (0.8, (1.0, 1.0)), (0.1, 1.0))  # flaky everywhere, or else it never fails or always fails
 
-# Nothing is known of it: many bugs show in each run or in none.
+# Nothing is known about the bug. Many bugs show in every run or in none.
 UNKNOWN = Prior(
     _kinds(
         Kind(0.35, _NEVER, _mixed((1.0, 1.0))),
@@ -84,8 +85,8 @@ UNKNOWN = Prior(
     no_change=0.5,
 )
 
-# It is flaky. Much of the weight is on rates that are close: with less, most of the few releases that are named where
-# a rate goes from 0.1 to 0.3 are wrong ones, since a search that is lucky looks like one with rates far apart.
+# The bug is flaky. Much of the weight is on rates that are close. With less of it, most of the
+# few releases that are named at a change from 0.1 to 0.3 are wrong: by luck, the rates look far apart.
 FLAKY = Prior(
     _kinds(
         Kind(0.15, _NEVER, _ANY),
@@ -98,8 +99,8 @@ FLAKY = Prior(
     no_change=0.5,
 )
 
-# It is flaky, and the user vouches for the ends: there is a change, and before it the bug never shows, or as seldom
-# as it fails to show after it. Most weight is on bugs that show about half the time.
+# The bug is flaky, and the user is sure of the ends: there is a change, and before it the bug never shows, or as
+# rarely as it fails to show after it. Most of the weight is on bugs that show about half the time.
 TRUSTED_ENDS = Prior(
     _kinds(
         Kind(0.040, _NEVER, _ANY),

@@ -1,4 +1,4 @@
-"""A search is ask-and-tell: it says what is worth trying next, is told the verdicts, and knows no more."""
+"""The ask-and-tell interface of a search: `ask` returns candidates to try next, `tell` records a verdict."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ C = TypeVar("C", bound=Hashable)
 
 
 class Search(Protocol[C]):
-    """What the engine knows of a search over candidates of type C.
+    """The interface of a search over candidates of type C.
 
     Each search also has a `result` of its own type, which can be read at any time.
     """
 
     def ask(self, n: int = 1) -> tuple[C, ...]:
-        """Up to n candidates worth running at the same time now, the most worth first.
+        """Up to n candidates to run now, at the same time, the most useful first.
 
-        None of them was told. Asking again before the next `tell` gives the same ones. A candidate that
-        was asked and is missing from a later answer has become useless: its run can be stopped.
+        None of them has a verdict. A second call before the next `tell` returns the same ones. If an earlier candidate
+        is missing from a later answer, it is no longer useful, and its run can be stopped.
         """
 
     def foresee(self, n: int) -> tuple[C, ...]:
-        """Up to n candidates that may be asked later, the most likely first, none that `ask` gives."""
+        """Up to n candidates that may be requested later, the most likely first; none that `ask` returns."""
 
     def tell(self, candidate: C, verdict: Verdict) -> None:
-        """Record a verdict, also of a candidate that was never asked.
+        """Record a verdict, also for a candidate that was never requested.
 
-        Raises ValueError if the candidate is not one of this search, or was told another verdict.
+        Raises ValueError if the candidate does not belong to this search, or has a different verdict already.
         """
 
     @property
     def done(self) -> bool:
-        """Whether there is nothing left to ask."""
+        """Whether nothing is left to run."""
 
     def remaining(self) -> int:
-        """Upper estimate of the runs left, asked one at a time, should none of them be skipped."""
+        """Upper estimate of the runs left, if they run one at a time and none is skipped."""
 
 
 def record(told: dict[C, Verdict], candidate: C, verdict: Verdict) -> None:
-    """Add one verdict to what was told; a ValueError if another verdict was told before."""
+    """Add a verdict to `told`. Raises ValueError if the candidate has a different one already."""
     before = told.setdefault(candidate, verdict)
     if before is not verdict:
         raise ValueError(f"{candidate!r} was told {before.value} before, and now {verdict.value}")

@@ -1,8 +1,8 @@
-"""On which side of its bound a number lies, from repeated runs of one candidate, without a model of its noise.
+"""On which side of its bound a number is, from repeated runs of one candidate, without a noise model.
 
-A number that is the same in each run needs two of them. One that varies is run 8 times, and 12 times if these don't
-agree: the side is that of its median, by the sign test (Dixon and Mood, "The statistical sign test", J. Amer. Statist.
-Assoc. 41(236), 1946), whose interval for the median holds whatever the noise looks like.
+A number that is the same in each run needs two runs. One that varies is run 8 times, or 12 if those do not agree. Its
+side is that of the median by the sign test (Dixon and Mood, "The statistical sign test", J. Amer. Statist. Assoc.
+41(236), 1946), whose interval for the median holds for any distribution of the noise.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from harness.model.verdict import Verdict
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_LOOKS = (2, 8, 12)  # to look after each run would find noise clear at last
-_PLAIN = 20.0  # two runs that are so many times nearer to each other than to the bound
+_LOOKS = (2, 8, 12)  # runs after which the side is tested; a test after every run would mistake noise for a result
+_PLAIN = 20.0  # two runs are enough if they are this many times nearer to each other than to the bound
 _CONFIDENCE = 0.99
 
 
 @frozen
 class Reading:
-    """The number of one run: its `value`, how far that is past the bound (`excess`, above 0 is bad), the verdict."""
+    """The number of one run (`value`), how far it is past the bound (`excess`, above 0 is bad), and the verdict."""
 
     value: float
     excess: float
@@ -34,10 +34,11 @@ class Reading:
 
 @frozen
 class Readings:
-    """The number of a candidate in all its runs: the median, and its interval from `low` to `high`.
+    """The number of a candidate over all its runs: the median, and its interval from `low` to `high`.
 
-    `confidence` is that of the interval, 0 where there is none: then these are the least and the greatest value.
-    `verdict` is the side of the bound, None if the runs don't tell; `wanted` is the number of runs that could.
+    `confidence` is the confidence level of the interval, 0 if there is none; then these are the smallest and the
+    largest value. `verdict` is the side of the bound, None if the runs do not show it; `wanted` is the number of runs
+    that could.
     """
 
     median: float
@@ -51,12 +52,12 @@ class Readings:
 
     @property
     def is_open(self) -> bool:
-        """Whether more runs could tell on which side it is."""
+        """Whether more runs could show the side of the bound."""
         return self.wanted > self.runs
 
 
 def readings_of(readings: Sequence[Reading]) -> Readings:
-    """What these runs say together, in their order. Raises ValueError without any."""
+    """Combine the readings of a candidate, in the order of its runs. Raises ValueError if there are none."""
     if not readings:
         raise ValueError("there is no run")
     for look in _LOOKS:
@@ -68,7 +69,7 @@ def readings_of(readings: Sequence[Reading]) -> Readings:
 
 
 def _side(readings: Sequence[Reading]) -> Verdict | None:
-    """The side of the bound, None if these runs don't tell."""
+    """The side of the bound, None if these runs do not show it."""
     bad = sum(reading.verdict is Verdict.BAD for reading in readings)
     side = Verdict.BAD if 2 * bad > len(readings) else Verdict.GOOD
     if len(readings) < _LOOKS[1]:
@@ -89,7 +90,7 @@ def _summed(readings: Sequence[Reading], verdict: Verdict | None, wanted: int) -
 
 
 def _spread(values: Sequence[float]) -> float:
-    """How far they vary: 0 where all are the same, also if that is infinite."""
+    """The range of the values; 0 if all are equal, even if they are infinite."""
     return 0.0 if len(set(values)) == 1 else max(values) - min(values)
 
 

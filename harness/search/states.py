@@ -1,4 +1,4 @@
-"""The picture of a search over positions: what is known of each of them."""
+"""The states of the positions of a search, for display."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
 
 
 class PositionState(enum.StrEnum):
-    """What a search knows of one position; `symbol` is its letter in a picture such as [G, ?, ?, B]."""
+    """What a search knows about a position; `symbol` is its letter in a picture such as [G, ?, ?, B]."""
 
     UNTRIED = "untried"
     GOOD = "good"
     BAD = "bad"
     SKIP = "skip"
-    EXCLUDED = "excluded"  # never run, and its verdict can no longer matter
+    EXCLUDED = "excluded"  # not run, and its verdict can no longer matter
 
     @property
     def symbol(self) -> str:
@@ -34,7 +34,7 @@ _SYMBOLS = {
 
 
 def state_of(verdict: Verdict | None, *, matters: bool) -> PositionState:
-    """The state of a position with this verdict, None if it was never run."""
+    """The state of a position with this verdict (None: not run); `matters`: its verdict can still matter."""
     if verdict is not None:
         return PositionState(verdict.value)
     return PositionState.UNTRIED if matters else PositionState.EXCLUDED

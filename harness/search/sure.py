@@ -1,12 +1,13 @@
-"""A bisection that names nothing on one lucky run: what it found is run again until it is sure.
+"""A bisection that does not trust one lucky run: it repeats the runs at the change until the result is sure.
 
-First a plain bisection, as cheap as ever. Then the good side of the change, the one that a flaky bug can reach by
-luck, is run again as often as it takes. How often follows from the posterior over all boundaries (`posterior.py`):
-with k failures on the bad side, m passes at and before the good side and an unknown failure rate p,
-each rival boundary is worth the integral of p^k (1 - p)^m, and repetitions go on until all rivals together are below
-1 - confidence. At p = 0.5 or 0.9 a wrong release is named in under 1 % over 8, 30 and 100 releases (simulated in
-tests/search/test_sure.py). Where a repetition disagrees, the bug is flaky, and a `NoisySearch` goes on with all runs.
-Where the bug is recognised by a number, both sides are run until their numbers differ clearly (`measured.py`).
+First it runs a plain bisection. Then it reruns the good side of the change, because a flaky bug may have passed there
+by luck. The number of repetitions follows from the posterior over all boundaries (`posterior.py`): with k failures on
+the bad side, m passes at and before the good side and an unknown failure rate p, the weight of each rival boundary is
+the integral of p^k (1 - p)^m. Repetitions continue until all rivals together are below 1 - confidence. At p = 0.5 or
+0.9, under 1 % of the answers over 8, 30 and 100 releases name a wrong release (simulated in tests/search/test_sure.py).
+
+If a repetition disagrees, the bug is flaky, and a `NoisySearch` continues with all runs. If the bug is recognised by a
+number, both sides are rerun until their numbers differ clearly (`measured.py`).
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
     from harness.search.effect import Effect
     from harness.search.states import PositionState
 
-_PASSES_AGAIN = 6  # the bad end passed: run again so often; of bugs that fail half the time 1 in 128 passes them all
-_FAILURES = 3  # so many failures show that nothing older is good
-_MOST_AGAIN = 16  # repetitions of one question, so that it ends whatever is told
+_PASSES_AGAIN = 6  # repetitions if the bad end passed; of bugs that fail half the time, 1 in 128 passes every run
+_FAILURES = 3  # failures that are enough to show that nothing older is good
+_MOST_AGAIN = 16  # limit of repetitions, so that the search always ends
 
 _NO_GAUGES = Gauges()
 _NO_NOISE = Noise()
@@ -41,11 +42,11 @@ _NO_NOISE = Noise()
 class SureBisection:
     """Search over positions 0 (oldest) to count - 1 (newest); its candidates are `Trial`s.
 
-    `good`, `bad`, `find_fix` are those of `Bisection`. `confirm`: None repeats until it is sure; a number
-    repeats each side just so often (0: one run of each is enough, and the answer says how sure that is). `noise` says
-    what sure is, and whether it begins as a noisy search. `patient` leaves the repetitions to who goes on from here:
-    what that shows is told by `support` and by `tell`, and `insist` asks for what is still missing. `gauges` tell of
-    runs what they take, and the number by which they were judged.
+    `good`, `bad`, `find_fix` are those of `Bisection`. `confirm`: None repeats runs until the result is sure; a number
+    repeats each side exactly that often (0: one run of each is enough, and the result says how sure it is). `noise`:
+    the required confidence, and whether to start as a noisy search. `patient`: the caller does the repetitions, reports
+    them with `support` and `tell`, and requests those still missing with `insist`. `gauges`: the durations of runs, and
+    the numbers by which they were judged.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class SureBisection:
             seconds=gauges.seconds,
             prior=TRUSTED_ENDS if noise.trusts_ends else FLAKY,
         )
-        # Half of the doubt, since a flaky bug can be named wrongly here or by the noisy search that may follow.
+        # Half of the allowed error: this search or the noisy one that may follow can name a wrong release.
         self._wanted = 1 - (1 - noise.confidence) / 2
         self._measured = Measurements(gauges.number, CONFIDENCE)
         self._confirm = confirm
@@ -85,13 +86,13 @@ class SureBisection:
         self._noisy: NoisySearch | None = self._in_noise if noise.flaky else None
 
     def ask(self, n: int = 1) -> tuple[Trial, ...]:
-        """Up to n trials worth running now; what was asked before and still matters comes first."""
+        """Up to n trials to run now; earlier requests that still matter come first."""
         if self._noisy is not None:
             return self._noisy.ask(n) or self._unmeasured[: max(n, 0)]
         return self._plain.ask(n) or self._again[: max(n, 0)]
 
     def foresee(self, n: int) -> tuple[Trial, ...]:
-        """Up to n positions that may be asked next. Repetitions need no preparation and are left out."""
+        """Up to n positions that may be requested next. Repetitions need no preparation and are left out."""
         return self._plain.foresee(n) if self._noisy is None else self._noisy.foresee(n)
 
     def tell(self, candidate: Trial, verdict: Verdict) -> None:
@@ -102,7 +103,7 @@ class SureBisection:
         self._measured.name(None if result.status is BisectionStatus.OPEN else result.boundary)
 
     def _record(self, candidate: Trial, verdict: Verdict) -> None:
-        """Tell the search that goes on, and begin the noisy one where verdicts disagree."""
+        """Pass the verdict to the current search, and start the noisy one if verdicts disagree."""
         if self._noisy is not None:
             record(self._told, candidate, verdict)
             self._noisy.tell(candidate, verdict)
@@ -115,17 +116,17 @@ class SureBisection:
                 self._noisy.tell(trial, told)
 
     def support(self, passes: int, failures: int) -> None:
-        """Further runs that showed the two sides as they were found: good without the change, bad with it."""
+        """Set how many further runs confirmed the change: passes without it, failures with it."""
         if (boundary := self._plain.result.boundary) is not None:
             self._support[boundary] = (passes, failures)
 
     def insist(self) -> None:
-        """Be patient no longer: ask for what it takes to be sure."""
+        """Stop being patient: request the repetitions that are still missing."""
         self._patient = False
 
     @property
     def is_noisy(self) -> bool:
-        """Whether one run does not tell good from bad here."""
+        """Whether the noisy search is used, because one run can't tell good from bad."""
         return self._noisy is not None
 
     @property
@@ -136,7 +137,7 @@ class SureBisection:
         return self._plain.done and not self._again
 
     def remaining(self) -> int:
-        """Upper estimate of the runs left, one at a time, should none of them be skipped or disagree."""
+        """Upper estimate of the runs left, if they run one at a time and none is skipped or disagrees."""
         if self._noisy is not None:
             return self._noisy.remaining() or len(self._unmeasured)
         left = self._plain.remaining()
@@ -145,7 +146,7 @@ class SureBisection:
         return left if self._patient or self._confirm is not None else left + _PASSES_AGAIN
 
     def verdict_of(self, position: int, verdict: Verdict) -> Trial | None:
-        """The first run at a position that ended so."""
+        """The first run at a position with this verdict, None if there is none."""
         found = (trial for trial, told in self._told.items() if trial.position == position and told is verdict)
         return min(found, default=None)
 
@@ -162,17 +163,17 @@ class SureBisection:
 
     @property
     def states(self) -> tuple[PositionState, ...]:
-        """What is known of every position, for a picture; excluded ones can no longer matter."""
+        """The state of every position, for display; excluded positions can no longer affect the result."""
         return self._plain.states if self._noisy is None else self._noisy.states
 
     def _disagrees(self) -> bool:
-        """Whether one position was good and bad."""
+        """Whether a position has been both good and bad."""
         good = {trial.position for trial, verdict in self._told.items() if verdict is Verdict.GOOD}
         return any(verdict is Verdict.BAD and trial.position in good for trial, verdict in self._told.items())
 
     @property
     def _again(self) -> tuple[Trial, ...]:
-        """The repetitions that are missing once the plain bisection has ended."""
+        """The repetitions that are still missing after the plain bisection."""
         result = self._plain.result
         match result.status:
             case BisectionStatus.NO_FAILURE if self._confirm is None:
@@ -187,7 +188,7 @@ class SureBisection:
 
     @property
     def _unmeasured(self) -> tuple[Trial, ...]:
-        """The repetitions that are missing until the numbers of the two sides differ clearly."""
+        """The repetitions that are still missing until the numbers of the two sides differ clearly."""
         result = self._plain.result if self._noisy is None else self._noisy.result
         if result.boundary is None or result.status is BisectionStatus.OPEN:
             return ()
@@ -196,12 +197,12 @@ class SureBisection:
         return tuple(trial for side, runs in zip((good, bad), more, strict=True) for trial in self._fresh(side, runs))
 
     def _fresh(self, position: int, runs: int) -> list[Trial]:
-        """The next so many repetitions of a position."""
+        """The next `runs` repetitions of a position."""
         following = (Trial(position, attempt) for attempt in count(1))
         return list(islice((trial for trial in following if trial not in self._told), runs))
 
     def _with_effect(self, result: BisectionResult, missing: tuple[Trial, ...]) -> BisectionResult:
-        """A result and how far the number differs; not sure where that is not clear, open while runs are missing."""
+        """The result with its effect: OPEN while runs are missing, INCONCLUSIVE if the effect is unclear."""
         if missing:
             return evolve(result, status=BisectionStatus.OPEN)
         if result.status is BisectionStatus.OPEN:
@@ -214,14 +215,14 @@ class SureBisection:
         return evolve(result, status=BisectionStatus.INCONCLUSIVE, effect=effect)
 
     def _effect_around(self, result: BisectionResult) -> Effect | None:
-        """How far the number differs between what is older than all suspects and what is newer."""
+        """How much the number differs before and after the suspects, None if there are none."""
         if not result.suspects:
             return None
         older, newer = range(result.suspects[0]), range(result.suspects[-1], max(self._ends) + 1)
         return self._measured.between(*((newer, older) if self._find_fix else (older, newer)))
 
     def _until_sure(self, result: BisectionResult) -> tuple[Trial, ...]:
-        """The repetitions that make it sure if all of them agree, the good side first."""
+        """The repetitions that reach the wanted confidence if all of them agree, the good side first."""
         good, bad = self._boundary(result)
         more = {good: 0, bad: 0}
         limit = _MOST_AGAIN - self._repeated(good) - self._repeated(bad)
@@ -237,17 +238,17 @@ class SureBisection:
         return sum(trial.position == position and trial.attempt > 0 for trial in self._told)
 
     def _trials(self, position: int, repetitions: int) -> tuple[Trial, ...]:
-        """Those of the first so many repetitions that were not told."""
+        """The runs among the first `repetitions` of a position that have no verdict."""
         every = (Trial(position, attempt) for attempt in range(1, repetitions + 1))
         return tuple(trial for trial in every if trial not in self._told)
 
     def _boundary(self, result: BisectionResult) -> tuple[int, int]:
-        """The good and the bad side."""
+        """The positions of the good and the bad side."""
         older, newer = result.boundary or self._ends
         return (newer, older) if self._find_fix else (older, newer)
 
     def _sides(self, result: BisectionResult) -> tuple[Counts, Counts]:
-        """The runs on both sides of the change: those that stand on the wrong one were of another window."""
+        """The runs on both sides of the change, without those that belong to another window."""
         good, bad = self._boundary(result)
         sides = {Verdict.GOOD: 0, Verdict.BAD: 0}
         for trial, verdict in self._told.items():
@@ -262,7 +263,7 @@ class SureBisection:
         return towards_bad if verdict is Verdict.BAD else towards_good
 
     def _sureness(self, result: BisectionResult, more: dict[int, int] | None = None) -> float:
-        """The chance that the change lies where it was found, after `more` runs that agree, by position."""
+        """The probability that the change is where it was found, after `more` runs (by position) that agree."""
         good, bad = self._boundary(result)
         start, end = self._ends
         length = abs(end - start) + 1

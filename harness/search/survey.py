@@ -1,9 +1,8 @@
-"""Where a bisection stands, read from the verdicts alone.
+"""The stage of a bisection, computed from the verdicts alone.
 
-The line runs from the bad end (0) to the good end (its last position), whether the question is what
-broke (then it runs back in time) or what fixed it (then forward). So one algorithm serves both.
-The answer is the change nearest to the bad end: among answers that are not monotone it is the one that
-explains why that end is bad.
+The line runs from the bad end (0) to the good end (its last position): back in time for a regression, forward for a
+fix. So one algorithm serves both. The result is the change nearest to the bad end: if the verdicts are not monotone,
+this change explains why that end is bad.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Stage(enum.Enum):
-    """What is looked for next, or how it ended."""
+    """What the bisection looks for next, or how it ended."""
 
     BAD_END = "bad end"
     GOOD_END = "good end"
@@ -43,11 +42,11 @@ _ENDED = frozenset({Stage.BOUNDARY, Stage.NO_BAD, Stage.NO_GOOD, Stage.ALONE, St
 
 @frozen
 class Survey:
-    """Where the search stands; all are positions on the line.
+    """The stage of a bisection; all numbers are positions on the line.
 
-    `bad_end` is the testable position nearest to 0, `good_end` the one farthest from it, both perhaps
-    untried; `bad` and `good` are the sides of the change as known so far; `wanted` are the positions to run
-    next in this order (empty in CUTS: any cut of `open`); `open` are the untried ones that matter.
+    `bad_end` is the testable position nearest to 0, `good_end` the one farthest from it; both may be untried. `bad` and
+    `good` are the sides of the change as known so far. `wanted` are the positions to run next, in this order (empty in
+    CUTS: any cut of `open`). `open` are the untried positions that still matter.
     """
 
     stage: Stage
@@ -60,9 +59,9 @@ class Survey:
 
 
 def survey(line: Sequence[Verdict | None], *, steps: bool) -> Survey:
-    """Read the stage from the verdicts on the line (None: untried).
+    """Compute the stage from the verdicts on the line (None: untried).
 
-    `steps`: no good end is known, and one is looked for at distances 1, 2, 4, ... from the bad end.
+    `steps`: no good end is known; look for one at distances 1, 2, 4, ... from the bad end.
     """
     testable = [d for d, verdict in enumerate(line) if verdict is not Verdict.SKIP]
     if not testable:
@@ -97,7 +96,7 @@ def survey(line: Sequence[Verdict | None], *, steps: bool) -> Survey:
 def _steps(start: int, last: int) -> list[int]:
     """Distances 1, 2, 4, ... from the start, and the last position.
 
-    A skipped step is passed by: the next one is far from it, as untestable releases come in runs.
+    The step after a skipped one is far from it, because untestable releases are often consecutive.
     """
     steps = []
     distance = 1

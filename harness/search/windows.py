@@ -1,8 +1,8 @@
-"""Windows: every stretch of positions in which a repro was broken, without running each of them.
+"""Windows: finds every stretch of positions in which a repro was broken, without running each of them.
 
-A coarse scan first, so that no gap between neighbouring runs is wider than the stride; then every change
-it saw, from good to bad or back, is bisected down to neighbours. A window that is narrower than the
-stride can hide between two runs: `WindowsResult.widest_unseen` says how wide a stretch was left unseen.
+A coarse scan runs first, so that no gap between neighbouring runs is wider than the stride. Then every change that it
+found, from good to bad or back, is bisected down to neighbours. A window that is narrower than the stride can hide
+between two runs: `WindowsResult.widest_unseen` is the length of the longest stretch that was not run.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _CHANCES = {Verdict.GOOD: 0.5, Verdict.BAD: 0.4, Verdict.SKIP: 0.1}
 
 @frozen
 class Window:
-    """A stretch that was bad: `first_bad` to `last_bad` are the outermost runs in it.
+    """A stretch that was bad, from the run at `first_bad` to the run at `last_bad`.
 
-    `started_after` is the last good one before it (None: bad from the oldest testable on), `fixed_at` the
-    first good one after it (None: still bad at the newest). `suspects` are the skipped or untried positions
-    at its edges, which may be in it.
+    `started_after` is the last good position before it (None: bad from the oldest testable position on), `fixed_at` the
+    first good one after it (None: still bad at the newest). `suspects` are the skipped or untried positions at its
+    edges, which may belong to it.
     """
 
     first_bad: int
@@ -42,10 +42,10 @@ class Window:
 
 @frozen
 class WindowsResult:
-    """All windows seen, oldest first, and the positions at their edges that leave doubt.
+    """All windows found, oldest first, and the uncertain positions at their edges.
 
-    `widest_unseen` is the length of the longest stretch of positions never run; a window as long
-    as that, or shorter, can have been missed.
+    `widest_unseen` is the length of the longest stretch of positions that were not run; a window of at most that length
+    can have been missed.
     """
 
     windows: tuple[Window, ...]
@@ -65,10 +65,10 @@ class _Stretch:
 class WindowScan:
     """Search over positions 0 (oldest) to count - 1 (newest); its candidates are positions.
 
-    `known`: verdicts from earlier runs, used in place of a run nearby. `max_gap`: the stride, so that at most
-    max_gap - 1 neighbouring positions stay unseen; 1 runs every position. Without it the stride is
-    chosen so that the scan and its bisections run less than a third of the positions where it can be.
-    Raises ValueError for a count or a max_gap below 1.
+    `known`: verdicts from earlier runs, used instead of a run nearby. `max_gap`: the stride; at most max_gap - 1
+    consecutive positions are not run, and 1 runs every position. By default the stride is chosen so that the scan and
+    its bisections run less than a third of the positions, if possible.
+    Raises ValueError if `count` or `max_gap` is below 1.
     """
 
     def __init__(self, count: int, known: Mapping[int, Verdict] | None = None, max_gap: int | None = None) -> None:
@@ -82,14 +82,14 @@ class WindowScan:
             self.tell(position, verdict)
 
     def ask(self, n: int = 1) -> tuple[int, ...]:
-        """Up to n positions worth running now; what was asked before and still matters comes first."""
+        """Up to n positions to run now; earlier requests that still matter come first."""
         wanted = self._wanted(self._told, n)
         still = [position for position in self._asked if position in self._useful(self._told)]
         self._asked = tuple(dict.fromkeys((*still, *wanted)))
         return wanted
 
     def foresee(self, n: int) -> tuple[int, ...]:
-        """Up to n positions that may be asked next."""
+        """Up to n positions that may be requested next."""
 
         def plan(supposed: Mapping[int, Verdict]) -> int | None:
             return next(iter(self._wanted({**self._told, **supposed}, 1)), None)
@@ -106,11 +106,11 @@ class WindowScan:
 
     @property
     def done(self) -> bool:
-        """Whether every change is closed and no gap is wider than the stride allows."""
+        """Whether every change is between neighbours and no gap is wider than the stride allows."""
         return not self._useful(self._told)
 
     def remaining(self) -> int:
-        """Upper estimate of the runs left: as if every two neighbouring runs of the scan differed."""
+        """Upper estimate of the runs left, as if all neighbouring runs of the scan differed."""
         ends = [p for p in (self._count - 1, 0) if p not in self._told]
         runs = len(set(ends))
         for stretch in self._stretches({**dict.fromkeys(ends, Verdict.SKIP), **self._told}):
@@ -125,7 +125,7 @@ class WindowScan:
 
     @property
     def result(self) -> WindowsResult:
-        """The windows among what was told so far."""
+        """The windows found so far."""
         testable = sorted(p for p, verdict in self._told.items() if verdict is not Verdict.SKIP)
         windows: list[Window] = []
         last_good: int | None = None
@@ -148,7 +148,7 @@ class WindowScan:
 
     @property
     def states(self) -> tuple[PositionState, ...]:
-        """What is known of every position, for a picture; excluded ones will not be run."""
+        """The state of every position, for display; excluded positions will not be run."""
         useful = self._useful(self._told)
         return tuple(state_of(self._told.get(p), matters=p in useful) for p in range(self._count))
 
@@ -167,9 +167,10 @@ class WindowScan:
                 yield _Stretch(tuple(gaps), inner and told[low] is not told[high])
 
     def _scan_points(self, gap: range, told: Mapping[int, Verdict]) -> list[int]:
-        """The points that keep the gaps narrow enough: half as wide beside a skip, which saw nothing.
+        """The points that keep the gaps narrow enough: half as wide next to a skip, which shows nothing.
 
-        Only what is narrow already is halved, so that a skip at one end of a long gap does not halve all of it.
+        Only a gap that is already narrow enough is halved, so that a skip at one end of a long gap does not halve all
+        of it.
         """
         widest = self.stride - 1
         if len(gap) <= widest and Verdict.SKIP in (told.get(gap.start - 1), told.get(gap.stop)):
@@ -187,11 +188,11 @@ class WindowScan:
         return useful
 
     def _wanted(self, told: Mapping[int, Verdict], n: int) -> tuple[int, ...]:
-        """What was asked and still matters, the two ends, the points of the scan, cuts of the changes."""
+        """Earlier requests that still matter, then the two ends, the points of the scan, cuts at the changes."""
         useful = self._useful(told)
         wanted = [position for position in self._asked if position in useful][: max(n, 0)]
         while len(wanted) < n:
-            # What is being run counts as tried here: it ends a gap, whatever its verdict.
+            # A running position counts as tried: it ends a gap, whatever its verdict.
             new = self._next(told, wanted, n - len(wanted))
             if not new:
                 break
@@ -215,11 +216,11 @@ class WindowScan:
 
 
 def stride_for(count: int) -> int:
-    """The narrowest stride whose scan, with the bisection of four changes, runs under a third of `count`.
+    """The narrowest stride whose scan, with the bisections of four changes, runs under a third of `count`.
 
-    A power of two, so that each bisection of a gap between two runs is as cheap as its width allows. Where
-    four changes are too many for that third two are allowed for; where two are, the cheapest is taken. Where that
-    runs most of the positions anyway, all are run, so that no window of one position is missed to save a few.
+    It is a power of two, so that bisecting a gap between two runs costs the fewest runs for its width. If four changes
+    do not fit into that third, two are assumed; if two do not fit either, the stride with the fewest runs is taken. If
+    that would run most of the positions, all are run, so that no window of one position is missed to save a few runs.
     """
     costs = {1 << k: (-(-(count - 1) // (1 << k)) + 1, k) for k in range(max(count - 1, 1).bit_length())}
     for changes in (4, 2):

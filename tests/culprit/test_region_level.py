@@ -160,3 +160,37 @@ def test_three_lanes_name_the_same_region(plant):
     found = levels(plant.answer("--good", "1.0", "--bad", "1.1", "--lanes", "3"))["region"]
     assert [region["function"] for region in found["regions"]] == ["fourth"]
     assert proved(found)
+
+
+def _called(*, new: bool) -> str:
+    """A call that passes a mask by position, and by keyword in the older module, which has one parameter more."""
+    head, passed = ("", "mask") if new else (", head=None", "mask=mask, head=head")
+    return f"""def layer(value, mask=None{head}):
+    return value
+
+
+def checked(function, *given, **named):
+    if len(given) > 1:
+        {BROKEN}
+    return function(*given, **named)
+
+
+def forward(value, mask{head}):
+    return checked(
+        layer, value, {passed},
+    )
+
+
+def run():
+    return forward(1, 2)
+"""
+
+
+def test_the_call_is_told_from_the_parameters_that_it_needs_when_reverted(plant):
+    """Reverted, the call passes a parameter that the newer functions lack; in the older module it works alone."""
+    plant.shops({"shop.py": _called(new=False)}, {"shop.py": _called(new=True)})
+    found = levels(plant.answer())["region"]
+    assert proved(found)
+    assert [region["function"] for region in found["regions"]] == ["forward"]
+    assert "value, mask," in found["regions"][0]["diff"]
+    assert found["candidates"] == 3

@@ -105,3 +105,18 @@ def test_the_reasons_are_given_if_nothing_can_be_tried(plan, house):
 def test_contradictory_questions_are_refused(plan, asked, words):
     with pytest.raises(UserMistake, match=words):
         plan(**asked)
+
+
+FIXED = '[tool.harness.subjects.brittle]\ngood = "1.9"\nbad = "1.6"\n'
+
+
+def test_a_repro_whose_bad_release_is_older_asks_for_the_fix(plan):
+    made = plan(tool=FIXED)
+    assert made.question.find_fix
+    assert (shown(made)[0], shown(made)[-1], made.bad, made.good) == ("1.6", "1.9", 0, 3)
+    assert any("looking for the fix" in choice for choice in made.choices)
+
+
+@pytest.mark.parametrize("asked", [{"good": "1.2"}, {"bad": "1.8"}])
+def test_an_end_of_the_user_asks_for_the_regression(plan, asked):
+    assert not plan(tool=FIXED, **asked).question.find_fix
