@@ -135,7 +135,7 @@ class Prober:
             return prepared
         key = prepared.key
         if probe.mixture is not None and (flaw := flaw_of(probe.mixture, lock.python)):
-            # This message is ours, not the installer's, and cheap to produce again.
+            # The message is the harness's, not the installer's, and is cheap to produce again.
             flawed = self._unrun(probe, key, Outcome.UNINSTALLABLE, flaw, lock, begun, keep=False)
             return Prepared(probe, key, observation=flawed)
         built = self.builder.build(lock, look=False, cancel=cancel)
