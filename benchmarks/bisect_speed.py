@@ -1,15 +1,14 @@
-"""One bisection three ways, side by side: a loop with pip, a loop with uv, the harness.
+"""Compares the speed of one bisection by a loop with pip, a loop with uv, and the harness.
 
 All three install the same locks, made once by the harness, and run the same repro with the same Python. The loops run
-one probe after another; the harness runs as many as it does by default, and is measured once more on one lane. It also
-repeats the good side until a lucky run is ruled out, which the loops don't. The loops visit what an ordinary bisection
-visits: both ends, then the middle, until two neighbours are left; they judge by the exit status and by the signature's
-message.
+one probe after another. The harness is measured with its default number of lanes, and again with one lane. Unlike the
+loops, it repeats the good side until a lucky run is ruled out. The loops visit the releases of an ordinary bisection
+(both ends, then the middle, until the ends are neighbours), and judge by the exit status and the signature's message.
 
-What is warm: pip's cache of downloads, uv's cache of wheels and index pages, the harness's index pages and bytecode.
-What is cold: every environment, and all results. The harness is measured a second time without the bytecode of the
-releases that are bisected over, as if it had never met them. PYTHONDONTWRITEBYTECODE is removed from the environment
-of all of them: it would make each first run slower, and every later one too.
+Warm are pip's download cache, uv's cache of wheels and index pages, and the harness's index pages and bytecode. Cold
+are every environment and all results. The harness is also measured without the bytecode of the releases that are
+bisected over, as if it had never run them. PYTHONDONTWRITEBYTECODE is removed from all environments, because it would
+make every run slower.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import asdict
 
-sys.path.insert(0, str(Path(__file__).parent.parent))  # the harness of this checkout, installed or not
+sys.path.insert(0, str(Path(__file__).parent.parent))  # import the harness of this checkout
 
 from speed.task import ROOT, SUBJECT, Place, Task, prepare
 from speed.ways import Measured, on_one_lane, with_harness, with_pip, with_uv
@@ -37,11 +36,11 @@ if TYPE_CHECKING:
 
 TARGETS = {"pip": 8.0, "uv": 2.5}
 TARGET_OWN_SHARE = 0.15
-_ONE_LANE = "harness, one lane"  # on several lanes the time of runs is no part of the wall time
+_ONE_LANE = "harness, one lane"  # with more lanes, the times of runs overlap and don't add up to the wall time
 
 
 def measure(task: Task, place: Place, ways: Sequence[str], runs: int) -> dict[str, list[Measured]]:
-    """All ways in turn, `runs` times, so that a busy machine troubles all of them alike."""
+    """Measure all ways in turn, `runs` times, so that a busy machine affects all of them equally."""
     functions = {
         "pip": with_pip,
         "uv": with_uv,
@@ -60,7 +59,7 @@ def measure(task: Task, place: Place, ways: Sequence[str], runs: int) -> dict[st
 
 
 def report(task: Task, measured: dict[str, list[Measured]]) -> dict[str, Any]:
-    """Medians, ratios to the harness, and its own share; printed as a table and returned for JSON."""
+    """Print a table of medians, ratios to the harness, and the harness's own share; return them for JSON."""
     medians = {way: statistics.median(m.wall_s for m in results) for way, results in measured.items()}
     print(f"\n{SUBJECT} {task.releases[0]} .. {task.releases[-1]}, {len(task.releases)} releases; seconds, median")
     print(f"{'':24}{'wall':>8}{'probes':>8}{'x harness':>11}{'own share':>11}")
