@@ -264,8 +264,9 @@ def _open(search: LineSearch, reduced: Reduced) -> str:
     count = len(search.exchange.units)
     names = listed(change.name for change in search.exchange.package.packages)
     if is_not_mixable(search, reduced):
+        tried = f"{reduced.unresolved} of {len(reduced.told)}"
         return (
-            f"its files were not told apart: {names} has compiled files, and {reduced.unresolved} of {len(reduced.told)} "
+            f"its files were not told apart: {names} has compiled files, and {tried} "
             "mixtures of them with Python files of the other release could not be judged"
         )
     return f"none of its {count} files was shown to make the difference in {reduced.runs} runs{_out_of_time(search)}"

@@ -33,7 +33,7 @@ class Side:
 
 @frozen
 class Sides:
-    """The sides before and after the change, in version order: good, bad for a regression, bad, good for a fix."""
+    """The sides before and after the change, in version order: a regression turns good to bad, a fix bad to good."""
 
     before: Side
     after: Side
