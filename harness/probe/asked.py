@@ -32,8 +32,8 @@ class Probe:
 class Prepared:
     """A probe that is ready to run, or already has its `observation`; `cached` means that it is from the store.
 
-    `key` identifies the observation in the store, `drift` lists how the environment differs from its lock, and
-    `setup_s` is how many seconds the preparation took.
+    `key` identifies the observation in the store, `drift` says where its lock differs from the requested
+    holds, and `setup_s` is how many seconds the preparation took.
     """
 
     probe: Probe
