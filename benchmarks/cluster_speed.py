@@ -1,8 +1,8 @@
-"""Four workers against one: the same search over repros that sleep, driven by the same engine.
+"""Compares the speed of four workers and of one, with the same search over repros that sleep.
 
-A scan that runs every position asks for as many at a time as there are lanes. Scheduler and workers are processes of
-their own on this machine, one thread each; environments are built and every worker has run once before the clock
-starts. What is left to lose is the way to the worker and back, the start of Python, and the last round not being full.
+A scan runs every position, as many at a time as there are lanes. The scheduler and the workers, with one thread each,
+are processes on this machine. Before the clock starts, environments are built and every worker has run once. The
+remaining overhead is communication with the workers, starting Python, and a last round that is not full.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-sys.path.insert(0, str(Path(__file__).parent.parent))  # the harness of this checkout, installed or not
+sys.path.insert(0, str(Path(__file__).parent.parent))  # import the harness of this checkout
 
 from attrs import evolve, field, frozen
 
@@ -51,12 +51,12 @@ _START_S = 60.0
 
 @frozen
 class Counts:
-    """A reporter that only counts what really ran."""
+    """A reporter that only counts runs, not answers from the store."""
 
     ran: list[str] = field(factory=list)
 
     def report(self, event: Event) -> None:
-        """Count a run."""
+        """Count a run. Raises `SystemExit` if it is not good."""
         if not isinstance(event, Judged):
             return
         if event.judgement.verdict is not Verdict.GOOD:
@@ -67,7 +67,7 @@ class Counts:
 
 @contextlib.contextmanager
 def cluster(folder: Path, workers: int) -> Iterator[str]:
-    """A scheduler and workers on loopback; the scheduler's address."""
+    """Start a scheduler and workers on loopback; yields the scheduler's address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -98,7 +98,7 @@ def cluster(folder: Path, workers: int) -> Iterator[str]:
 
 
 def measured(folder: Path, workers: int, probes: int, seconds: float) -> dict[str, Any]:
-    """Wall seconds of the whole search over a cluster of so many workers, warm."""
+    """Measure the wall time (seconds) of the whole search on a warm cluster with this number of workers."""
     session = local_session(Settings(results=folder / f"results-{workers}"))
     interpreter = session.interpreter
     lock = Lock(python=interpreter.version, platform=interpreter.platform, pins=())
@@ -131,7 +131,7 @@ def measured(folder: Path, workers: int, probes: int, seconds: float) -> dict[st
 
 
 def drive(prober: ClusterProber, lanes: LocalLanes, lock: Lock, repro: Repro, count: int) -> int:
-    """Run every position once; how many were really run."""
+    """Run every position once; return the number of runs."""
 
     def probe_of(position: int) -> Probe:
         combination = Combination(python=lock.python, requirements=())
@@ -147,7 +147,7 @@ def drive(prober: ClusterProber, lanes: LocalLanes, lock: Lock, repro: Repro, co
 
 
 def main() -> None:
-    """Measure both, print a table and JSON; exit 1 where the target is missed."""
+    """Measure both, and print a table and JSON; the exit code is 1 if the target is missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--probes", type=int, default=16, help="how many repros are run [16]")
     parser.add_argument("--sleep", type=float, default=4.0, help="seconds that each of them sleeps [4]")

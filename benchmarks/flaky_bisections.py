@@ -1,7 +1,7 @@
-"""Real bisections of a bug that shows in half of the runs from one release on: how often the right release is named.
+"""Measures how often real bisections find the right release for a bug that shows in half of the runs.
 
-Each bisection is `harness bisect` with its default options in a process of its own, over tiny wheels of a local
-index: real uv, real environments, real runs, and no network. The change lies at another release each time.
+Each bisection is a process of `harness bisect` with its default options, over tiny wheels of a local index: real uv,
+real environments, real runs, and no network. The first bad release is a random one each time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from random import Random
 from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # this checkout, and the wheels that its tests make
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # import the harness of this checkout, and the Wheelhouse of its tests
 
 from wheelhouse import Wheelhouse
 
@@ -44,7 +44,7 @@ ENDS = {"no-failure": "no failure", "not-a-regression": "not a regression", "inc
 
 
 class Ended(NamedTuple):
-    """One bisection: how it ended, the release that it named, its runs and its seconds."""
+    """The result of one bisection: how it ended, the release that it named, its runs, and seconds."""
 
     end: str
     named: str
@@ -53,7 +53,7 @@ class Ended(NamedTuple):
 
 
 def bisect(folder: Path, releases: int, change: int, rate: float, options: list[str]) -> Ended:
-    """One bisection over `releases` releases, of which those from `change` on fail at `rate`."""
+    """Bisect over `releases` releases, of which those from `change` on fail with the probability `rate`."""
     house = Wheelhouse(folder / "index")
     for number in range(releases):
         files = {"dicey.py": f"RATE = {rate if number >= change else 0.0}\n"}
@@ -84,7 +84,7 @@ def bisect(folder: Path, releases: int, change: int, rate: float, options: list[
 
 
 def main() -> None:
-    """Print a row for each bisection, and how often each end was reached."""
+    """Print a row for each bisection, and how often each result occurred."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bisections", type=int, default=20)
     parser.add_argument("--releases", type=int, default=30)

@@ -1,8 +1,9 @@
-"""Searches for a flaky bug on the same simulated histories: this, git-bayesect, plain bisection.
+"""Compares searches for a flaky bug on simulated histories: the harness, git-bayesect, plain bisection.
 
-Each history has one release from which on the bug shows at a higher rate, or none. All searches see the same dice for
-the same attempt at the same release. git-bayesect stops at 0.95, its default; after 400 runs it is stopped without an
-answer. A second table has the default search alone, on more histories and other numbers of releases.
+In each history the bug shows at a higher rate from one release on, or at the same rate everywhere. The same attempt at
+the same release has the same random result in all searches. git-bayesect stops at a confidence of 0.95, its default,
+or after 400 runs without an answer. A second table has only the default search, on more histories and other numbers of
+releases.
 """
 
 from __future__ import annotations
@@ -22,21 +23,21 @@ SAME = (0.0, 0.05, 0.3, 1.0)  # rates of histories without a change
 
 
 class Said(NamedTuple):
-    """The release that was named, None if there was none, and the number of runs."""
+    """The release that a search named (None: no release), and the number of runs."""
 
     named: int | None
     runs: int
 
 
 class End(NamedTuple):
-    """What a search named, "right", "wrong" or "none", and the runs that it took."""
+    """Whether a search named the "right" release, a "wrong" one or "none", and the number of runs."""
 
     end: str
     runs: int
 
 
 def driven(search: Bisection | SureBisection, fails: Callable[[Trial], bool]) -> Said:
-    """Drive a search of the harness to its end."""
+    """Run one of the harness's searches to its end."""
     runs = 0
     while asked := search.ask():
         search.tell(asked[0], Verdict.BAD if fails(asked[0]) else Verdict.GOOD)
@@ -46,19 +47,19 @@ def driven(search: Bisection | SureBisection, fails: Callable[[Trial], bool]) ->
 
 
 def noisy(noise: Noise) -> Callable[[int, Fails], Said]:
-    """`harness bisect --flaky --depth release`, with this confidence and trust."""
+    """The search of `harness bisect --flaky --depth release`, with the confidence and trust in `noise`."""
     return lambda count, fails: driven(
         SureBisection(count, good=0, bad=count - 1, noise=noise), lambda trial: fails(trial.position, trial.attempt)
     )
 
 
 def by_default(count: int, fails: Fails) -> Said:
-    """`harness bisect --depth release`."""
+    """The search of `harness bisect --depth release`."""
     return driven(SureBisection(count, good=0, bad=count - 1), lambda trial: fails(trial.position, trial.attempt))
 
 
 def plain(repetitions: int) -> Callable[[int, Fails], Said]:
-    """A plain bisection: a release is bad if one of so many runs fails; it stops repeating at the first failure."""
+    """A plain bisection: a release is bad if one of `repetitions` runs fails; the first failure ends its runs."""
 
     def search(count: int, fails: Fails) -> Said:
         runs = 0
@@ -77,7 +78,7 @@ def plain(repetitions: int) -> Callable[[int, Fails], Said]:
 
 
 def bayesect(count: int, fails: Fails) -> Said:
-    """git-bayesect's own search: its index 0 is the newest release, and B the oldest that has the new rate."""
+    """The search of git-bayesect. Its index 0 is the newest release, and its B the oldest one with the new rate."""
     from git_bayesect import Bisector
 
     search = Bisector([1.0] * count)
@@ -104,7 +105,7 @@ SEARCHES: dict[str, Callable[[int, Fails], Said]] = {
 def ended(
     search: Callable[[int, Fails], Said], rates: tuple[float, float], releases: int, number: int, seed: int
 ) -> End:
-    """How a search ends on one history: the same dice for the same history, release and attempt."""
+    """Run a search on one history; the same history, release and attempt have the same random result."""
     before, after = rates
     change = Random(f"{seed} {number}").randrange(1, releases) if before != after else releases
 
@@ -117,7 +118,7 @@ def ended(
 
 
 def row(name: str, rates: tuple[float, float], releases: int, histories: int, seed: int) -> str:
-    """A row of Markdown: named rightly, wrongly, not at all; mean runs."""
+    """Return a row of Markdown with the shares of right, wrong and no answers, and the mean number of runs."""
     every = [ended(SEARCHES[name], rates, releases, number, seed) for number in range(histories)]
     ends = Counter(one.end for one in every)
     shares = " | ".join(f"{100 * ends[end] / histories:.2f} %" for end in ("right", "wrong", "none"))
@@ -128,7 +129,7 @@ def row(name: str, rates: tuple[float, float], releases: int, histories: int, se
 
 
 def main() -> None:
-    """Print both tables: all searches over one number of releases, the default one over several."""
+    """Print both tables: all searches with one number of releases, the default search with three."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--histories", type=int, default=600, help="histories for each row of the comparison [600]")
     parser.add_argument("--by-default", type=int, default=3000, help="histories for each row of the default [3000]")

@@ -1,4 +1,4 @@
-"""The packages that regressions are planted in, and expressions over them whose answers are always the same."""
+"""The packages to plant regressions in, and expressions that use them and always have the same value."""
 
 # ruff: noqa: E501
 
@@ -9,7 +9,7 @@ from attrs import frozen
 
 @frozen
 class Package:
-    """A project on the index, its import package, what else it needs, and what is evaluated."""
+    """A project on the index, its import package, the other projects it needs, and the expressions to evaluate."""
 
     project: str
     module: str

@@ -1,7 +1,7 @@
-"""Simulated investigations of flaky bugs: random histories, failure rates, skips and faults, no processes.
+"""Simulates investigations of flaky bugs: random histories, failure rates, skips and faults, without processes.
 
-Each is a `SureBisection` as `harness bisect` drives it. It counts how often the release that is named is one with which
-the failure rate does not change, and compares that with what the stated confidences allow.
+Each investigation is a `SureBisection`, driven as `harness bisect` drives it. The table has how often the named release
+is not one where the failure rate changes, and how often the stated confidences allow that.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NAMED = (BisectionStatus.FOUND, BisectionStatus.FIXED)
 
 
 class Ended(NamedTuple):
-    """One investigation: its kind of history, its rates, how it ended, the doubt that it stated, its runs."""
+    """One investigation: its kind of history and rates, its result, 1 - its confidence (`doubt`), and its runs."""
 
     history: str
     rates: tuple[float, float]
@@ -29,7 +29,7 @@ class Ended(NamedTuple):
 
 
 def broken_releases(history: str, count: int, dice: Random) -> list[bool]:
-    """Which releases have the bug, from the oldest on."""
+    """Whether each release has the bug, the oldest first."""
     first = dice.randrange(1, count)
     if history == "no change":
         return [dice.random() < 0.5] * count
@@ -42,7 +42,7 @@ def broken_releases(history: str, count: int, dice: Random) -> list[bool]:
 
 
 def investigate(number: int, seed: int) -> Ended:
-    """One investigation, the same for the same number and seed."""
+    """Simulate one investigation, which is the same for the same number and seed."""
     dice = Random(f"{seed} {number}")
     rates = RATES[number % len(RATES)]
     history = dice.choices(("one change", "no change", "two windows"), (0.75, 0.1, 0.15))[0]
@@ -72,7 +72,7 @@ def investigate(number: int, seed: int) -> Ended:
 
 
 def _untestable(count: int, dice: Random) -> set[int]:
-    """None, or a few single releases, or a row of them."""
+    """Positions that are always skipped: none, a few random ones, or up to five in a row."""
     match dice.randrange(3):
         case 0:
             return set()

@@ -1,7 +1,7 @@
-"""Reproduce a regression, bisect it over releases, and say what broke it.
+"""Reproduce a regression, bisect it over releases, and find what broke it.
 
-`harness.bisect`, `harness.history`, `harness.probe` and `harness.results` are the commands as functions, `Settings`
-their options; see `harness.api`. They are imported when they are first used, so `import harness` itself costs nothing.
+`harness.bisect`, `harness.history`, `harness.probe` and `harness.results` are the commands as functions, and `Settings`
+has their options; see `harness.api`. They are imported on first use, so that `import harness` itself is fast.
 """
 
 import sys
@@ -28,10 +28,10 @@ _PUBLIC = {
 
 
 class _Package(ModuleType):
-    """This package, whose functions win over its folders of the same name.
+    """The class of this package: its public functions take precedence over subpackages of the same name.
 
-    `harness.bisect` is a function for users and the folder of its parts for us. Importing a part would put the folder
-    in the function's place: the import system sets each submodule as an attribute of its parent. Imports by full name,
+    `harness.bisect` is both a public function and an internal subpackage. Importing the subpackage would replace the
+    function, because the import system sets each submodule as an attribute of its parent. Imports by full name,
     `from harness.bisect.answer import Answer`, don't need that attribute.
     """
 

@@ -1,4 +1,4 @@
-"""`python -m harness` is `harness`."""
+"""Runs `harness` as `python -m harness`."""
 
 from harness.cli import main
 

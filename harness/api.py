@@ -1,12 +1,12 @@
-"""The commands as functions: `harness bisect`, `harness probe`, `harness history` and `harness results` call them::
+"""The commands `harness bisect`, `harness probe`, `harness history` and `harness results` as functions::
 
     import harness
     answer = harness.bisect("transformers", repro="whisper_lora_checkpointing")
     answer.first_bad, answer.culprit
 
-Each returns the frozen answer that the command prints; a notebook shows it as a table. What is in the results folder
-is not run again. Every function raises the errors of `harness.errors`, whose `message` and `hint` the command line
-prints: `UserMistake` and those below it for what the arguments get wrong, `NoNetwork` and `NoSpace` for the machine.
+Each returns the answer that the command prints; a notebook shows it as a table. Probes whose observations are in the
+results folder don't run again. The errors raised are those of `harness.errors`, with the `message` and `hint` that the
+command line prints: `UserMistake` and its subclasses for wrong arguments, `NoNetwork` and `NoSpace` for this machine.
 """
 
 from __future__ import annotations
@@ -51,12 +51,13 @@ def bisect(
     reporter: Reporter = SILENT,
     **more: Any,
 ) -> Answer:
-    """The release of `subject` that broke a repro, and its culprit; writes its reports to the results folder.
+    """Return the release of `subject` that broke a repro, and the culprit; write reports to the results folder.
 
-    `repro` is a name or a path (default: the one that names the subject), or `run` is a command; `good` and `bad` are
-    versions, by default those of the repro; `depth` is "release", "package", "file", "region" or "commit". `more` are
-    fields of `Question`: `find_fix`, `prereleases`, `confirm` (runs), `git`. Raises `BadRepro`, `UnknownProject`,
-    `UnknownRelease`, `UserMistake`, `NoWorkers`, `NoNetwork`, `NoSpace`, and `Interrupted` on Ctrl-C.
+    What to run is a repro (`repro`, a name or a path; default: the repro that names the subject) or a command (`run`).
+    `good` and `bad` are versions, by default those of the repro. `depth` is "release", "package", "file", "region" or
+    "commit". `more` are fields of `Question`: `find_fix`, `prereleases`, `confirm` (a number of runs), `git`. Raises
+    `BadRepro`, `UnknownProject`, `UnknownRelease`, `UserMistake`, `NoWorkers`, `NoNetwork`, `NoSpace`, and
+    `Interrupted` on Ctrl-C.
     """
     settings = settings or Settings()
     question = _question(subject, repro, run, settings, {"good": good, "bad": bad, **more})
@@ -77,11 +78,11 @@ def history(
     reporter: Reporter = SILENT,
     **more: Any,
 ) -> History:
-    """Every window of releases of `subject` in which a repro was broken; writes its pages to the results folder.
+    """Return every window of releases of `subject` in which a repro was broken; write pages to the results folder.
 
     `since` and `until` are the oldest and newest version, by default the repro's older bound and the newest release.
-    `more` may have `max_gap` (at least one of that many neighbouring releases is run) and `prereleases`. Raises as
-    `bisect`.
+    `more` may have `max_gap` (of that many neighbouring releases at least one is run) and `prereleases`. Raises the
+    same errors as `bisect`.
     """
     settings = settings or Settings()
     wanted = Range(since, until, more.pop("max_gap", None))
@@ -99,10 +100,10 @@ def probe(
     settings: Settings | None = None,
     reporter: Reporter = SILENT,
 ) -> Probed:
-    """One run of a repro (a name or a path) with these requirements, such as "transformers==4.53.0".
+    """Run a repro (a name or a path) once with these requirements, such as "transformers==4.53.0".
 
-    With `fresh` it runs even if the store has the answer. Raises as `bisect`. A failure in the environment or in the
-    run is not an exception but an `Outcome` of the observation.
+    With `fresh` it runs even if the store has the answer. Raises the same errors as `bisect`. If the environment can't
+    be made or the run fails, that is the `Outcome` of the observation, not an exception.
     """
     settings = settings or Settings()
     settings = evolve(settings, with_=(*settings.with_, *requirements))
@@ -112,9 +113,10 @@ def probe(
 
 
 def results(folder: str | Path | None = None) -> pd.DataFrame:
-    """Every observation of a results folder (default: `HARNESS_RESULTS`, else "results"), a row each, oldest first.
+    """Return the observations of a results folder as a table, one row each, the oldest first.
 
-    Columns are its key, times in seconds, memory in MiB, and one for each parameter, metric and installed version.
+    `folder` defaults to `HARNESS_RESULTS`, else "results". Among the columns are the key, times in seconds, memory in
+    MiB, and one for each parameter, metric and installed distribution.
     """
     return Store.opened(Path(folder or Settings().results)).frame()
 

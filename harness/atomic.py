@@ -12,7 +12,7 @@ from pathlib import Path
 def write_whole(path: Path, content: str | bytes) -> None:
     """Write text or bytes to a temporary file, then rename it.
 
-    Raises `OSError`, and leaves nothing behind then.
+    Raises `OSError`; the temporary file is removed then.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, partial = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
@@ -28,5 +28,5 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 
 def is_out_of_space(error: OSError) -> bool:
-    """Whether an error of the operating system means a full disk."""
+    """Whether an error of the operating system means that the disk or a quota is full."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)

@@ -1,6 +1,6 @@
-"""Events: what happens while a question is answered, as one stream of frozen values for any number of views.
+"""Events: frozen values that report the progress of a search to any view.
 
-Code that does work reports to one `Reporter`; the terminal, a night's budget and the tests implement it. Candidates
+Code that searches reports to one `Reporter`, which the terminal, a night's budget and the tests implement. Candidates
 after a `SearchBegan` or `LevelBegan` belong to it until the next one begins.
 """
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @frozen
 class Progress:
-    """How far a search is. `states` are the positions of its range, the oldest first, empty if it has none.
+    """How far a search is. `states` are those of its range, the oldest release first; empty for a search over sets.
 
-    `left` is the largest number of runs left, counted in `unit`s ("probe", "cell"), 0 if unknown. A search over sets
-    instead gives the number of `candidates` and how many sets it has `tried`. `groups` of failing tests have no answer
-    yet, 0 where that is not known.
+    `left` is the largest possible number of runs left, counted in `unit`s ("probe", "cell"), 0 if unknown. A search
+    over sets instead has the number of `candidates` and the number of sets `tried`. `groups` is the number of groups of
+    failing tests without an answer, 0 if unknown.
     """
 
     states: tuple[PositionState, ...] = ()
@@ -35,14 +35,14 @@ class Progress:
 
 @frozen
 class Note:
-    """A passing remark: a wait for a GPU, the size of a download, the next step of a night."""
+    """A message about progress: a wait for a GPU, the size of a download, the next step of a night."""
 
     sentence: str
 
 
 @frozen
 class Warned:
-    """A warning, for example that a worker is left out; shown with `--json` too."""
+    """A warning, for example that a worker can't be used; shown with `--json`, too."""
 
     sentence: str
 
@@ -58,7 +58,7 @@ class SearchBegan:
 
 @frozen
 class LookedUp:
-    """Progress of resolving releases again that were seen before with other packages."""
+    """How many of the releases that were resolved before with other packages are resolved again."""
 
     done: int
     count: int
@@ -74,7 +74,7 @@ class SignatureCaptured:
 
 @frozen
 class LevelBegan:
-    """The search for a culprit enters a level; the sentence says what it searches."""
+    """The search for a culprit begins a level; the sentence says what it searches."""
 
     level: Level
     sentence: str
@@ -82,7 +82,7 @@ class LevelBegan:
 
 @frozen
 class Asked:
-    """A candidate was asked for; it is being resolved and installed."""
+    """The search wants a verdict on a candidate; it is being resolved and installed."""
 
     label: str
 
@@ -116,7 +116,7 @@ class Reporter(Protocol):
     """A subscriber to events."""
 
     def report(self, event: Event) -> None:
-        """Handle one event. Notes and warnings come from any thread, other events from the searching thread."""
+        """Handle one event. Notes and warnings can come from any thread, other events from the searching thread."""
         ...
 
 

@@ -1,7 +1,7 @@
-"""Replaces private text: secrets in everything that is stored, all private data in reports.
+"""Redacts private text: secrets in everything that is stored, all private data in reports.
 
 `hide_secrets` is for what stays on this machine: records, logs, messages. `redact` is for what others read: it also
-removes names, folders and addresses of this machine.
+replaces names, folders and addresses of this machine.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from urllib.parse import quote
 import attrs
 from attrs import field, frozen
 
-_SECRET = "<secret>"  # noqa: S105 - the word that stands in the place of one
+_SECRET = "<secret>"  # noqa: S105 - the placeholder for a secret
 
 _SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|ACCESS_?KEY|AUTH", re.IGNORECASE)
 _SHORTEST_SECRET = 8
 
-# Installed files are shown relative to site-packages, wherever the environment was.
+# Installed files are shown relative to site-packages, wherever the environment is.
 _INSTALLED = re.compile(r"(?<![\w.])/(?:[^\s\"'`()<>:,;]+/)?(?:site|dist)-packages(?=/)")
 _STDLIB = re.compile(r"(?<![\w.])/(?:[^\s\"'`()<>:,;]+/)?lib/python3\.\d+(?=/)")
 _HOME = re.compile(
@@ -48,7 +48,7 @@ _ASSIGNED = re.compile(
 
 @frozen
 class Private:
-    """Private data of this machine, beyond what has a recognisable format.
+    """Private data of this machine that has no recognisable format.
 
     `replacements` maps literal texts (folders, addresses, secrets) to placeholders; `names` are whole words (users,
     hosts).
@@ -59,18 +59,18 @@ class Private:
 
 
 def passed_secrets(environ: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
-    """Maps the values of these variables to placeholders; short values (0, true) are not secrets."""
+    """Map the values of these variables to placeholders; short values (0, true) are not secrets."""
     values = [environ.get(name, "") for name in names]
     return {value: _SECRET for value in values if len(value) >= _SHORTEST_SECRET}
 
 
 def known_secrets(environ: Mapping[str, str], pass_env: Iterable[str] = ()) -> dict[str, str]:
-    """Maps the values of all variables with secret-sounding names, and of those passed to runs, to placeholders."""
+    """Map the values of all variables with secret-sounding names, and of those passed to runs, to placeholders."""
     return passed_secrets(environ, {name for name in environ if _SECRET_NAME.search(name)} | set(pass_env))
 
 
 def hide_secrets(text: str, known: Mapping[str, str] | None = None) -> str:
-    """The text without credentials in URLs, the values of `known`, and tokens with a recognisable format."""
+    """Replace credentials in URLs, the values in `known`, private keys, and tokens with a recognisable format."""
     text = _USER_IN_URL.sub(rf"\1{_SECRET}@", text)
     for literal, label in sorted((known or {}).items(), key=lambda pair: -len(pair[0])):
         for form in dict.fromkeys((literal, json.dumps(literal)[1:-1], quote(literal, safe=""))):
@@ -81,7 +81,7 @@ def hide_secrets(text: str, known: Mapping[str, str] | None = None) -> str:
 
 
 def redact(text: str, private: Private = Private()) -> str:
-    """The text without private data. URLs and known secrets go first, then token formats, then folders, then names."""
+    """Replace private data in a text: first URLs and known secrets, then token formats, folders and names."""
     text = _CREDENTIALS.sub(r"\1<address with credentials>", text)
     known = sorted(private.replacements.items(), key=lambda pair: -len(pair[0]))
     for literal, label in known:
@@ -102,12 +102,12 @@ def redact(text: str, private: Private = Private()) -> str:
 
 
 def redacted(value: Any, private: Private) -> Any:
-    """The same value with every text in it redacted: attrs values, mappings (keys too), tuples and lists."""
+    """Redact every text in a value made of attrs classes, mappings (keys, too), tuples and lists."""
     return in_every_text(value, lambda text: redact(text, private))
 
 
 def in_every_text(value: Any, change: Callable[[str], str]) -> Any:
-    """The same value with every text in it changed: attrs values, mappings (keys too), tuples and lists."""
+    """Apply `change` to every text in a value made of attrs classes, mappings (keys, too), tuples and lists."""
     if type(value) is str:
         return change(value)
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""A session: everything that answers questions under one set of settings, wired once."""
+"""A session: the index, the store and the prober for one set of settings."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ _LANES = 2
 
 @frozen
 class Session:
-    """Everything that answers questions: where probes run, and what is known already.
+    """What commands need to answer questions: where probes run, and the store of what is known.
 
-    `local` runs probes on this machine, whose GPUs are `local_gpus`; `remote` runs them on the workers of a cluster, if
-    one is used.
+    `local` runs probes on this machine, which has the GPUs `local_gpus`; `remote` runs them on the workers of a cluster
+    (None: no cluster).
     """
 
     settings: Settings
@@ -77,14 +77,15 @@ class Session:
         return self.local.workspace
 
     def device_for(self, repro: Repro) -> tuple[Device, str]:
-        """The device for a repro, and a sentence that says which and what a result on it is worth."""
+        """Choose the device for a repro; also returns a sentence that says why, and what a result on it means."""
         device, why = choose_device(self.settings.device, repro.device, self.gpus)
         return device, f"{why} (--device changes it)"
 
     def lane_count(self, device: Device, repro: Repro | None = None) -> int:
-        """The number of lanes: as many as requested, and on a cluster at most its slots. Raises `NoWorkers`.
+        """The number of lanes: as many as requested, but on a cluster at most its slots. Raises `NoWorkers`.
 
-        If none were requested, a script on the CPU that speed can't change gets two.
+        By default a cluster has a lane for each slot, and this machine has one; it has two (on two cores or more) for a
+        script on the CPU whose verdict can't depend on speed.
         """
         asked = self.settings.lanes
         if self.remote is None:
@@ -93,7 +94,7 @@ class Session:
         return min(asked or slots, slots)
 
     def lanes(self, device: Device, repro: Repro) -> contextlib.closing[LocalLanes]:
-        """Lanes for a repro on a device; on a cluster each waits for a worker. Raises `NoWorkers` if there is none."""
+        """The lanes for a repro on a device; on a cluster, each waits for a worker. Raises `NoWorkers`."""
         return contextlib.closing(LocalLanes(self.lane_count(device, repro)))
 
 
@@ -104,11 +105,11 @@ def local_session(
     environment: Path | None = None,
     requires_python: str | None = None,
 ) -> Session:
-    """A session on this machine.
+    """Return a session on this machine.
 
-    `environment` is a user's folder to build in, `requires_python` the requirement of a repro.
+    `environment` is a folder of the user to build the environment in, `requires_python` the requirement of a repro.
 
-    Raises `UserMistake` if there is no such Python, or the folder holds something else.
+    Raises `UserMistake` if no such Python is found, or the folder has other content.
     """
     if environment is not None:
         check_ours(environment)
@@ -149,7 +150,7 @@ def local_session(
 
 
 def _release_at_end_of_command(builder: Builder) -> None:
-    """Release the environments of a command when it ends. Outside of a command, the caller does it."""
+    """Release the environments when the current click command ends. Outside of a command, the caller does that."""
     if (command := click.get_current_context(silent=True)) is not None:
         command.call_on_close(builder.let_go)
 
@@ -158,9 +159,9 @@ def _release_at_end_of_command(builder: Builder) -> None:
 def open_session(
     settings: Settings, reporter: Reporter = SILENT, *, requires_python: str | None = None
 ) -> Iterator[Session]:
-    """A session that runs probes on this machine, or on the cluster of the chosen scheduler.
+    """A session that runs probes on this machine, or on the cluster of the scheduler in the settings.
 
-    Raises `NoWorkers`, and `UserMistake` if Dask is not installed, or there is no such Python.
+    Raises `NoWorkers`, and `UserMistake` if Dask is not installed or no such Python is found.
     """
     with joined(local_session(settings, reporter, requires_python=requires_python)) as session:
         yield session
@@ -168,7 +169,7 @@ def open_session(
 
 @contextlib.contextmanager
 def joined(session: Session) -> Iterator[Session]:
-    """The session, on the cluster if its settings name a scheduler. Raises as `open_session`."""
+    """The session, connected to the cluster if its settings name a scheduler. Raises as `open_session` does."""
     if session.settings.scheduler is None:
         yield session
         return
@@ -180,18 +181,18 @@ def joined(session: Session) -> Iterator[Session]:
 
 
 def _sandbox(settings: Settings, reporter: Reporter) -> tuple[Sandbox | None, str]:
-    """The sandbox of all runs, and in a word what the user allows them beyond it.
+    """The sandbox of all runs, and a word for what the user allows them beyond it ("" for nothing).
 
     Raises `UserMistake` if a required sandbox does not work.
     """
     mode = SandboxMode.of(os.environ, settings.sandbox)
-    # The option asks for a new run with these rights; the variable only describes the machine.
+    # An option is part of the question, so it needs a new run; the variable only describes the machine.
     rights = "unsandboxed" if settings.sandbox == SandboxMode.OFF else "network" if settings.network else ""
     return choose(mode, network=settings.network, reporter=reporter), rights
 
 
 def _local_lanes(device: Device, repro: Repro | None) -> int:
-    """The lanes on this machine: two for a script on the CPU, unless its verdict may depend on speed.
+    """The number of lanes on this machine: two for a script on the CPU, unless its verdict may depend on speed.
 
     Tests of a project may share ports and files, and are often slow enough to time out.
     """

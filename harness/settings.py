@@ -1,4 +1,4 @@
-"""The settings of any question: where it runs, which other packages it gets, and how much it may use.
+"""The settings of a question: where it runs, with which other packages, and how much it may use.
 
 Each setting is one field with its command-line option, so a shared option is added only here.
 """
@@ -18,7 +18,7 @@ from harness.run.lease import DEFAULT_WAIT_S
 
 
 class Group(enum.Enum):
-    """Which commands have an option: those with one question, those that run probes, those that run many, all."""
+    """Which commands have an option: those with one question, those that run probes, those that run many, or all."""
 
     QUESTION = enum.auto()
     RUNS = enum.auto()
@@ -28,7 +28,7 @@ class Group(enum.Enum):
 
 
 class ValueKind(enum.Enum):
-    """The kind of a value; the command line parses and checks it by that."""
+    """The type of a value, by which the command line parses and checks it."""
 
     TEXT = enum.auto()
     SECONDS = enum.auto()
@@ -164,7 +164,7 @@ class Settings:
         "Run probes on those workers of this Dask scheduler that match this machine (docs/guides/many-machines.md).",
         metavar="ADDRESS",
     )
-    results: Path = _setting(  # noqa: RUF009 - a field of attrs, with a factory
+    results: Path = _setting(  # noqa: RUF009 - an attrs field with a factory
         Factory(lambda: Path(os.environ.get("HARNESS_RESULTS") or "results")),
         "--results",
         Group.RESULTS,
@@ -175,7 +175,7 @@ class Settings:
 
     @property
     def typed(self) -> tuple[str, ...]:
-        """The options, quoted for a shell, that ask the same question again; `--param` goes with the repro."""
+        """The options that ask the same question again, quoted for a shell; `--param` is listed with the repro."""
         words: list[str] = []
         for setting in fields(Settings):
             option, value = setting.metadata["option"], getattr(self, setting.name)
@@ -192,5 +192,5 @@ class Settings:
 
     @property
     def in_place(self) -> bool:
-        """Whether `python` is a path: an environment to run in as it is."""
+        """Whether `python` is the path of an environment's interpreter, to run in as it is."""
         return bool(self.python and "/" in self.python)

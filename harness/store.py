@@ -1,7 +1,7 @@
-"""The store: each observation is one JSON record under `results/`, with its log beside it.
+"""The store: one JSON record under `results/` for each observation, with its log beside it.
 
-Records are written atomically and never changed. The key says what was run where, so the store answers the same
-question when it is asked again.
+Records are written atomically and never changed. The key is a hash of what was run and where, so that the store has the
+answer when the same question is asked again.
 """
 
 from __future__ import annotations
@@ -83,22 +83,22 @@ class Store:
 
     @classmethod
     def opened(cls, folder: Path, pass_env: Iterable[str] = ()) -> Store:
-        """The store in a folder. It hides secrets of this process, and the variables passed to runs."""
+        """The store in a folder. It hides this process's secrets and the values of the variables passed to runs."""
         return cls(folder.absolute(), known_secrets(os.environ, pass_env))
 
     def get(self, key: str) -> Observation | None:
         """The observation with a key, or None.
 
-        A record that can't be read counts as absent, and so does one of an earlier version that may record a temporary
+        A record that can't be read counts as absent. So does a record of an earlier version that may be a temporary
         failure of the index.
         """
         found = self._read(self._record(key))
         return found if found is not None and is_kept(found) else None
 
     def put(self, observation: Observation) -> Observation:
-        """Store an observation without secrets, unless it may be a temporary failure of the index; returns it.
+        """Remove the secrets from an observation and its log, and store it; returns it without secrets.
 
-        Secrets are removed from its log, too. Raises `NoSpace`.
+        An observation that may be a temporary failure of the index is not stored. Raises `NoSpace`.
         """
         observation = self.without_secrets(observation)
         if not is_kept(observation):
@@ -110,7 +110,7 @@ class Store:
         return observation
 
     def without_secrets(self, value: _T) -> _T:
-        """The same value without secrets in its texts; locks and file names are kept."""
+        """Replace the secrets in the texts of a value; an observation's locks and file names are kept."""
         if isinstance(value, Observation):
             parts = {name: self.without_secrets(getattr(value, name)) for name in _WITH_TEXTS}
             return evolve(value, **parts)
@@ -150,19 +150,19 @@ class Store:
         self._write(self.root / "locks" / f"{key}.json", json.dumps(record, indent=1))
 
     def forget_resolution(self, key: str) -> None:
-        """Forget the resolver's answer, because it can't be installed."""
+        """Remove the resolver's answer, because it can't be installed. Raises `NoSpace`."""
         with self._disk():
             (self.root / "locks" / f"{key}.json").unlink(missing_ok=True)
 
     def log_path(self, key: str) -> Path:
-        """The path of an observation's compressed log."""
+        """The path of an observation's compressed log; creates its folder. Raises `NoSpace`."""
         path = self._record(key).with_suffix(".log.gz")
         with self._disk():
             path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
     def log(self, observation: Observation) -> str:
-        """The stored output of a run; of a damaged log, as much as can be read."""
+        """The stored output of a run; if the log is damaged, as much as can be read."""
         if not observation.log:
             return ""
         return self._hide(read_log(self.root / observation.log))
@@ -195,7 +195,7 @@ class Store:
         """The observations as a table: one row each, with columns for distributions, parameters and metrics."""
         import pandas as pd
 
-        # Records of earlier versions may contain secrets that are hidden today.
+        # Records of earlier versions may contain secrets that are recognised only now.
         return pd.DataFrame([self.without_secrets(_row(observation)) for observation in self.observations()])
 
     def _hide(self, text: str) -> str:
@@ -234,7 +234,7 @@ class Store:
 def is_kept(observation: Observation) -> bool:
     """Whether an observation is a permanent answer.
 
-    An installer's failure is kept only if it is about releases that the index lists.
+    A failure of the installer is permanent only if it is about releases that the index lists.
     """
     return observation.outcome not in _INSTALLERS_WORDS or is_lasting(observation.detail)
 

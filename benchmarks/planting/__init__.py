@@ -1,4 +1,4 @@
-"""Plants regressions in real packages: refactorings that change no answer, and one wrong line."""
+"""Plants regressions in real packages: refactorings that don't change behaviour, and one wrong line."""
 
 from planting.cases import MESSAGE, Case, plant
 from planting.evaluate import Runner

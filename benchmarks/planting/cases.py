@@ -1,8 +1,9 @@
-"""Plants one regression in a real package: one changed line, hidden among refactorings that change no answer.
+"""Plants one regression in a real package: one wrong line among refactorings that don't change behaviour.
 
-The older text is the package as it was published. The newer one has helpers renamed, moved and given parameters, with
-their callers, files renamed, results returned as tuples, base classes put in - and one line of one function that ran
-is wrong. Each step is checked by running the expression that shows the bug; what changes its answer is taken back.
+The older side is the package as published. In the newer side, functions are renamed, moved, and get new parameters
+(their callers, too), files are renamed, results are returned as tuples, base classes are added, and one line of a
+function that ran is wrong. After each batch of refactorings the expression that shows the bug is evaluated; a batch
+that changes its value is discarded.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _REFACTORINGS = (
 
 @frozen
 class Case:
-    """Two trees, the expression that tells them apart, and where the bug is in the newer one (file and line)."""
+    """Two trees, the expression whose values differ, and the place of the bug in the newer tree (file and line)."""
 
     name: str
     package: str
@@ -51,7 +52,7 @@ class Case:
 def plant(
     name: str, package: str, tree: Tree, setup: str, expressions: list[str], run: Runner, rng: random.Random
 ) -> Case | None:
-    """One case, None where nothing could be planted, or where an answer has the address of an object."""
+    """Return one case, or None if no bug could be planted or the value has the address of an object."""
     expression = rng.choice(expressions)
     good = run(tree, setup, expression)
     if good.raised or _ADDRESS.search(good.value):

@@ -1,4 +1,4 @@
-"""Evaluates expressions over trees of files, each in a forked process of its own."""
+"""Evaluates expressions with the modules of a tree of files, each in a forked process."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ for line in sys.stdin:
 
 @frozen
 class Ran:
-    """What an expression came to: its value as text or an exception, and the lines that ran."""
+    """The result of an expression: `value` is its repr or an exception's message; `lines` are those that ran."""
 
     value: str
     raised: str
@@ -61,13 +61,13 @@ class Ran:
 
 @define
 class Runner:
-    """Evaluates expressions over trees of files, each in a forked process of its own."""
+    """Evaluates expressions in processes forked from one server; trees are written below `folder`."""
 
     folder: Path
     _process: subprocess.Popen[str] | None = None
 
     def __call__(self, tree: Tree, setup: str, expression: str, *, trace: bool = False) -> Ran:
-        """Write the tree and evaluate."""
+        """Write the tree to a temporary folder and evaluate the expression; with `trace`, record the lines that ran."""
         if self._process is None:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-B", "-c", _SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -87,7 +87,7 @@ class Runner:
         return Ran(told["value"], told["raised"], told["lines"])
 
     def close(self) -> None:
-        """End the process."""
+        """End the server process."""
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
             self._process.wait()

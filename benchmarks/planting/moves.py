@@ -1,4 +1,4 @@
-"""Refactorings that move code or put something before it: each gives a package's new files, or None."""
+"""Refactorings that move code or add comments: each returns a package's new files, or None."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def move_in_file(tree: Tree, rng: random.Random, source: Source) -> Tree | None:
 
 @of_one_file
 def move_to_new_file(tree: Tree, rng: random.Random, source: Source) -> Tree | None:
-    """Move a function that needs nothing of its module to a new file."""
+    """Move a function that uses no other name of its module to a new file."""
     path, text = source.path, source.text
     found = []
     for function in plain_functions(tree, source.module):
@@ -70,7 +70,7 @@ def move_to_new_file(tree: Tree, rng: random.Random, source: Source) -> Tree | N
 
 @of_one_file
 def new_base(tree: Tree, rng: random.Random, source: Source) -> Tree | None:
-    """Give a class a base that has one of its methods."""
+    """Move a method of a class to a new base class."""
     path, text = source.path, source.text
     classes = [
         n
@@ -99,7 +99,7 @@ def new_base(tree: Tree, rng: random.Random, source: Source) -> Tree | None:
 
 @of_one_file
 def comment(tree: Tree, rng: random.Random, source: Source) -> Tree | None:
-    """Put comments before some statements."""
+    """Add comments before some statements."""
     path, text = source.path, source.text
     statements = [n for f in functions(source.module) for n in f.body if n.col_offset > 0]
     if not statements:

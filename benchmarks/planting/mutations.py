@@ -1,4 +1,4 @@
-"""The bug itself: changes of one line that ran."""
+"""The bugs to plant: changes of one line that ran."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COUNTED = {ast.Add: "-", ast.Sub: "+", ast.Mult: "+", ast.FloorDiv: "*", ast.Mo
 
 
 def mutations(tree: Tree, ran: dict[str, list[int]]) -> Iterator[tuple[str, int, str, str]]:
-    """File, line, the file's new text and what was changed, for changes of one line that ran inside a function."""
+    """Yield file, line, the file's new text and a description of each change of a line that ran in a function."""
     for path, lines in ran.items():
         text = tree.get(path, "")
         if not text.isascii() or not text:

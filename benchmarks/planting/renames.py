@@ -1,4 +1,4 @@
-"""Refactorings that rename: each takes a package's files and a source of chance, and gives new files or None."""
+"""Refactorings that rename: each takes a package's files and a random generator, and returns new files or None."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def rename_attribute(tree: Tree, rng: random.Random, source: Source) -> Tree | N
 
 
 def rename_file(tree: Tree, rng: random.Random) -> Tree | None:
-    """Rename a module and what imports it."""
+    """Rename a module, and change the imports of it."""
     paths = [path for path in tree if not path.endswith("__init__.py") and len(tree[path]) > 300]
     if not paths:
         return None

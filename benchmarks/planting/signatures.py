@@ -1,4 +1,4 @@
-"""Refactorings of what functions take and give: each gives a package's new files, or None."""
+"""Refactorings of parameters and return values: each returns a package's new files, or None."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from planting.text import (
 
 @of_one_file
 def add_parameter(tree: Tree, rng: random.Random, source: Source) -> Tree | None:
-    """Give a function one more parameter, and its callers one more argument."""
+    """Add a parameter to a function, and an argument to its calls."""
     path, text = source.path, source.text
     found = [
         f
@@ -63,7 +63,7 @@ def add_parameter(tree: Tree, rng: random.Random, source: Source) -> Tree | None
 
 @of_one_file
 def return_tuple(tree: Tree, rng: random.Random, source: Source) -> Tree | None:
-    """Let a function return a pair, and its callers unpack it."""
+    """Make a function return a pair, and its callers unpack it."""
     functions = plain_functions(tree, source.module)
     rng.shuffle(functions)
     for function in functions:
@@ -105,7 +105,7 @@ def return_tuple(tree: Tree, rng: random.Random, source: Source) -> Tree | None:
 
 @of_one_file
 def name_the_result(tree: Tree, rng: random.Random, source: Source) -> Tree | None:
-    """Give results a name before they are returned."""
+    """Assign results to a variable before they are returned."""
     path, text = source.path, source.text
     returns = [n for n in ast.walk(source.module) if isinstance(n, ast.Return) and n.value is not None]
     returns = [n for n in returns if text.splitlines()[n.lineno - 1].lstrip().startswith("return ")]

@@ -1,4 +1,4 @@
-"""Finds and replaces parts of Python texts by their syntax trees."""
+"""Finds and replaces parts of Python source, using its syntax tree."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from attrs import frozen
 
 Tree = dict[str, str]
-parsed = functools.lru_cache(maxsize=2048)(ast.parse)  # nothing here alters a tree
+parsed = functools.lru_cache(maxsize=2048)(ast.parse)  # safe to cache, because trees are never changed
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Refactoring = Callable[[Tree, random.Random], Tree | None]
 
@@ -27,7 +27,7 @@ class Source:
 
 
 def of_one_file(refactor: Callable[[Tree, random.Random, Source], Tree | None]) -> Refactoring:
-    """Turn a refactoring that begins in one file into one of a package: the file is chosen by chance."""
+    """Turn a refactoring that starts in one file into one of a package, which chooses the file at random."""
 
     @functools.wraps(refactor)
     def refactoring(tree: Tree, rng: random.Random) -> Tree | None:
@@ -41,7 +41,7 @@ def of_one_file(refactor: Callable[[Tree, random.Random, Source], Tree | None]) 
 
 
 def spliced(text: str, edits: list[tuple[int, int, str]]) -> str:
-    """A text with some spans replaced."""
+    """Return a text with these spans (first, last, new text) replaced."""
     for first, last, new in sorted(edits, reverse=True):
         text = text[:first] + new + text[last:]
     return text
@@ -56,7 +56,7 @@ def line_starts(text: str) -> list[int]:
 
 
 def span(node: Any, starts: list[int]) -> tuple[int, int]:
-    """The positions of a node in its text."""
+    """The start and end position of a node in its text."""
     return starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset
 
 
@@ -66,17 +66,17 @@ def functions(tree: ast.AST) -> list[Function]:
 
 
 def everywhere(tree: Tree, name: str) -> int:
-    """How often a name stands in all files."""
+    """How often a name occurs in all files."""
     return sum(len(re.findall(rf"\b{re.escape(name)}\b", text)) for text in tree.values())
 
 
 def defined_once(tree: Tree, name: str) -> bool:
-    """Whether just one function has this name."""
+    """Whether exactly one function has this name."""
     return sum(len(re.findall(rf"\bdef {re.escape(name)}\b", text)) for text in tree.values()) == 1
 
 
 def renamed_everywhere(tree: Tree, name: str, new: str) -> Tree:
-    """All files with a name replaced."""
+    """Return all files with a name replaced."""
     return {path: re.sub(rf"\b{re.escape(name)}\b", new, text) for path, text in tree.items()}
 
 
@@ -87,7 +87,7 @@ def plain_functions(tree: Tree, module: ast.Module) -> list[Function]:
 
 
 def calls_of(tree: Tree, name: str) -> Iterator[tuple[str, ast.Call, str]]:
-    """The calls of a name: file, node and text."""
+    """Yield each call of a name: its file, node, and the file's text."""
     for path, text in tree.items():
         if name in text and text.isascii():
             for node in ast.walk(parsed(text)):
@@ -98,6 +98,6 @@ def calls_of(tree: Tree, name: str) -> Iterator[tuple[str, ast.Call, str]]:
 
 
 def chunk(text: str, node: ast.stmt) -> tuple[int, int]:
-    """The positions of a statement's whole lines."""
+    """The start and end position of a statement's lines."""
     starts = line_starts(text)
     return starts[node.lineno - 1], starts[(node.end_lineno or node.lineno)]

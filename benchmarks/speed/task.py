@@ -1,4 +1,4 @@
-"""The bisection that is measured: its releases and locks, its folders, and the warm-up that finds them."""
+"""The bisection to measure: its releases, locks and folders, and the warm-up."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _KEPT_BY_UV = "environments-v2"  # where `uv run --with` keeps environments betw
 
 @frozen
 class Task:
-    """The bisection that is measured: releases in order, their locks, the position of the first bad one."""
+    """The bisection to measure: releases in order, the locks of the visited ones, and the first bad position."""
 
     releases: tuple[str, ...]
     locks: dict[str, Lock]
@@ -53,7 +53,7 @@ class Task:
 
 
 class Place:
-    """The folders of one benchmark: nothing outside them is changed but pip's cache."""
+    """The folders of one benchmark. Nothing outside them is changed, except pip's cache."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -61,11 +61,11 @@ class Place:
         self.results = root / "results"
         environ = {k: v for k, v in os.environ.items() if k not in _UNWANTED}
         environ.update(HARNESS_CACHE_DIR=str(self.cache), UV_CACHE_DIR=str(root / "uv"))
-        # The loop with uv finds the indexes and folders that pip is set up with, as the harness does.
+        # uv uses the indexes and folders in pip's settings, as the harness does.
         self.environ = {**environ, **read_pip_settings().as_uv_environment(environ)}
 
     def forget(self, *, bytecode_of: str = "") -> None:
-        """Remove environments and results; with a project, the bytecode of its releases too."""
+        """Remove environments and results, and the bytecode of the releases of `bytecode_of`, if it is not ""."""
         for folder in (
             self.results,
             self.cache / "environments",
@@ -78,7 +78,7 @@ class Place:
 
 
 def prepare(place: Place, repro: Path, good: str, bad: str) -> Task:
-    """The task, by an unmeasured bisection of the harness; warms its caches, uv's and pip's."""
+    """Find the task with an unmeasured bisection, and warm the caches of the harness, uv and pip."""
     os.environ.update(place.environ)
     for name in _UNWANTED:
         os.environ.pop(name, None)
@@ -114,7 +114,7 @@ def prepare(place: Place, repro: Path, good: str, bad: str) -> Task:
         if lock is None:
             sys.exit(f"{SUBJECT} {release} can't be resolved")
         task.locks[release] = lock
-        # The loops may visit other releases than the harness; their bytecode and wheels must be as warm.
+        # The loops may visit other releases than the harness, whose bytecode and wheels must be cached, too.
         probe = plan.probe(releases.index(release), near)
         session.local.execute(session.local.prepare(probe))
     _warm_pip(task, place)

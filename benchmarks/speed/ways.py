@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @frozen
 class Measured:
-    """One way's wall time in seconds over all steps; `repro_s` is what of it the repro itself took."""
+    """The wall time of one way over all steps, in seconds; `repro_s` is the part of the repro itself."""
 
     wall_s: float
     probes: int
@@ -30,7 +30,7 @@ class Measured:
 
 
 def with_pip(task: Task, place: Place) -> Measured:
-    """A fresh `python -m venv` and `pip install` for each release."""
+    """Bisect with a fresh `python -m venv` and `pip install` for each release."""
 
     def step(lock: Path, folder: Path) -> list[list[str | Path]]:
         python = folder / "bin" / "python"
@@ -41,7 +41,7 @@ def with_pip(task: Task, place: Place) -> Measured:
 
 
 def with_uv(task: Task, place: Place) -> Measured:
-    """A fresh isolated `uv run` for each release."""
+    """Bisect with a fresh, isolated `uv run` for each release."""
 
     def step(lock: Path, _folder: Path) -> list[list[str | Path]]:
         options: list[str | Path] = ["--quiet", "--no-project", "--isolated"]
@@ -52,12 +52,17 @@ def with_uv(task: Task, place: Place) -> Measured:
 
 
 def on_one_lane(task: Task, place: Place) -> Measured:
-    """As `with_harness`, one run after another: what is not a run then is the harness itself."""
+    """As `with_harness` with one lane: then the time that is not spent in runs is that of the harness itself."""
     return with_harness(task, place, "--lanes", "1")
 
 
+def each_once(task: Task, place: Place) -> Measured:
+    """As `with_harness`, without the repetitions that rule out a lucky run: what the loops do."""
+    return with_harness(task, place, "--confirm", "0")
+
+
 def with_harness(task: Task, place: Place, *options: str) -> Measured:
-    """`harness bisect`, down to the release as the loops go, with no results and no environments."""
+    """Bisect with `harness bisect --depth release`, since the loops find a release, too."""
     words = [
         *options,
         SUBJECT,
@@ -92,7 +97,7 @@ def with_harness(task: Task, place: Place, *options: str) -> Measured:
 
 
 def _loop(task: Task, place: Place, step: Callable[[Path, Path], list[list[str | Path]]]) -> Measured:
-    """An ordinary bisection, one release after another; removing the environments is not measured."""
+    """Bisect one release after another; removing the environments is not measured."""
     wall_s, verdicts, parts = 0.0, {}, []
     for release in task.visited():
         with tempfile.TemporaryDirectory(dir=place.root, prefix="step-") as folder:

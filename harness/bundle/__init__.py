@@ -1,4 +1,4 @@
-"""Packs probes into a folder for machines without network, where one script runs them, and absorbs the results."""
+"""Packs probes into a folder for a machine without network, where a script runs them, and absorbs the results."""
 
 from harness.bundle.absorbing import Absorbed, Taken, absorb
 from harness.bundle.installed import Installed, read_installed

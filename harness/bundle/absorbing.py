@@ -58,7 +58,7 @@ class Absorbed:
 
 @frozen
 class _Back:
-    """One probe that ran elsewhere: what was packed, and the folder of its results with the run script's record."""
+    """A packed probe that ran elsewhere, the folder of its results, and the record of the run script."""
 
     packed: PackedProbe
     probe: Probe
@@ -72,11 +72,11 @@ class _Back:
 
 
 class _Refused(Exception):
-    """Why a result is refused: one sentence."""
+    """A result is refused; the message is one sentence that says why."""
 
 
 def absorb(folder: Path, store: Store) -> Absorbed:
-    """Store the observations of a bundle. Doing so twice changes nothing.
+    """Store the observations of a bundle. A second call changes nothing.
 
     Raises `UserMistake` if the folder is not a bundle, `NoSpace` if the store can't be written.
     """
@@ -123,7 +123,7 @@ def _why_not(where: Path) -> str:
 
 
 def _checked(packed: PackedProbe, probe: Probe, where: Path) -> _Back:
-    """The result, if it belongs to this probe and is unchanged since the run. Raises `_Refused`."""
+    """Return the result of a probe. Raises `_Refused` if it belongs to another probe or was changed since the run."""
     try:
         if where.parent.is_symlink():
             raise ValueError(f"{where.parent.name} is a link")
@@ -181,7 +181,7 @@ def _take(back: _Back, store: Store) -> Taken:
         observation = store.put(observation)
     combination = probe.combination
     if store.get_resolution(combination.resolution_key) is None:
-        # Asking the same question here must find the same lock, and so this answer.
+        # Store the lock, so that the same question here resolves to it and finds this observation.
         resolution = StoredResolution(lock=packed.lock, drift=packed.drift)
         store.put_resolution(combination.resolution_key, resolution, question_of(combination))
     signature = probe.repro.signature
@@ -196,7 +196,7 @@ def _ran(back: _Back) -> Ran:
     tail = read_tail(back.folder / "log.gz")
     left = LeftBehind(ended_from(back.record["ended"]), tail, back.folder / "report.json", back.folder / "metrics.json")
     ran = result_of(left, device=back.packed.device, limits=limits)
-    ran.machine["sandbox"] = "none"  # the script of a bundle makes none
+    ran.machine["sandbox"] = "none"  # the run script has no sandbox
     return ran
 
 
@@ -210,7 +210,7 @@ def _check_length(log: gzip.GzipFile) -> None:
 
 
 def _lock_there(back: _Back) -> Lock:
-    """The lock of what was installed there. Packages of the machine itself have no hashes."""
+    """The lock of what was installed where it ran. Packages that were already on that machine have no hashes."""
     there = {normalized_name(name): str(version) for name, version in back.record["installed"].items()}
     shipped = {wheel.name for wheel in back.packed.packed}
     pins = {pin.name: pin for pin in back.packed.lock.pins if pin.name in shipped}

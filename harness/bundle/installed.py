@@ -1,4 +1,4 @@
-"""Packages already installed on a machine without network, as listed by its pip or a bundle's run script."""
+"""Reads which packages a machine without network has, as listed by its pip or a bundle's run script."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _HINT = "run there: python -m pip list --format=freeze, or python run.py --what-
 
 @frozen
 class Installed:
-    """Versions by normalised name; `python` and `platform` are empty if the list does not have them."""
+    """Installed versions by normalised name; `python` and `platform` are "" if the list does not have them."""
 
     versions: Mapping[str, str] = field(factory=dict)
     python: str = ""
     platform: str = ""
 
     def has(self, name: str, version: str) -> bool:
-        """Whether it has exactly this version, including the local label (PEP 440)."""
+        """Whether exactly this version is installed, including the local version label (PEP 440)."""
         there = self.versions.get(name)
         return there is not None and same_version(there, version)
 
     def check(self, interpreter: Interpreter) -> None:
-        """Raises `UserMistake` if the list is for another Python or platform than the locks."""
+        """Raise `UserMistake` if the list is for another Python or platform than the locks."""
         if self.python and _minor(self.python) != interpreter.minor:
             raise UserMistake(
                 f"the list is for Python {self.python}, but the locks are for {interpreter.version}",
@@ -64,7 +64,7 @@ def read_installed(path: Path) -> Installed:
 
 
 def same_version(one: str, other: str) -> bool:
-    """Whether two texts are the same version (PEP 440), like 1.0 and 1.0.0."""
+    """Whether two texts are the same version (PEP 440), such as 1.0 and 1.0.0."""
     try:
         return Version(one) == Version(other)
     except InvalidVersion:

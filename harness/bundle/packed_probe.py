@@ -1,4 +1,4 @@
-"""One probe of a bundle, in files that the run script reads and that come back unchanged."""
+"""One probe of a bundle as files, which the run script reads and which must come back unchanged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 SCHEMA = 1
-# The files were on another machine, so they may contain anything.
+# The files come from another machine, so they are not trusted.
 UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
 
 
@@ -38,10 +38,10 @@ class PackedWheel:
 class PackedProbe:
     """Everything needed to run one probe elsewhere and to identify it afterwards.
 
-    `key` is the address of its observation as far as it is known here; `variables` tell the repro what is wanted;
-    `wall_s` is in seconds, `memory` in bytes (None: the machine's limit); `gpu_queries` are the commands that list
-    GPUs; `packed` are the wheels of `lock` in the bundle, `from_node` names and versions of those that the machine
-    has already.
+    `key` is the key of its observation for an unknown GPU; `variables` are the repro's environment variables; `wall_s`
+    is in seconds, `memory` in bytes (None: the machine's limit); `gpu_queries` are the commands that list GPUs;
+    `packed` are the wheels of `lock` in the bundle, `from_node` names and versions of those that the machine has
+    already.
     """
 
     key: str
@@ -66,14 +66,14 @@ class PackedProbe:
     schema: int = SCHEMA
 
     def write(self, folder: Path, source: str) -> None:
-        """Write probe, script and requirements into a folder of the probe's own. Raises `OSError`."""
+        """Write probe, script and requirements into the probe's folder. Raises `OSError`."""
         folder.mkdir(parents=True, exist_ok=True)
         (folder / self.script).write_text(source, encoding="utf-8")
         (folder / "requirements.txt").write_text(as_requirements(self.packed), encoding="utf-8")
         (folder / "probe.json").write_text(json.dumps(cattrs.unstructure(self), indent=1) + "\n", encoding="utf-8")
 
     def probe(self, source: str) -> Probe:
-        """The probe that was packed, of a script with this text. Raises `BadRepro`."""
+        """Return the probe that was packed, with the script's text `source`. Raises `BadRepro`."""
         repro = parse_repro(source, name=self.script.removesuffix(".py"), path=self.script).with_params(self.params)
         return Probe(
             repro,
@@ -90,7 +90,7 @@ class PackedProbe:
 
 
 def read_packed(folder: Path) -> tuple[PackedProbe, Probe]:
-    """A packed probe and its probe. Raises `UserMistake` if they are not those that were packed."""
+    """Read a packed probe and its probe. Raises `UserMistake` if they can't be read or were changed."""
     try:
         told = json.loads(inside(folder, "probe.json").read_text(encoding="utf-8"))
         packed = cattrs.structure(told, PackedProbe)
@@ -106,14 +106,17 @@ def read_packed(folder: Path) -> tuple[PackedProbe, Probe]:
         and (not pin.digests or wheel.sha256 in pin.digests)
         for wheel in packed.packed
     )
-    # The key is made of repro, parameters, device and lock, so that it tells whether any of them is another.
+    # The key is a hash of repro, parameters, device and lock, so it differs if any of them was changed.
     if not fits or packed.key != folder.name or packed.key != packed_key(probe, packed.lock, packed.capability):
         raise UserMistake("its repro, parameters, device or lock are not those that were packed")
     return packed, probe
 
 
 def inside(folder: Path, name: str) -> Path:
-    """A regular file directly in this folder. Raises `ValueError` if it is a link, a pipe, or elsewhere."""
+    """Return the path of a regular file directly in this folder.
+
+    Raises `ValueError` if it is a link, a pipe, or elsewhere, `OSError` if it does not exist.
+    """
     path = folder / name
     if Path(name).name != name or folder.is_symlink() or not stat.S_ISREG(path.lstat().st_mode):
         raise ValueError(f"{name} is not a regular file in its folder")
@@ -121,12 +124,12 @@ def inside(folder: Path, name: str) -> Path:
 
 
 def packed_key(probe: Probe, lock: Lock, capability: str) -> str:
-    """The key of a probe's observation, as far as it is known before the GPU is."""
+    """The key of a probe's observation before its GPU is known."""
     return probe_key(probe, lock, gpus=(), capability=capability)
 
 
 def as_requirements(wheels: Iterable[PackedWheel]) -> str:
-    """Requirement lines for pip, each with the hash of the one file that is packed."""
+    """Return requirement lines for pip, each with the hash of the packed wheel."""
     return "".join(f"{wheel.name}=={wheel.version} --hash=sha256:{wheel.sha256}\n" for wheel in wheels)
 
 

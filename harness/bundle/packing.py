@@ -54,8 +54,9 @@ class WantedProbe:
 class Packed:
     """The result of packing.
 
-    `wheel_bytes` counts each packed file once; `left_out` are distributions that the machine has already, by name;
-    `known` are answers that the store has or that need no run; `failed` are labels and why there is no bundle for them.
+    `wheel_bytes` counts each packed file once; `left_out` maps distributions that the machine has already to versions,
+    and `left_out_bytes` is the size of their wheels; `known` are answers that the store has or that need no run;
+    `failed` are labels and the reasons why they were not packed.
     """
 
     probes: tuple[PackedProbe, ...]
@@ -68,7 +69,7 @@ class Packed:
 
 @frozen
 class Packer:
-    """Packs probes for machines like this one; `node` is what they have installed, `reporter` gets notes."""
+    """Packs probes for machines with the same Python and platform; `node` is what they have already installed."""
 
     prober: Prober
     index: Index
@@ -77,9 +78,9 @@ class Packer:
     reporter: Reporter = SILENT
 
     def pack(self, asked: Sequence[WantedProbe], output: Path, *, fresh: bool = False) -> Packed:
-        """Pack what is not known yet, or with `fresh` all of it once more.
+        """Pack the probes without an answer, or with `fresh` a new attempt of each.
 
-        Raises `UserMistake` if the folder is in use, `NoSpace` if it can't be written, `NoNetwork`.
+        Raises `UserMistake` if the folder is in use, `NoSpace` if it can't be written, and `NoNetwork`.
         """
         try:
             _claim(output)
@@ -133,7 +134,7 @@ class Packer:
         )
 
     def _unanswered(self, probe: Probe, lock: Lock, *, fresh: bool) -> tuple[Probe, Observation | None]:
-        """The probe that is to run, and what the store says of it; with `fresh` the first attempt it has nothing of."""
+        """The probe to run and its answer in the store, if any; with `fresh`, the first attempt without an answer."""
         while True:
             answer = self.prober.store.get(packed_key(probe, lock, self.prober.capability))
             if answer is None or not fresh:
@@ -169,10 +170,10 @@ class Packer:
         )
 
     def _finish(self, output: Path, packed: Packed) -> None:
-        """Add what runs the probes; without its `bundle.json` a folder is no bundle."""
+        """Add the files that run the probes, and last `bundle.json`, which makes the folder a bundle."""
         wanted = {wheel.file for packed_probe in packed.probes for wheel in packed_probe.packed}
         for left in (path for path in (output / "wheels").iterdir() if path.name not in wanted):
-            left.unlink()  # of a probe that could not be packed, or of a packing that was interrupted
+            left.unlink()  # from a probe that could not be packed, or from an interrupted call
         tools = output / "harness-run"
         tools.mkdir(exist_ok=True)
         for name in CARRIED_TOOLS:
@@ -199,7 +200,7 @@ class Packer:
 
 
 def _claim(output: Path) -> None:
-    """Take an empty folder, or one that an interrupted packing left, whose wheels are good still."""
+    """Claim an empty folder, or one that an interrupted call left, whose wheels are reused."""
     if output.exists() and not output.is_dir():
         raise UserMistake(f"{output} is a file", hint="--output takes a new or empty folder")
     if output.is_dir() and any(output.iterdir()) and not (output / _UNFINISHED).exists():
@@ -211,7 +212,7 @@ def _claim(output: Path) -> None:
 
 
 def _pip() -> Path:
-    """The pip that fetched the wheels; it also fills the environments, so that none has a pip of its own."""
+    """The folder of the pip that downloads the wheels; the bundle has a copy, so that no environment needs pip."""
     spec = importlib.util.find_spec("pip")
     if spec is None or spec.origin is None:
         raise HarnessFault("pip is missing beside the harness", hint="reinstall the harness")

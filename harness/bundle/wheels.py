@@ -1,4 +1,4 @@
-"""Downloads the wheels of a lock into a folder with pip, from the configured indexes, and checks their hashes."""
+"""Downloads the wheels of a lock with pip, from the configured indexes, and checks their hashes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CHUNK = 1 << 20
 
 @frozen
 class Unfetchable:
-    """Why a wheel could not be downloaded, in pip's words."""
+    """A wheel could not be downloaded; `words` are pip's error message."""
 
     words: str
 
@@ -47,14 +47,14 @@ class Wheels:
     _digests: dict[str, str] = field(factory=dict, init=False, repr=False, eq=False)
 
     def fetch(self, pins: Iterable[Pin]) -> tuple[PackedWheel, ...] | Unfetchable:
-        """All wheels of these pins, each checked. Raises `NoNetwork` and `NoSpace`."""
+        """Download the wheels of these pins and check their hashes. Raises `NoNetwork` and `NoSpace`."""
         wanted = tuple(pins)
         missing = [pin for pin in wanted if self._find(pin) is None]
         for file in (pin.wheel for pin in missing if pin.wheel):
-            # pip keeps an existing file of that name, even if it is incomplete or damaged.
+            # pip keeps an existing file with this name, even if it is incomplete or damaged.
             (self.folder / file).unlink(missing_ok=True)
             self._digests.pop(file, None)
-        # In one call, pip wants hashes for all files or for none.
+        # pip requires hashes for all files of one call, or for none.
         for group in ([p for p in missing if p.sha256], [p for p in missing if not p.sha256]):
             words = self._download(group) if group else ""
             if words:
@@ -66,11 +66,11 @@ class Wheels:
         return tuple(wheel for wheel in found if wheel is not None)
 
     def size(self, wheels: Iterable[PackedWheel]) -> int:
-        """Bytes of these wheels, each file counted once."""
+        """The size of these wheels in bytes; each file counts once."""
         return sum((self.folder / name).stat().st_size for name in {wheel.file for wheel in wheels})
 
     def _find(self, pin: Pin) -> PackedWheel | None:
-        """The wheel of a pin that lies here with the right content."""
+        """The wheel of a pin in this folder, if it is there with the right hash."""
         for path in sorted(self.folder.glob("*.whl"), key=lambda path: path.name != pin.wheel):
             if not _is_of(path.name, pin):
                 continue
@@ -80,7 +80,7 @@ class Wheels:
         return None
 
     def _download(self, pins: list[Pin]) -> str:
-        """Let pip fetch these; its complaint, "" if there is none."""
+        """Download these with pip; return pip's error message, "" if it succeeded."""
         options = ["--no-deps", "--only-binary", ":all:", "--dest", str(self.folder.absolute())]
         if pins[0].sha256:
             options.append("--require-hashes")
@@ -105,7 +105,7 @@ class Wheels:
         return spoken_by_pip(words)
 
     def _environment(self) -> dict[str, str]:
-        """The harness's own, with the index settings that count for uv said in pip's words."""
+        """The environment variables for pip: the harness's own, and uv's index settings under pip's names."""
         ours = self.index.environ
         environment = {**os.environ, **_pip_settings(index_urls(self.index.settings, ours), self._links(ours))}
         environment.pop("PYTHONPATH", None)
@@ -117,7 +117,7 @@ class Wheels:
 
 
 def spoken_by_pip(words: str) -> str:
-    """What pip says went wrong, as one line."""
+    """Extract pip's error message from its output, on one line."""
     lines = [line.strip() for line in words.splitlines() if line.strip()]
     errors = [re.sub(r"^ERROR: ", "", line) for line in lines if line.startswith("ERROR: ")]
     return " ".join((errors or lines[-1:] or ["pip failed without a message"])[-2:])

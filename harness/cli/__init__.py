@@ -1,4 +1,4 @@
-"""The command line: parse, wire, print. It decides nothing."""
+"""The command line. Commands parse options, call the other packages and print; they have no logic of their own."""
 
 from harness.cli.main import cli, main
 

@@ -1,4 +1,4 @@
-"""`harness absorb`: the observations of a bundle come back into the results."""
+"""`harness absorb`: reads the observations of a bundle back into the results."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 class _Command(click.Command):
-    """A command whose `--with -r FILE` reads as it does for pip."""
+    """A command that accepts `--with -r FILE`, with pip's syntax."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         joined: list[str] = []
@@ -60,7 +60,7 @@ class _Command(click.Command):
 
 @frozen
 class AskedFor:
-    """What a user types to ask the question: the package, what to run, and the two ends."""
+    """The question as the user typed it: the package, what to run, and the two ends."""
 
     subject: str | None
     repro: str | None
@@ -71,7 +71,7 @@ class AskedFor:
 
 @frozen
 class Found:
-    """What a bisection found: the answer, each part of it with its plan, and the commits of the range, if any."""
+    """The result of a bisection: the answer, its parts with their plans, and the commits of the range, if any."""
 
     answer: Answer | UpgradeAnswer
     parts: tuple[tuple[Plan, Answer], ...]
@@ -196,7 +196,7 @@ def _between_worlds(
 
 
 def _reports(session: Session, found: Found) -> list[Path]:
-    """Keep the answer, write its reports, and return their paths."""
+    """Store the answer and write its reports; returns their paths."""
     pass_env = session.settings.pass_env
     kept = [keep_and_report(session.store, plan, answer, pass_env, found.commits) for plan, answer in found.parts]
     return [path for paths in kept for path in paths]

@@ -1,4 +1,4 @@
-"""`harness bundle`: probes in a folder, for a machine without network."""
+"""`harness bundle`: packs probes into a folder for a machine without network."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def bundle(
 
 
 def _asked(session: Session, repro: Repro, one: str) -> WantedProbe:
-    """The probe for one requested release, or for `--with` alone."""
+    """The probe for one requested release, or ("") for `--with` alone."""
     settings = session.settings
     requirements = merged_requirements(repro.dependencies, settings.with_)
     named = [required_name(text) for text in (*settings.with_, *((one,) if one else ()))]
@@ -87,14 +87,14 @@ def _asked(session: Session, repro: Repro, one: str) -> WantedProbe:
 
 
 def _device(asked: str, repro: Repro) -> Device:
-    """The device it will run on. This machine's GPUs do not matter: bundles are for machines with a GPU."""
+    """The device of a probe. It does not depend on this machine's GPUs, because another machine runs the bundle."""
     if asked != "auto":
         return Device(asked)
     return Device.CPU if repro.device == "cpu" else Device.CUDA
 
 
 def _verdicts(packed: Packed, store: Store) -> list[str]:
-    """What is known already, as text."""
+    """The verdicts, or outcomes, of probes whose answers are known already."""
     told = []
     for asked, observation in packed.known:
         signature = asked.probe.repro.signature

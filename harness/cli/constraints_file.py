@@ -1,4 +1,4 @@
-"""Writes the constraints that make it pass, for pip and uv."""
+"""Writes constraints for pip and uv that avoid the culprit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def write_constraints(answer: UpgradeAnswer, asked: Path | None, results: Path) -> Path | None:
-    """Write the constraints to a file; returns its path, None if there are none. Raises `NoSpace`."""
+    """Write constraints that a run has confirmed; returns the path, None if there are none. Raises `NoSpace`."""
     if not answer.constraints or not answer.constraints_verified:
         return None
     culprits = "-".join(dict.fromkeys(culprit.package for culprit in answer.culprits[:3]))

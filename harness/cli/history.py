@@ -1,4 +1,4 @@
-"""`harness history`: every window of releases in which it was broken."""
+"""`harness history`: every window of releases in which a repro was broken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line: parse, wire, print. It decides nothing, and is the only place that catches `HarnessError`."""
+"""The `harness` command and its list of commands; the only place that catches `HarnessError`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.errors import HarnessError, HarnessFault, Interrupted
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_OBJECTS = 200_000  # new ones between two collections
+_OBJECTS = 200_000  # new objects between two garbage collections
 _FOR_GIT = "--git-bisect"
 _PASS_ENV = "--pass-env"  # noqa: S105 - the name of an option
 _EXIT_CODES = """\b
@@ -35,7 +35,7 @@ Exit codes:
 
 
 # Each command's module in this package, and its line in the list of commands. A module is imported only when its
-# command runs: importing all takes seconds, and `harness --help` needs none.
+# command runs: importing all of them takes seconds, and `harness --help` needs none.
 _COMMANDS = {
     "bisect": ("bisect", "Find the release that broke a repro."),
     "history": ("history", "Show every range of releases in which a repro was broken."),
@@ -93,19 +93,19 @@ class _Group(click.Group):
             raise
         except (click.exceptions.Exit, click.Abort):
             raise
-        except Exception as error:  # noqa: BLE001 - the one place where what nobody foresaw ends
+        except Exception as error:  # noqa: BLE001 - the last resort for unexpected errors
             fault = HarnessFault(f"{type(error).__name__}: {error}", hint=f"details are in {_kept_traceback(known)}")
             tell(fault, known)
             ctx.exit(_stopping(HarnessFault.exit_code) if for_git else HarnessFault.exit_code)
 
 
 def _stopping(code: int) -> int:
-    """An exit code that stops `git bisect run`, which takes 1 to 127 for a bad commit."""
+    """An exit code above 127, which stops `git bisect run`; lower codes are verdicts or skips."""
     return code if code > 127 else 255
 
 
 def _let_through(arguments: Sequence[str]) -> list[str]:
-    """The variables that a command line passes to runs; messages must not show their values."""
+    """The variables that a command line passes to runs, whose values messages must not show."""
     separate = [name for option, name in itertools.pairwise(arguments) if option == _PASS_ENV]
     return [*separate, *(word.partition("=")[2] for word in arguments if word.startswith(f"{_PASS_ENV}="))]
 
@@ -124,7 +124,7 @@ def _kept_traceback(known: Mapping[str, str]) -> str:
 
 
 def tell(error: HarnessError, known: Mapping[str, str] | None = None) -> None:
-    """Print an error and its hint on stderr, without the secrets that are `known` or show by their form."""
+    """Print an error and its hint on stderr, without secrets that are `known` or have a recognisable format."""
     from rich.text import Text
 
     from harness.redact import hide_secrets
@@ -152,6 +152,6 @@ def main() -> None:
     from harness.run.hidden_environment import hide_environment
 
     hide_environment()
-    # Syntax trees are many objects without circles: looking for circles would take most of the time to parse.
+    # Syntax trees have many objects without reference cycles; collecting garbage would take most of the parsing time.
     gc.set_threshold(_OBJECTS, 50, 50)
     sys.exit(cli(prog_name="harness"))

@@ -1,4 +1,4 @@
-"""`harness matrix`: the cells of a matrix, run on lanes, as a table and a page."""
+"""`harness matrix`: runs the cells of a matrix and shows them as a table and a page."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def matrix(
 
 @frozen
 class _Ran:
-    """What ran, and what stopped it."""
+    """The runs of a matrix, and the interrupt that stopped them, if any."""
 
     runs: tuple[CellRun, ...] = ()
     stopped: Interrupted | None = None
@@ -131,7 +131,7 @@ def _run(sessions: Sessions, choice: Choice, reporter: Reporter) -> _Ran:
 
 
 def _with_versions(read: Matrix, settings: Settings) -> Matrix:
-    """The matrix with versions from the index, which is asked only if needed."""
+    """The matrix with versions from the index, which is queried only if needed."""
     if not read.needs_index:
         return read
     session = local_session(settings)
@@ -139,7 +139,7 @@ def _with_versions(read: Matrix, settings: Settings) -> Matrix:
 
 
 def _standings(sessions: Sessions, cells: Sequence[Cell], runs: tuple[CellRun, ...]) -> tuple[Standing, ...]:
-    """Every cell: from this run, else from the store."""
+    """The standing of every cell, from this run or else from the store."""
     done = {run.cell.name for run in runs}
     rest = [cell for cell in cells if cell.name not in done and sessions.can_run(cell)]
     known = known_runs(rest, sessions.probes, sessions.probers, sessions.store)
@@ -157,7 +157,7 @@ def _print_list(choice: Choice, *, as_json: bool) -> None:
 
 
 def _left_out(choice: Choice) -> Iterator[str]:
-    """What does not run, and why."""
+    """Yield a line for what does not run, with the reason."""
     for row in choice.matrix.left_out:
         yield f"left out: {row.project} {row.version} ({row.reason})"
     if (covering := choice.covering) is not None:
@@ -180,7 +180,7 @@ def _day(as_of: str | None, *, show: bool) -> datetime | None:
 
 
 def _typed() -> str:
-    """The command line, for readers of the page."""
+    """The command line, to show on the page."""
     context = click.get_current_context()
     given = [os.fspath(context.params["file"])]
     for option in context.command.params:

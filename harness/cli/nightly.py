@@ -1,4 +1,4 @@
-"""`harness nightly`: a matrix against the newest releases, compared with its last night."""
+"""`harness nightly`: runs a matrix against the newest releases and compares it with its last night."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def nightly(
             cells, probes = matrix.cells, sessions.probes
             night = Nightly(matrix.name, start.isoformat(), cells, past, probes, triage, hindered).run()
     night = evolve(night, commits=commits)
-    # Before it is compared with what was kept, in which nothing private is either.
+    # Redact before comparing with earlier nights, which were redacted when they were stored.
     night = redacted(night, Private(passed_secrets(os.environ, settings.pass_env)))
     archive.put(night)
     page = write_page(store, private_of(store, pass_env=settings.pass_env))
@@ -148,23 +148,23 @@ def _triage(matrix: Matrix, start: datetime, past: Past, sessions: Sessions, lan
 
 @frozen
 class _Reports:
-    """Reports by the ids of breaks."""
+    """The reports in the store, by id."""
 
     store: Store
 
     def get(self, id: str) -> KeptAnswer | None:  # noqa: A002
-        """The answer of a report, None if it is not there any more."""
+        """The answer of a report, or None if it no longer exists."""
         return next((kept for kept in Archive(self.store).all() if kept.id == id), None)
 
     def write(self, kept: KeptAnswer) -> None:
-        """Keep an answer and write its report."""
+        """Store an answer and write its report."""
         write_reports(self.store, kept)
 
 
 def _as_of(matrix: Matrix, sessions: Sessions, start: datetime, known: Mapping[str, str]) -> Matrix:
-    """The matrix with the releases and commits that were there when the night began.
+    """The matrix with the releases and commits that existed at the start of the night.
 
-    `known` has what it looked up before it was stopped.
+    `known` has the commits that this night looked up before it was interrupted.
     """
 
     def releases_of(project: str) -> list[Release]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class _Folder(click.Path):
-    """A folder that has a name: click reads an empty text as the working directory."""
+    """A folder whose name is not empty: click takes an empty text as the working directory."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "":
@@ -26,7 +26,7 @@ class _Folder(click.Path):
 
 
 def settings_options(*groups: Group) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add the options of these groups, and --results, to a command; it gets them as one `settings`."""
+    """Add the options of these groups and `--results` to a command, which gets them as the argument `settings`."""
     wanted = [name for name, option in _options().items() if option.group in (*groups, Group.RESULTS)]
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -44,7 +44,7 @@ def settings_options(*groups: Group) -> Callable[[Callable[..., Any]], Callable[
 
 
 def grouped(name: str, kind: type[Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Hand a command the options that are fields of `kind`, a frozen class, as one argument `name`."""
+    """Pass the options that are fields of the attrs class `kind` to a command as one argument `name`."""
     wanted = [field.name for field in attrs.fields(kind)]
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -58,7 +58,7 @@ def grouped(name: str, kind: type[Any]) -> Callable[[Callable[..., Any]], Callab
 
 
 def repro_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say what to run."""
+    """Add `--repro` and `--run` to a command."""
     which = click.option("--repro", metavar="NAME|PATH", help="Repro to run [default: the one that names the subject].")
     run = click.option(
         "--run",
@@ -69,7 +69,7 @@ def repro_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def json_option(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """`--json`, which prints `what` on stdout and nothing else there."""
+    """Add `--json` to a command, for printing only `what` on stdout."""
     return click.option("--json", "as_json", is_flag=True, help=f"Print only {what} on stdout.")
 
 

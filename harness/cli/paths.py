@@ -1,4 +1,4 @@
-"""Paths as users read them."""
+"""Formats paths for users."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def short(path: Path) -> Path:
-    """A path relative to the working directory, if it is below it."""
+    """The path relative to the working directory if it is inside, else unchanged."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 

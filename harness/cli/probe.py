@@ -1,4 +1,4 @@
-"""`harness probe`: one repro, one environment, one run."""
+"""`harness probe`: runs one repro once in one environment."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def probe(
 
 
 def _fill(session: Session, lock: Lock, folder: Path) -> None:
-    """What the store answers did not run here, and yet the user asked for its environment."""
+    """Build the environment that the user asked for, because a probe answered by the store does not build it."""
     built = session.local.builder.build(lock)
     if isinstance(built, Uninstallable):
         click.echo(f"{folder} is left as it was: the lock can't be installed any more: {built.words}", err=True)

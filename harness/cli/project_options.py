@@ -36,7 +36,7 @@ _OPTIONS = [
 
 
 def project_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of a project to a command; it gets `project`, a `ChosenProject`, and `constraints`."""
+    """Add the options of a project to a command, which gets `project` (a `ChosenProject`) and `constraints`."""
     command = grouped("project", ChosenProject)(command)
     for option in reversed(_OPTIONS):
         command = option(command)

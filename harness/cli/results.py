@@ -1,4 +1,4 @@
-"""`harness results`: all observations as a table."""
+"""`harness results`: prints all observations as a table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _SHOWN = ("key", "started", "repro", "requirements", "device", "outcome", "detail", "duration_s")
-_ANY_WIDTH = 10_000  # files and pipes have no width: one line for each row
+_ANY_WIDTH = 10_000  # for files and pipes, so that each row is one line
 
 
 @click.command()

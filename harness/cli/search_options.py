@@ -22,7 +22,7 @@ def _time_limit(text: str) -> float:
 
 @frozen
 class SearchOptions:
-    """How a bisection searches. `time_limit` is in seconds, for the search below the release."""
+    """How a bisection searches. `time_limit` is in seconds and applies to the search for the culprit."""
 
     find_fix: bool
     prereleases: bool
@@ -41,11 +41,11 @@ class SearchOptions:
 
     @property
     def is_about_releases(self) -> bool:
-        """Whether an option is given that only a search over releases of one package has."""
+        """Whether an option is given that only applies to a search over releases of one package."""
         return self.find_fix or self.flaky or self.trust_ends or self.prereleases or self.confirm is not None
 
     def as_fields(self) -> dict[str, Any]:
-        """The fields of a `Question` that these options fill."""
+        """The fields of a `Question` that these options set."""
         names = ("find_fix", "prereleases", "confirm", "flaky", "confidence", "trust_ends", "fork", "git")
         return {**{name: getattr(self, name) for name in names}, "time_s": self.time_limit}
 
@@ -93,7 +93,7 @@ _OPTIONS = [
 
 
 def search_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add these options to a command; it gets them as one `search`."""
+    """Add these options to a command, which gets them as the argument `search`."""
     command = grouped("search", SearchOptions)(command)
     for option in reversed(_OPTIONS):
         command = option(command)

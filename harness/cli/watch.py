@@ -1,4 +1,4 @@
-"""`harness watch` runs a project's tests with the newest packages; `harness watch-issue` keeps one issue on it."""
+"""`harness watch` runs a project's tests with the newest packages; `harness watch-issue` maintains its issue."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def watch(
 
 
 def _keep(night: ProjectNight, state: Path, constraints: Path | None) -> None:
-    """Write the night, its report and its constraints; what it has none of is removed. Raises `NoSpace`."""
+    """Write the night, its report and its constraints; a file without content is removed. Raises `NoSpace`."""
     texts = {
         state / _NIGHT: json.dumps(night.as_json(), indent=1) + "\n",
         state / _REPORT: report_of(night) if night.status is NightStatus.BROKEN else "",
@@ -128,7 +128,7 @@ def watch_issue(state: Path, repository: str | None, dry_run: bool) -> None:
 
 
 def _day(text: str) -> End:
-    """The end of a day. Raises `UserMistake`."""
+    """Parse the value of `--day`. Raises `UserMistake`."""
     hint = "write today, or a date such as 2025-07-31"
     try:
         end = parse_end(text, "--day", now=datetime.now(UTC))

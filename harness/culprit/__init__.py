@@ -1,1 +1,1 @@
-"""The levels below a release: package, its release, file, region; each shown both ways if possible."""
+"""The levels of a culprit: package, its release, file, region, commit; each proved in both directions if possible."""

@@ -1,4 +1,4 @@
-"""What a release itself says about a removed name: in a table of removed names, a warning or a docstring."""
+"""Finds what a release says about a removed name: in a table of removed names, a warning or a docstring."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LONGEST_ADVICE = 300
 
 
 def says_gone(name: str, source: Source) -> str:
-    """The entry for a name in a table of removed names (`{"asfarray": "Use ..."}`); "" if there is none."""
+    """The text for a name in a table of removed names (`{"asfarray": "Use ..."}`); "" if there is none."""
     last = name.rpartition(".")[2]
     for _, text in sorted(source.containing(last).items()):
         for node in ast.walk(_parsed(text)):
@@ -32,11 +32,11 @@ def says_gone(name: str, source: Source) -> str:
 
 
 def deprecation(known: griffe.Object | griffe.Alias | None) -> str:
-    """What the older release already said about a name: a warning in its body, or its docstring."""
+    """What the older release says about a name: a warning in its body, else a note in its docstring; "" for neither."""
     try:
         source = textwrap.dedent(known.source) if known is not None else ""
         docstring = known.docstring.value if known is not None and known.docstring else ""
-    except Exception:  # noqa: BLE001 - griffe: an alias of something that is not here
+    except Exception:  # noqa: BLE001 - griffe: an alias whose target is missing
         return ""
     for node in ast.walk(_parsed(source)):
         if isinstance(node, ast.Call) and _called(node) in ("warn", "deprecated"):

@@ -1,7 +1,7 @@
 """Evidence from the API of two releases: was the name in a failure removed, moved, renamed or changed?
 
-Griffe (https://mkdocstrings.github.io/griffe/) reads the sources of both; nothing is imported or run. Names created on
-access (`__getattr__`) are found in the text. None of this proves anything: a run does.
+Griffe (https://mkdocstrings.github.io/griffe/) reads the sources of both; nothing is imported or run. Names that a
+module creates on access (`__getattr__`) are found by a text search. Evidence is not proof: only a run is.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ _MOST = 5
 def api_evidence(
     raised: RaisedException | None, package: str, *, older: tuple[str, Path], newer: tuple[str, Path]
 ) -> tuple[Evidence, ...]:
-    """What two releases of a distribution say about an exception.
+    """At most five remarks on an exception, from the sources of two releases of a distribution.
 
     `older` and `newer` are each a version and the location of its files: a folder of installed packages, or a wheel.
-    There is no evidence if the exception names nothing of this package. Raises `OSError` if a location can't be read.
+    Returns () if the exception names nothing of this package, or if a location lacks it. Raises `OSError` if a location
+    can't be read.
     """
     asked = mentions(raised)
     with source_of(older[1], package) as old, source_of(newer[1], package) as new:
@@ -51,7 +52,7 @@ def api_evidence(
 
 
 def _names_of(mention: Mention, old: Source, new: Source) -> list[str]:
-    """The dotted names that a mention can mean: messages say `np.asfarray`, and leave out a class's module."""
+    """The dotted names that a mention can stand for: messages say `np.asfarray`, and omit the module of a class."""
     tops = sorted({*old.tops, *new.tops}, key=lambda top: (top.startswith("_"), top))
     first, _, rest = mention.name.partition(".")
     if first in tops:
@@ -59,14 +60,14 @@ def _names_of(mention: Mention, old: Source, new: Source) -> list[str]:
     if mention.about is About.MODULE:
         return []
     if mention.about is About.NAME:
-        # The first part is a name that people give to the module, as `np`, or the name stands alone.
+        # Either the first part is an alias of the module, such as `np`, or there is only one part.
         inner = mention.name if not rest else rest if len(first) <= 3 else ""
         return [f"{top}.{inner}" for top in tops if inner][:2]
     return [mention.name]
 
 
 def _words_of(mention: Mention) -> list[str]:
-    """Words that a file must contain to be relevant: the name, and its class if it has one."""
+    """The words that make a file relevant: the name, and its class if it has one."""
     parts = [part for part in mention.name.split(".") if part not in ("__init__", "__call__")]
     return parts[-1:] if mention.about is About.NAME else parts[-2:]
 
@@ -85,7 +86,7 @@ def _on(mention: Mention, name: str, before: ReleaseApi, after: ReleaseApi, told
 def _new_message(
     raised: RaisedException | None, package: str, old: Source, new: Source, version: str
 ) -> Iterator[Evidence]:
-    """A message that only the newer release can print."""
+    """Evidence that only the sources of the newer release have the message."""
     literal = literal_part(raised)
     wanted = literal.encode()
     if not literal or any(wanted in old.read(path) for path in old.files):

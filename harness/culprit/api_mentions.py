@@ -1,6 +1,6 @@
 """Finds the public names in the message of an exception. Pure.
 
-The patterns match CPython's own messages, and the words with which projects announce a removal.
+The patterns match CPython's own messages, and the phrases that projects use to announce a removal.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _LITERAL = re.compile(r"`[^`]*`|'[^']*'|\"[^\"]*\"|\S*\d\S*|[<\[({][^>\])}]*[>\]
 class About(enum.Enum):
     """What a message says about a name."""
 
-    NAME = "name"  # there is none such
-    MODULE = "module"  # there is none such
-    MEMBER = "member"  # the objects of a class have none such
-    CALL = "call"  # it does not take these arguments
+    NAME = "name"  # it does not exist
+    MODULE = "module"  # it does not exist
+    MEMBER = "member"  # the class or its instances lack it
+    CALL = "call"  # it does not accept these arguments
 
 
 @frozen
 class Mention:
-    """A name in a message: `name` is as dotted as in the message, `argument` a parameter of it."""
+    """A name in a message. `name` is dotted as in the message; `argument` is a parameter of it, "" if none is named."""
 
     about: About
     name: str
@@ -60,7 +60,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], About, str, str], ...] = (
 
 
 def mentions(raised: RaisedException | None) -> tuple[Mention, ...]:
-    """The names in the message of an exception or its causes; the outermost first."""
+    """The names in the messages of an exception and its causes; those of the exception itself first."""
     found: dict[Mention, None] = {}
     for one in raised.chain() if raised is not None else ():
         for pattern, about, name, argument in _PATTERNS:
@@ -72,7 +72,7 @@ def mentions(raised: RaisedException | None) -> tuple[Mention, ...]:
 
 
 def advice(raised: RaisedException | None) -> str:
-    """The advice in a message; "" if it has none."""
+    """The advice in the message of an exception or of one of its causes, up to two sentences; "" if there is none."""
     for one in raised.chain() if raised is not None else ():
         sentences = _SENTENCE_END.split(" ".join(one.message[:2000].split()))
         told = [sentence for sentence in sentences[:1] if _WHERE_TO.search(sentence)]
@@ -83,12 +83,12 @@ def advice(raised: RaisedException | None) -> str:
 
 
 def says_where_to(told: str) -> bool:
-    """Whether an advice names the new location of something."""
+    """Whether a piece of advice names a new location or a replacement."""
     return _WHERE_TO.search(told) is not None
 
 
 def literal_part(raised: RaisedException | None) -> str:
-    """The longest part of a message that probably appears literally in a source; "" if all are short."""
+    """The longest part of the root cause's message that probably is a literal in the sources; "" if all are short."""
     last = list(raised.chain() if raised is not None else ())[-1:]
     if not last:
         return ""

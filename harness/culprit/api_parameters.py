@@ -1,4 +1,4 @@
-"""Functions whose parameters differ between two releases."""
+"""Finds functions whose parameters differ between two releases."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def changed_call(name: str, argument: str, before: ReleaseApi, after: ReleaseApi) -> Iterator[Evidence]:
-    """Functions of this name whose parameters differ; if the message names a parameter, in that one."""
+    """Evidence on the functions of this name whose parameters differ; with `argument`, only if that parameter does."""
     owner, _, last = name.rpartition(".")
     for old in named(before.api, last, "function"):
         if owner and not old.path.endswith(f".{name}"):
@@ -45,7 +45,7 @@ def _changed_parameters(
 
 
 def _parameters(function: griffe.Object | griffe.Alias) -> dict[str, bool]:
-    """Each parameter, and whether a call must give it."""
+    """The parameters by name, stars included, and whether each is required."""
     told = getattr(function, "parameters", ())
     return {f"{'*' * _stars(one)}{one.name.lstrip('*')}": one.required and not _stars(one) for one in told}
 

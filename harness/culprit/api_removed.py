@@ -1,4 +1,4 @@
-"""Names, members and modules that only the older release has, and what replaced them."""
+"""Finds names, members and modules that only the older release has, and what replaced them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _CLOSE = 0.75
 
 
 def removed_name(name: str, before: ReleaseApi, after: ReleaseApi, told: str) -> Iterator[Evidence]:
-    """A name in a module that only the older release has, and what replaced it."""
+    """Evidence that only the older release has a name in a module, and what replaced it."""
     known = look_up(before.api, name)
     file, line = place_of(known) if known is not None else _in_text(name, before.source)
     if not file or look_up(after.api, name) is not None:
         return
     if known is None and _in_text(name, after.source)[0] and not says_gone(name, after.source):
-        return  # both make it up when they are asked
+        return  # both create it on access
     was = f"{name} was in {before.version} ({file}:{line})"
     said = told or says_gone(name, after.source) or deprecation(known)
     advised = f'; the release says: "{said}"' if said else ""
@@ -55,10 +55,10 @@ def removed_name(name: str, before: ReleaseApi, after: ReleaseApi, told: str) ->
 
 
 def removed_member(name: str, before: ReleaseApi, after: ReleaseApi, told: str) -> Iterator[Evidence]:
-    """An attribute or method that a class or its base had only in the older release."""
+    """Evidence that a class or its base has an attribute or method only in the older release."""
     kind, _, member = name.rpartition(".")
     for old_class in named(before.api, kind.rpartition(".")[2], "class"):
-        with contextlib.suppress(Exception):  # griffe can't follow what a base class comes from
+        with contextlib.suppress(Exception):  # griffe can't resolve a base class
             owner = next((one for one in (old_class, *_bases(old_class)) if member in one.members), None)
             if owner is None:
                 continue
@@ -75,7 +75,7 @@ def removed_member(name: str, before: ReleaseApi, after: ReleaseApi, told: str) 
 
 
 def removed_module(name: str, before: ReleaseApi, after: ReleaseApi) -> Iterator[Evidence]:
-    """A module that only the older release has, and the new location of one with its name."""
+    """Evidence that only the older release has a module, and where the newer one has a new module with its name."""
     if not before.source.has_module(name) or after.source.has_module(name):
         return
     path = name.replace(".", "/")
@@ -93,7 +93,7 @@ def _bases(found: griffe.Object) -> list[griffe.Class]:
 
 
 def _same_name_elsewhere(name: str, after: ReleaseApi) -> str:
-    """Another public location where the newer release defines this name, if there is exactly one."""
+    """The public location where the newer release defines this name; "" unless there is exactly one."""
     last = name.rpartition(".")[2]
     if last.startswith("__"):
         return ""
@@ -108,7 +108,7 @@ def _same_name_elsewhere(name: str, after: ReleaseApi) -> str:
 
 
 def _closest(name: str, before: ReleaseApi, after: ReleaseApi) -> str:
-    """A new name in the same module that is similar to this one; "" if there is none."""
+    """The new name in the same module that is most similar to this one; "" if none is similar."""
     module, _, last = name.rpartition(".")
     there, was = look_up(after.api, module), look_up(before.api, module)
     if there is None or was is None or last.startswith("_"):
@@ -119,7 +119,7 @@ def _closest(name: str, before: ReleaseApi, after: ReleaseApi) -> str:
 
 
 def _in_text(name: str, source: Source) -> tuple[str, int]:
-    """Where the text of a module has a name as a string, as modules do that create names on access."""
+    """The file and line where a module with `__getattr__` has a name as a string; ("", 0) if there is none."""
     module, _, last = name.rpartition(".")
     path = module.replace(".", "/")
     pattern = re.compile(rb"[\"']%s[\"']" % re.escape(last.encode()))

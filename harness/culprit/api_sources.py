@@ -1,6 +1,6 @@
-"""The Python sources of one release of a package, in an environment or in a wheel, and their API as griffe reads it.
+"""Reads the Python sources of one release, from an environment or a wheel, and their API with griffe.
 
-Nothing is imported. Only the files that a question is about are parsed: all of numpy would take half a minute.
+Nothing is imported. Only relevant files are parsed: parsing all of numpy would take half a minute.
 """
 
 from __future__ import annotations
@@ -29,32 +29,32 @@ _LARGEST = 4 * 1024 * 1024
 
 @frozen
 class Source:
-    """The sources of one release: paths relative to site-packages, and a way to read them. Tests are left out."""
+    """The sources of one release: paths relative to site-packages, and a function to read them. Tests are left out."""
 
     files: tuple[str, ...]
     read: Callable[[str], bytes]
 
     @property
     def tops(self) -> tuple[str, ...]:
-        """The names by which it is imported."""
+        """The top-level modules and packages, sorted."""
         return tuple(sorted({path.split("/")[0].removesuffix(".py").removesuffix(".pyi") for path in self.files}))
 
     def has_module(self, dotted: str) -> bool:
-        """Whether there is a module or a package of this name."""
+        """Whether there is a module or a package with this dotted name."""
         path = dotted.replace(".", "/")
         return any(name in self.files for name in (f"{path}.py", f"{path}.pyi")) or any(
             name.startswith(f"{path}/") for name in self.files
         )
 
     def containing(self, *words: str) -> dict[str, bytes]:
-        """Files with one of these words as a whole word."""
+        """The contents of all files with at least one of these whole words, by path."""
         pattern = re.compile(b"|".join(rb"(?<!\w)%s(?!\w)" % re.escape(word.encode()) for word in words))
         return {path: text for path in self.files if pattern.search(text := self.read(path))}
 
 
 @frozen
 class ReleaseApi:
-    """One of two releases: its version, its sources, and the relevant part of its API."""
+    """One release: its version, its sources, and the relevant part of its API by top-level module."""
 
     version: str
     source: Source
@@ -63,9 +63,9 @@ class ReleaseApi:
 
 @contextlib.contextmanager
 def source_of(where: Path, package: str) -> Iterator[Source]:
-    """The sources of a distribution in a folder of installed packages, or of the wheel at a path.
+    """Open the sources of a distribution: in a folder of installed packages, or in the wheel at a path.
 
-    They are empty if it is missing. Raises `OSError` if the location can't be read.
+    Yields a source without files if the distribution is not there. Raises `OSError` if the location can't be read.
     """
     if where.is_file():
         with zipfile.ZipFile(where) as wheel:
@@ -79,9 +79,10 @@ def source_of(where: Path, package: str) -> Iterator[Source]:
 
 @contextlib.contextmanager
 def api_of(source: Source, words: Collection[str], also: Collection[str] = ()) -> Iterator[dict[str, griffe.Module]]:
-    """The API of the modules that contain one of the words, by the names of their packages.
+    """Load the API of the modules that contain one of the words, by top-level module.
 
-    `also` are further files to read. Paths in the result are relative to site-packages, see `place_of`.
+    `also` are further files to load. The files of the result are in a temporary folder that lasts as long as the
+    context; `place_of` returns their paths relative to site-packages.
     """
     import griffe
 
@@ -89,7 +90,7 @@ def api_of(source: Source, words: Collection[str], also: Collection[str] = ()) -
     with tempfile.TemporaryDirectory(prefix="harness-api-") as folder:
         for path in source.files:
             text = source.read(path)
-            # What a package gives out may come by way of its __init__.py and of `from .module import *`.
+            # A package may re-export names in its __init__.py or with `from .module import *`.
             is_way = path.endswith(("__init__.py", "__init__.pyi")) or b"import *" in text
             if is_way or path in also or pattern.search(text):
                 target = Path(folder, path)
@@ -98,7 +99,7 @@ def api_of(source: Source, words: Collection[str], also: Collection[str] = ()) -
         loader = griffe.GriffeLoader(search_paths=[folder], allow_inspection=False)
         loaded: dict[str, griffe.Module] = {}
         for top in source.tops:
-            # A source may be for a Python that this one can't parse; griffe has many ways to say so.
+            # The source may be for another Python version; griffe then raises various exceptions.
             with contextlib.suppress(Exception):
                 module = loader.load(top, submodules=True, try_relative_path=False)
                 if isinstance(module, griffe.Module):
@@ -109,7 +110,7 @@ def api_of(source: Source, words: Collection[str], also: Collection[str] = ()) -
 
 
 def place_of(found: griffe.Object | griffe.Alias) -> tuple[str, int]:
-    """File and line of a definition, relative to site-packages; those of the import if its target is not found."""
+    """The file, relative to site-packages, and the line of a definition; of an import if its target is not found."""
     import griffe
 
     one: griffe.Object | griffe.Alias = found
@@ -132,7 +133,7 @@ def place_of(found: griffe.Object | griffe.Alias) -> tuple[str, int]:
 
 
 def look_up(api: dict[str, griffe.Module], dotted: str) -> griffe.Object | griffe.Alias | None:
-    """The object with a dotted name; None if there is none."""
+    """Return the object with a dotted name, or None."""
     top, *parts = dotted.split(".")
     one: griffe.Object | griffe.Alias | None = api.get(top)
     for part in parts:
@@ -140,13 +141,13 @@ def look_up(api: dict[str, griffe.Module], dotted: str) -> griffe.Object | griff
             return None
         try:
             one = one.members.get(part)
-        except Exception:  # noqa: BLE001 - the alias of something that is not here
+        except Exception:  # noqa: BLE001 - an alias whose target is missing
             return None
     return one
 
 
 def named(api: dict[str, griffe.Module], name: str, kind: str) -> Iterator[griffe.Object]:
-    """Every definition of a name, of this kind, anywhere."""
+    """Every definition of a name in any module or class; `kind` is griffe's: "class", "function", "attribute"."""
     waiting: list[griffe.Object] = list(api.values())
     while waiting:
         one = waiting.pop()
@@ -160,7 +161,7 @@ def named(api: dict[str, griffe.Module], name: str, kind: str) -> Iterator[griff
 
 
 def _recorded(folder: Path, package: str) -> list[str]:
-    """The files of a distribution: from its RECORD, or those in the folder with its name."""
+    """The files of a distribution: from its RECORD, else the Python files in the folder with its name."""
     wanted = normalized_name(package)
     for info in folder.glob("*.dist-info"):
         if normalized_name(info.name.removesuffix(".dist-info").rpartition("-")[0]) == wanted:
@@ -176,7 +177,7 @@ def _is_source(name: str) -> bool:
 
 
 def _kept(sizes: dict[str, int]) -> tuple[str, ...]:
-    """Files to read, up to a limit; generated ones of many megabytes are left out."""
+    """The sources to read, up to a total size; very large ones are left out. `sizes` maps all files to bytes."""
     kept, total = [], 0
     for name, size in sorted(sizes.items()):
         total += size
@@ -186,7 +187,7 @@ def _kept(sizes: dict[str, int]) -> tuple[str, ...]:
 
 
 def _reading(read: Callable[[str], bytes]) -> Callable[[str], bytes]:
-    """The same, with an empty text for a file that can't be read."""
+    """Wrap `read` so that it returns b"" for a file that can't be read."""
 
     def reading(name: str) -> bytes:
         try:

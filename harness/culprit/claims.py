@@ -1,4 +1,4 @@
-"""Claims: what a counterfactual is expected to show, run in a fresh process that no search has seen."""
+"""Claims: counterfactuals with their expected verdict, proved by runs that no search has used."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.scheduling.probers import Probing
 
 @frozen
 class Claim:
-    """What a counterfactual is expected to show, and the sentence that says so."""
+    """A counterfactual to prove: the sentence that describes it, its probe, and the expected verdict."""
 
     sentence: str
     probe: Probe
@@ -22,13 +22,13 @@ class Claim:
 
 @frozen
 class Unseen:
-    """A prober whose probes are repetitions of those that were `seen`, by their keys."""
+    """A prober that never returns a seen run: it repeats a probe whose key is in `seen`."""
 
     prober: Probing
     seen: frozenset[str]
 
     def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
-        """The first repetition of a probe that was not seen."""
+        """Prepare the first repetition of the probe that was not seen."""
         prepared = self.prober.prepare(probe, cancel=cancel)
         while prepared.key in self.seen:
             probe = next_attempt(probe)
@@ -36,5 +36,5 @@ class Unseen:
         return prepared
 
     def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
-        """As the prober."""
+        """Run it with the wrapped prober."""
         return self.prober.execute(prepared, cancel=cancel)

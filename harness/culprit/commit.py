@@ -1,9 +1,9 @@
-"""The commit level: which commit between two releases made the difference.
+"""The commit level: finds the commit between two releases that makes the difference.
 
 A commit of a pure Python package needs no build: it runs in the newer side's environment with the package's files as
 in that commit. The history of the changed lines (blame, pickaxe) suggests which commit to run first. If that commit and
-its parent show the change, two runs are enough. Otherwise the commits are bisected along first parents, as `git bisect
---first-parent` does, and if the first bad commit is a merge, the merged branch is bisected too.
+its parent show the change, two runs are enough. Otherwise the first-parent history is bisected, as with `git bisect
+--first-parent`. If the commit found is a merge, the merged branch is bisected too.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _SUSPECTS = 2
 
 
 def find_commit(trials: Trials, sides: Sides, found: Finding, git: str, cache: Path) -> Finding | str:
-    """The commit that made the difference between two releases, or why none can be named.
+    """Find the commit that makes the difference between two releases; returns a text with the reason if it can't.
 
-    `git` is a clone's folder, a URL, "auto" for the URL that the package names, or "" for none; `cache` keeps clones.
-    Raises `Interrupted`, `NoNetwork`, `NoSpace`.
+    `git` is a clone's folder, a URL, "auto" for the URL that the package names, or "" for none. `cache` is the folder
+    for clones. Raises `Interrupted`, `NoNetwork`, `NoSpace`.
     """
     source = _source_of(trials, sides, found, git, cache)
     if isinstance(source, str):
@@ -58,7 +58,7 @@ def find_commit(trials: Trials, sides: Sides, found: Finding, git: str, cache: P
 
 
 def builds_of(trials: Trials, project: str) -> Projects | None:
-    """What builds commits of a project, None if `--build` does not allow it."""
+    """Return a builder for commits of a project (its normalised name), or None if `--build` does not allow it."""
     allowed = trials.plan.question.from_source
     if ANY_SOURCE not in allowed and project not in map(normalized_name, allowed):
         return None
@@ -67,9 +67,9 @@ def builds_of(trials: Trials, project: str) -> Projects | None:
 
 
 def open_repository(git: str, url: str, cache: Path) -> Repository:
-    """The repository that `--git` names: a folder, a URL, or with "auto" the package's own `url`.
+    """Open the repository that `--git` names: a folder, a URL, or with "auto" the package's own `url`.
 
-    Raises `BadRepository` if there is none, `NoNetwork` if it can't be cloned.
+    Clones are kept in `cache`. Raises `BadRepository` if there is no repository, `NoNetwork` if it can't be cloned.
     """
     if git in ("", "auto") and not url:
         raise BadRepository("the package names no repository", hint="--git takes a clone, or the URL of one")
@@ -81,7 +81,7 @@ def open_repository(git: str, url: str, cache: Path) -> Repository:
 
 
 def _source_of(trials: Trials, sides: Sides, found: Finding, git: str, cache: Path) -> CommitSource | str:
-    """The repository and releases of the level, or why no commit can be searched."""
+    """The repository and both releases in it, or the reason why commits can't be searched."""
     change = found.packages[0] if len(found.packages) == 1 else None
     if change is None or change.before is None or change.after is None:
         return "commits are searched only where one package moved from one release to another"
@@ -112,17 +112,17 @@ def _told(error: BadRepository) -> str:
 
 
 def _suspected(source: CommitSource, found: Finding) -> tuple[str, str] | None:
-    """The parent of a commit that wrote the culprit's lines, and that commit, if their runs show the change."""
+    """A commit that changed the culprit's lines, after its parent, if their runs show the change; else None."""
     lines = [_changed(source, region) for region in found.regions]
     if not lines:
         return None
     try:
         suspects = commits_behind(source.repository, source.base, source.newer.sha, lines)
-    except BadRepository:  # the clone lacks files that the runs may not need
+    except BadRepository:  # a partial clone may lack files that blame needs but the runs don't
         return None
     for sha in suspects[:_SUSPECTS]:
         parents = source.repository.describe(sha).parents
-        # The parent is run only where the suspect shows the change.
+        # Run the parent only if the suspect has the verdict of the newer side.
         shows = bool(parents) and source.run(sha) is source.sides.after.verdict
         if shows and source.run(parents[0]) is source.sides.before.verdict:
             return parents[0], sha
@@ -139,7 +139,7 @@ def _changed(source: CommitSource, region: Region) -> ChangedLines:
 
 
 def repository_of(files: PackageFiles) -> str:
-    """The repository that the package's own metadata names, "" for none."""
+    """The URL of the repository in the package's own metadata, "" if it has none."""
     metadata = next((path for path in files.digests if path.endswith(".dist-info/METADATA")), None)
     content = files.read(metadata) if metadata is not None else None
     return (repository_url(content.decode("utf-8", "replace")) if content else None) or ""

@@ -1,7 +1,7 @@
 """Turns a probe of a release into a probe of a commit: exchanges files, or builds a package with compiled parts.
 
-A commit of a pure Python package needs no build: only files that differ from the installed ones are exchanged. A built
-commit is put on the search path, and the release is not installed.
+A commit of a pure Python package needs no build: the files that differ from the installed ones are exchanged. A built
+commit is put on the search path, and the release is left out of the lock.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _COMPILED = (".so", ".pyd", ".dylib")
 class CommitFiles:
     """Turns probes of a release into probes of commits.
 
-    `release` maps the release's installed files to git's hashes, `layout` locates them in the repository. `builds`
-    builds commits (each content once); None exchanges files.
+    `release` maps the release's installed files to git's hashes; `layout` maps them to files of the repository.
+    `builds` builds commits of `project`, each content once; with None, files are exchanged instead.
     """
 
     repository: Repository
@@ -43,7 +43,7 @@ class CommitFiles:
     project: str = ""
 
     def put_into(self, probe: Probe, sha: str) -> Probe:
-        """The probe with the package as in a commit. Raises `BadRepository` and `UserMistake`."""
+        """Return the probe with the package as in a commit. Raises `BadRepository` and `UserMistake`."""
         if self.builds is not None:
             return self._built(probe, sha, self.builds)
         changes = self.layout.changes(self.release, tree_of(self.repository, sha))
@@ -60,13 +60,13 @@ class CommitFiles:
             why = "; ".join(project.told) or "it can't be built"
             return evolve(probe, mixture=Mixture(files={}, label=_label(sha), flaw=why))
         lock = probe.lock
-        if lock is not None:  # a run is checked against its lock, and this package is not that of the release
+        if lock is not None:  # a run is checked against its lock, and the release is not installed
             lock = evolve(lock, pins=tuple(pin for pin in lock.pins if pin.name != project.name))
         return evolve(probe, repro=with_folders(probe.repro, (project,)), lock=lock)
 
 
 def is_compiled(files: PackageFiles) -> bool:
-    """Whether a package has compiled files."""
+    """Whether a package has extension modules or shared libraries."""
     return any(path.endswith(_COMPILED) for path in files.digests)
 
 

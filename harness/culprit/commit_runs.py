@@ -1,4 +1,4 @@
-"""Running commits in the environment of a side, and the bisection over them."""
+"""Runs commits in the environment of a side, and bisects over them."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ if TYPE_CHECKING:
 
 @define
 class _Runs:
-    """The commits that were run, each once, in order."""
+    """The judgement and the run of each commit, by hash, in the order of the runs."""
 
     judged: dict[str, tuple[Judgement, Observation]] = field(factory=dict)
 
     def verdict(self, sha: str) -> Verdict | None:
-        """The verdict on a commit, None if it was not run."""
+        """The verdict on a commit, None if it has not run."""
         return self.judged[sha][0].verdict if sha in self.judged else None
 
 
 @frozen
 class CommitSource:
-    """The repository of the culprit, and how its commits are run.
+    """The repository of the culprit, at `url`, and how its commits run.
 
-    `files` replaces the newer release with a commit; `lock_of` gives the lock of a commit's own day, None for that of
-    the newer side.
+    `files` replaces the newer release with a commit. `lock_of` returns the lock as of the day of a commit (its hash),
+    or None for the lock of the newer side.
     """
 
     trials: Trials
@@ -57,26 +57,26 @@ class CommitSource:
 
     @property
     def repository(self) -> Repository:
-        """The clone."""
+        """The clone that the commits are read from."""
         return self.files.repository
 
     @property
     def base(self) -> str:
-        """The commit that both releases come from: that of the older one, unless it was made on a branch."""
+        """The merge base of both releases: the older one's commit, unless that release was made on a branch."""
         return self.repository.merge_base(self.older.sha, self.newer.sha)
 
     def probe(self, sha: str) -> Probe:
-        """The newer side with the package's files as in a commit."""
+        """A probe of the newer side with the package as in a commit. Raises `BadRepository` and `UserMistake`."""
         lock = self.lock_of(sha)
         side = self.sides.after if lock is None else evolve(self.sides.after, lock=lock)
         return self.files.put_into(self.trials.mixed(side, None), sha)
 
     def label(self, sha: str) -> str:
-        """The label of a commit while it runs."""
+        """The name of a commit's run, for progress and reports."""
         return f"commit {self.repository.describe(sha)}"
 
     def run(self, sha: str) -> Verdict:
-        """Run one commit, unless it was run before."""
+        """Return the verdict on a commit, and run it unless it has run before."""
         known = self.runs.verdict(sha)
         if known is not None:
             return known
@@ -86,13 +86,13 @@ class CommitSource:
         return proof.verdict
 
     def proof(self, sha: str, expected: Verdict) -> Proof:
-        """The run of a commit as a proof."""
+        """The run of a commit as a proof. Raises `KeyError` if it has not run."""
         judgement, observation = self.runs.judged[sha]
         return Proof(f"commit {sha[:10]}", expected, judgement.verdict, judgement.reason, observation)
 
 
 def finding_of(source: CommitSource, pair: tuple[str, str], found: Finding, candidates: int) -> Finding:
-    """The finding that the second commit of a pair made the difference; the first is its parent or neighbour."""
+    """The finding that the second commit of a pair makes the difference; the first is its parent or neighbour."""
     older, sha = pair
     judged = source.runs.judged
     return Finding(
@@ -114,13 +114,16 @@ def finding_of(source: CommitSource, pair: tuple[str, str], found: Finding, cand
 
 
 def linked(commit: Commit, url: str) -> Commit:
-    """A commit with links to its pages, if the repository's host is known."""
+    """A commit with links to its page and its pull request, if the host of the repository is known."""
     pull_request = pull_request_url(url, commit.pull_request)
     return evolve(commit, link=commit_url(url, commit.sha), pull_request_link=pull_request)
 
 
 def bisected(source: CommitSource, chain: tuple[str, ...]) -> tuple[str, str] | str:
-    """Bisect the chain and any merge that is found: the parent and the commit, or why no commit can be named."""
+    """Bisect a chain of commits (oldest first), and the merged branch if the result is a merge.
+
+    Returns the parent and the commit, or a text with the reason why no commit can be named.
+    """
     found = search_among(source, (source.base, *chain))
     if isinstance(found, str):
         return found
@@ -136,7 +139,10 @@ def bisected(source: CommitSource, chain: tuple[str, ...]) -> tuple[str, str] | 
 
 
 def search_among(source: CommitSource, commits: tuple[str, ...]) -> tuple[str, str] | str:
-    """The neighbours among these commits, oldest first, between which the verdict changes."""
+    """Bisect over these commits, oldest first.
+
+    Returns the two neighbours between which the verdict changes, or a text with the reason why they are unknown.
+    """
     find_fix = source.sides.before.verdict is Verdict.BAD
     ends = {"good": len(commits) - 1, "bad": 0} if find_fix else {"good": 0, "bad": len(commits) - 1}
     known = {i: verdict for i, sha in enumerate(commits) if (verdict := source.runs.verdict(sha)) is not None}
@@ -176,5 +182,5 @@ def _why_not(source: CommitSource, suspects: Iterable[str], status: BisectionSta
 
 
 def blobs_of(files: PackageFiles) -> dict[str, str]:
-    """git's hash of every installed file of the culprit."""
+    """Git's hash of each installed file, by path."""
     return {path: blob_id(content) for path in files.digests if (content := files.read(path)) is not None}

@@ -1,4 +1,4 @@
-"""Consistent mixtures: what must move along with some edits, by ties, by syntax, and by lessons from skips."""
+"""Keeps mixtures consistent: finds what must move with some edits, from ties, from syntax, and from skipped runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.culprit.ties import Ties, Unit
 from harness.model import Mixture, Observation
 
 _MOST_REPAIRS = 12
-_MOST_CHECKED = 6  # files of a mixture that are read for names that nothing defines
+_MOST_CHECKED = 6  # with more partly reverted files than this, undefined names are not checked
 _MOST_TAUGHT = 4
 
 _QUOTED = re.compile(r"['\"`]([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)['\"`]")
@@ -24,7 +24,7 @@ _UNPACK = "values to unpack"
 
 @define
 class Consistency:
-    """The edits between two sides and the ties between them, which grow with each skip that names one."""
+    """The edits between two sides and their ties; `learn` adds ties, and `lessons` counts how often it added any."""
 
     edits: Edits
     ties: Ties
@@ -32,11 +32,11 @@ class Consistency:
     _known: dict[tuple[bool, frozenset[Unit]], frozenset[Unit]] = field(factory=dict)
 
     def reverted(self, units: Collection[Unit]) -> frozenset[Unit]:
-        """Units to revert, with all units that must be reverted with them."""
+        """These units, and all that must be reverted with them."""
         return self._complete(frozenset(units), reverting=True)
 
     def advanced(self, units: Collection[Unit]) -> frozenset[Unit]:
-        """Units to advance, with all units that must be advanced with them."""
+        """These units, and all that must be advanced with them."""
         return self._complete(frozenset(units), reverting=False)
 
     def learn(self, pairs: Iterable[tuple[Unit, Unit]]) -> bool:
@@ -49,24 +49,30 @@ class Consistency:
         return bool(fresh)
 
     def mixture(self, old: Collection[Unit], label: str, *, newer_base: bool) -> Mixture:
-        """The units in `old` reverted and the others advanced, on one side's environment."""
+        """The mixture with the units in `old` from the older side and the others from the newer one.
+
+        It is built from the environment of the newer side with `newer_base`, else from that of the older side.
+        """
         return Mixture(self.edits.files(old, newer_base=newer_base), label, self._flaw(frozenset(old)))
 
     def taught(self, moved: frozenset[Unit], observation: Observation, *, reverting: bool) -> list[tuple[Unit, Unit]]:
-        """The ties learned from a skip: from its message and last frame, or else from functions that were split."""
+        """The ties that a skipped run suggests: by its message and last frame, or else by partly moved functions.
+
+        `moved` are the units that were reverted (`reverting`) or advanced.
+        """
         pairs = self._named(moved, observation, reverting=reverting) or self._cut_functions(moved)
         return pairs if reverting else [(other, own) for own, other in pairs]
 
     def raised_in(self, moved: frozenset[Unit], observation: Observation, *, reverting: bool) -> Unit | None:
-        """The edit among those that were moved whose lines raised what a skip failed with."""
+        """The moved edit whose lines raised the exception of a skipped run; None if other lines did."""
         frames = observation.exception.frames if observation.exception is not None else ()
         unit = self._at(frames[-1].file, frames[-1].line, moved, reverting=reverting) if frames else None
         return unit if unit in moved else None
 
     def _cut_functions(self, moved: frozenset[Unit]) -> list[tuple[Unit, Unit]]:
-        """Each moved edit with the edits of its function that were not moved.
+        """Pairs of a moved edit and an edit of the same function that was not moved.
 
-        A failure that points to no edit comes from half a function, such as a loop that never runs.
+        A failure that points to no edit usually comes from a partly moved function, such as a loop that never runs.
         """
         pairs: list[tuple[Unit, Unit]] = []
         for path in {self.edits.path_of(unit) for unit in moved if self.edits.is_region(unit)}:
@@ -79,7 +85,7 @@ class Consistency:
         return sorted(pairs)
 
     def _named(self, moved: frozenset[Unit], observation: Observation, *, reverting: bool) -> list[tuple[Unit, Unit]]:
-        """Pairs of a moved edit and one that a message and its last frame say it needs."""
+        """Pairs of a moved edit and an edit that it needs according to the message and the frames of the exception."""
         raised = observation.exception
         if raised is None:
             return []
@@ -115,14 +121,14 @@ class Consistency:
         return [(own, other) for own in owners for other in missing]
 
     def _place(self, unit: Unit) -> tuple[str, str]:
-        """The file and the unqualified name of the function around an edit, as in a frame."""
+        """The file of an edit and the unqualified name of the function around it, as in a stack frame."""
         return self.edits.path_of(unit), self.edits.function(unit).rpartition(".")[2]
 
     def _mentioned(self, unit: Unit) -> frozenset[str]:
         return self.edits.words(unit) | frozenset(self.edits.function(unit).split("."))
 
     def _at(self, file: str, line: int, moved: frozenset[Unit], *, reverting: bool) -> Unit | None:
-        """The edit at a line of a mixed file, if one is there."""
+        """The edit at a line (from 1) of a mixed file, None if the line is unchanged."""
         path = next((path for path, home in self.edits.homes.items() if home == file), file)
         if path not in self.edits.differences:
             return path if path in self.edits.wholes else None
@@ -133,7 +139,7 @@ class Consistency:
         return None
 
     def _positions(self, path: str, old: frozenset[int]) -> list[tuple[int, int, int]]:
-        """First and last line of each region in the mixed text, and its number."""
+        """The first and last line of each region in the mixed text, counted from 1, and its number."""
         found, shift = [], 0
         for number, (a, b, c, d) in enumerate(self.edits.differences[path].blocks):
             length = b - a if number in old else d - c
@@ -155,7 +161,7 @@ class Consistency:
         return self._known[key]
 
     def _missing(self, moved: frozenset[Unit], *, reverting: bool) -> frozenset[Unit]:
-        """Units without which a mixed file is invalid Python or has undefined names."""
+        """Units that must move too because a mixed file is invalid Python or has undefined names."""
         old = moved if reverting else self.edits.all - moved
         by_file = self.edits.by_file(moved)
         partly = [path for path, found in by_file.items() if len(found) < len(self.edits.differences[path].blocks)]

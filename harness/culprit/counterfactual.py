@@ -1,4 +1,4 @@
-"""The basis of all levels: how a counterfactual is run, judged and described."""
+"""What all levels share: running and judging counterfactuals."""
 
 from __future__ import annotations
 
@@ -40,19 +40,21 @@ from harness.search import Grid
 
 
 class Awaited(Protocol):
-    """Something that a thread finds out meanwhile."""
+    """A value that a thread is computing."""
 
     def result(self) -> Any:
-        """Wait for it."""
+        """Wait for the value and return it."""
         ...
 
 
 @define
 class Tally:
-    """Counts the probes that were run rather than answered by the store; also the last bisection over releases.
+    """The state that all levels of a question share.
 
-    `seen` are the observations that searched for something: none of them is also a proof. `reading` has what is read of
-    files while runs go on, by the units of difference that it is about, and `ahead` proofs that were run early.
+    `ran_now` counts the probes that ran, without those answered by the store; `searched` is the last bisection over
+    releases. `seen` has the keys of observations that a search or a proof has used: none of them can prove a claim
+    later. `reading` has the files that are read in the background, by their units of difference. `ahead` has proofs
+    that were run early, with their claims.
     """
 
     ran_now: int = 0
@@ -64,10 +66,10 @@ class Tally:
 
 @frozen
 class Trials:
-    """The plan, the means to run probes, and the judge of the bisection before.
+    """Runs and judges probes for all levels, with the plan and the judge of the bisection over releases.
 
-    `most` limits a level's runs; `until` is the time on the monotonic clock at which searches below the release stop;
-    `forks` run the mixtures of one side, if they were shown to agree with fresh processes.
+    `most` limits the runs of one level. `until` is the time on the monotonic clock at which searches stop, None for no
+    limit. `forks` forks the mixtures of one side, once its forks have been shown to agree with fresh processes.
     """
 
     plan: Plan
@@ -83,18 +85,18 @@ class Trials:
 
     @property
     def is_late(self) -> bool:
-        """Whether the time budget of searches is spent."""
+        """Whether the time budget of the searches has run out."""
         return self.until is not None and time.monotonic() >= self.until
 
     @property
     def searcher(self) -> Probing:
-        """The prober for searches: forks if available. Proofs are run by `prober`."""
+        """The prober for searches: `forks` if there is one. Proofs always use `prober`."""
         return self.forks or self.prober
 
     def moved(self, sides: Sides, changes: Iterable[Change]) -> Probe:
-        """A probe near the older lock with some distributions at their newer versions; their requirements move along.
+        """A probe with these distributions at their newer versions, resolved near the older lock.
 
-        The subject moves no further than to the newer side.
+        The resolver also moves what they require. The subject stays between its two versions.
         """
         pins = {change.name: change.after for change in changes}
         subject = self.plan.subject
@@ -119,11 +121,11 @@ class Trials:
         return Probe(self.plan.repro, combination, sides.before.lock)
 
     def installed(self, side: Side, lock: Lock) -> Probe:
-        """A probe of a lock made from that of a side, without the resolver."""
+        """A probe of a lock that was made from the lock of a side. The resolver is not used."""
         return self._known(side, lock, None)
 
     def mixed(self, side: Side, mixture: Mixture | None) -> Probe:
-        """A probe in the environment of one side, some of its files exchanged."""
+        """A probe in the environment of one side, with the files of `mixture` exchanged, if it is given."""
         return self._known(side, side.lock, mixture)
 
     def _known(self, side: Side, lock: Lock, mixture: Mixture | None) -> Probe:
@@ -147,10 +149,11 @@ class Trials:
         first: bool = False,
         singles: int = 16,
     ) -> Reduced:
-        """The smallest set of units that alone makes the verdict `flipped`.
+        """Find the smallest set of units that alone makes the verdict `flipped`.
 
-        With `first` it is the first such set; with `only_first` only that many single units are tried, otherwise
-        `singles` of them before sets.
+        `units` are sorted by likelihood, the most likely first; `singles` of them are tried alone before sets are, all
+        of them with `first`. `first` stops at the first sufficient set. `only_first` stops after that many single
+        units (0: no such limit).
         """
         reduced = Reduction(
             prober=self.prober,
@@ -171,16 +174,19 @@ class Trials:
         return reduced
 
     def searched(self, observation: Observation) -> Judgement:
-        """Judge a run of a search, and note that it can't be a proof."""
+        """Judge a run of a search, and record it as seen, so that it can't be a proof."""
         self.tally.seen.add(observation.key)
         return self.judge(observation)
 
     def begin(self, level: Level, sentence: str) -> None:
-        """Report that a level begins; the sentence says what is searched."""
+        """Report that a level begins; `sentence` says what it searches."""
         self.reporter.report(LevelBegan(level, sentence))
 
     def proof(self, sentence: str, probe: Probe, expected: Verdict) -> Proof:
-        """Run a counterfactual in a fresh process: no earlier run is a proof."""
+        """Prove a counterfactual by a run in a fresh process; earlier runs of a search don't count.
+
+        Returns the proof of `proof_with` if it ran this claim early.
+        """
         claim = Claim(sentence, probe, expected)
         for number, (other, proof) in enumerate(self.tally.ahead):
             if claim == other:
@@ -190,14 +196,17 @@ class Trials:
         return proof
 
     def proof_with(self, claim: Claim, following: Sequence[Claim]) -> Proof:
-        """A proof, and beside it those that are expected to be asked for next, as far as there are lanes."""
+        """Prove a claim, and on lanes that are free at the same time the claims that are likely to follow.
+
+        Their proofs are kept for `proof`.
+        """
         others = following[: self.lanes.count - 1]
         proof, *more = self.proofs((claim, *others))
         self.tally.ahead += zip(others, more, strict=True)
         return proof
 
     def proofs(self, claims: Sequence[Claim]) -> tuple[Proof, ...]:
-        """Run counterfactuals in fresh processes, side by side if there are lanes: no earlier run is a proof."""
+        """Prove counterfactuals by runs in fresh processes, in parallel if there are lanes; see `proof`."""
         found: dict[int, Proof] = {}
 
         def judged(number: int, observation: Observation, cached: bool) -> Judgement:
@@ -222,7 +231,10 @@ class Trials:
         return tuple(found[number] for number in range(len(claims)))
 
     def shown(self, sentence: str, reduced: Reduced, expected: Verdict, probe: Callable[[], Probe]) -> Proof:
-        """The counterfactual with which the search ended; a forked run is repeated in a fresh process."""
+        """The proof by the run of the smallest set that a search found; a forked run is repeated in a fresh process.
+
+        It is a skip if no smaller set was sufficient.
+        """
         if reduced.shown is None:
             return Proof(sentence, expected, Verdict.SKIP, "no smaller part of it was enough")
         if reduced.shown.machine.get("forked"):
@@ -231,12 +243,12 @@ class Trials:
         return Proof(sentence, expected, judgement.verdict, judgement.reason, reduced.shown)
 
     def environment(self, side: Side) -> Environment | None:
-        """The environment of a side; None if its files can't be exchanged."""
+        """The environment of a side; None if it can't be built."""
         built = self.prober.builder.build(side.lock)
         return built if isinstance(built, Environment) else None
 
     def traces(self, sides: Sides, files: Iterable[str]) -> tuple[Trace | None, ...]:
-        """What one run of each side does in these installed files; None if it could not run."""
+        """Run both sides under a trace of these installed files; returns the older and the newer trace, or None."""
         both = (sides.before, sides.after)
         traced = frozenset(files)
         found: dict[int, Trace | None] = {}
@@ -260,7 +272,7 @@ class Trials:
         return tuple(found[number] for number in range(len(both)))
 
     def notes(self, reduced: Reduced) -> tuple[str, ...]:
-        """What a search could not show."""
+        """Notes on what a search could not show."""
         told = []
         if reduced.gave_up:
             told.append(f"stopped after {reduced.runs} runs; a smaller set may be enough")

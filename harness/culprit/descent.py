@@ -1,4 +1,4 @@
-"""Goes down the levels, as far as requested and as far as it can be shown."""
+"""Runs the levels in order, as deep as requested and as the runs can prove."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from harness.model.culprit import Culprit, Level
 
 
 def find_culprit(trials: Trials, sides: Sides, until: Level, *, are_neighbours: bool = False) -> Culprit | None:
-    """The culprit between two sides, down to `until`; None for the release alone.
+    """Find the culprit between two sides, down to the level `until`; returns None if that is the release.
 
-    With `are_neighbours` the sides are known to be neighbouring releases of one package.
+    With `are_neighbours` the sides are known to be neighbouring releases of one package. Raises `Interrupted`,
+    `NoNetwork`, `NoSpace`.
     """
     if until is Level.RELEASE:
         return None
     package, narrowed = find_package(trials, sides, until)
     if narrowed is sides and not all(proof.holds for proof in package.proofs):
-        return Culprit((package,))  # a side gave another result when it was repeated, so nothing can be built on it
+        return Culprit((package,))  # a side had another verdict when it was repeated
     if package.is_shown_one_way and not are_neighbours:
         package, narrowed = narrow_release(trials, narrowed, package, until)
     findings = [package]

@@ -1,7 +1,7 @@
 """Edits: the smallest units that a mixture moves between two releases. Pure except for reading the files.
 
-A changed run of lines ("path#number") is one edit; so is a file without comparable lines: new, removed, compiled or
-data. For a renamed file, its path is one edit, and each changed run of lines is another.
+Each region (a changed run of lines, "path#number") is an edit. So is a file that can't be compared by lines because it
+is new, removed, compiled or data. A rename is an edit of its own, apart from the regions of the file.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _CLASS = re.compile(r"\s*class\s+(\w+)")
 
 @frozen
 class Edits:
-    """All edits between two sides.
+    """All edits between two sides; an edit is also called a unit.
 
-    `differences` are files split into regions, `homes` their older paths if they moved, `wholes` the other units. Paths
-    are relative to site-packages; a renamed file has its newer one.
+    `differences` maps files to their regions, `homes` maps renamed files to their older paths, and `wholes` maps the
+    other units to their files. Paths are relative to site-packages; a renamed file is named by its newer path.
     """
 
     before: PackageFiles
@@ -43,7 +43,7 @@ class Edits:
     def of(
         cls, units: Mapping[Unit, tuple[str, ...]], before: PackageFiles, after: PackageFiles, cut: Collection[Unit]
     ) -> Edits:
-        """Units of difference (`sides.differing`); those in `cut` are split into regions if they are text."""
+        """Make edits from units of difference (`sides.differing`); text files in `cut` are split into regions."""
         differences: dict[str, FileDifference] = {}
         homes: dict[str, str] = {}
         wholes: dict[Unit, tuple[str, ...]] = {}
@@ -66,25 +66,25 @@ class Edits:
         return frozenset(self.wholes).union(regions)
 
     def is_region(self, unit: Unit) -> bool:
-        """Whether a unit is a run of lines, and no whole file."""
+        """Whether a unit is a region rather than a whole file."""
         return unit not in self.wholes
 
     def path_of(self, unit: Unit) -> str:
-        """The file of a unit."""
+        """The file of a region; the name of any other unit."""
         return unit if unit in self.wholes else unit.rpartition("#")[0]
 
     def numbers(self, units: Iterable[Unit], path: str) -> frozenset[int]:
-        """The numbers of those units that are regions of one file."""
+        """The numbers of the regions of one file among these units."""
         split = (unit.rpartition("#") for unit in units if unit not in self.wholes)
         return frozenset(int(number) for name, _, number in split if name == path)
 
     def block(self, unit: Unit) -> tuple[int, int, int, int]:
-        """The lines of a region: a to b before, c to d after, counted from 0, the ends excluded."""
+        """The lines of a region as (a, b, c, d): [a, b) before and [c, d) after, counted from 0."""
         path, _, number = unit.rpartition("#")
         return self.differences[path].blocks[int(number)]
 
     def lines(self, unit: Unit) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The lines of a region before and after; of a whole file none."""
+        """The lines of a region before and after; empty for a whole file."""
         if unit in self.wholes:
             return (), ()
         difference = self.differences[self.path_of(unit)]
@@ -92,7 +92,7 @@ class Edits:
         return lines_of(difference.before)[a:b], lines_of(difference.after)[c:d]
 
     def words(self, unit: Unit) -> frozenset[str]:
-        """Names in the lines of a region."""
+        """The identifiers and keywords in the lines of a region, of both sides."""
         before, after = self.lines(unit)
         return frozenset(_WORD.findall("".join((*before, *after))))
 
@@ -104,12 +104,16 @@ class Edits:
         return self.differences[path].function_of(int(number))
 
     def regions(self, units: Iterable[Unit]) -> tuple[Region, ...]:
-        """The regions among some units, in the order of the files."""
+        """The regions among these units, sorted by file and position."""
         split = sorted((self.path_of(unit), int(unit.rpartition("#")[2])) for unit in units if self.is_region(unit))
         return tuple(self.differences[path].region(number) for path, number in split)
 
     def files(self, old: Collection[Unit], *, newer_base: bool) -> dict[str, bytes | None]:
-        """The files to exchange to revert these units and advance the others, on one side's environment."""
+        """The files to exchange to have the units in `old` as on the older side, and the others as on the newer one.
+
+        They are exchanged in the environment of the newer side with `newer_base`, else of the older side. None removes
+        a file.
+        """
         exchanged: dict[str, bytes | None] = {}
         by_file = self.by_file(old)
         for path in self.differences.keys() | self.homes.keys():
@@ -133,7 +137,7 @@ class Edits:
         return exchanged
 
     def by_file(self, units: Collection[Unit]) -> dict[str, frozenset[int]]:
-        """The numbers of regions by their file."""
+        """The numbers of the regions among these units, by file."""
         found: dict[str, set[int]] = {}
         for unit in units:
             if unit not in self.wholes:
@@ -142,7 +146,7 @@ class Edits:
         return {path: frozenset(numbers) for path, numbers in found.items()}
 
     def quiet(self) -> frozenset[Unit]:
-        """Regions of Python files that change comments, docstrings or layout alone."""
+        """Regions of Python files that only change comments, docstrings or layout."""
         found: set[Unit] = set()
         for path, difference in self.differences.items():
             if not path.endswith(".py"):
@@ -157,12 +161,12 @@ class Edits:
         return frozenset(found)
 
     def changes_bases(self, unit: Unit) -> bool:
-        """Whether a region changes the header of a class that both sides have."""
+        """Whether a region changes the first line of a class that both sides have."""
         older, newer = ({found[1] for line in lines if (found := _CLASS.match(line))} for lines in self.lines(unit))
         return not older.isdisjoint(newer)
 
     def serving(self) -> frozenset[Unit]:
-        """Regions of Python files that only add or remove imported names: they serve the lines that use the names."""
+        """Regions of Python files that only add or remove imported names; they only matter to users of the names."""
         return frozenset(
             f"{path}#{number}"
             for path, found in self.differences.items()
@@ -172,7 +176,7 @@ class Edits:
         )
 
     def ties(self) -> Ties:
-        """The ties between edits according to the texts of both sides."""
+        """The ties between edits, from the sources of both sides."""
         before, after = SideFacts(), SideFacts()
         pairs: list[tuple[Unit, Unit]] = []
         for path, difference in self.differences.items():
@@ -186,15 +190,15 @@ class Edits:
 
 @define
 class _SideReader:
-    """Reads the facts of one side into `facts`."""
+    """Collects the facts of one side in `facts`."""
 
     edits: Edits
     is_newer: bool
     facts: SideFacts
-    _keys: dict[str, str] = field(factory=dict)  # module -> the path that names it in symbols
+    _keys: dict[str, str] = field(factory=dict)  # dotted module name -> its path in symbols
 
     def read(self) -> list[tuple[Unit, Unit]]:
-        """Pairs of units that share one statement, which must not be split."""
+        """Read all Python files; returns pairs of units that share a statement and must move together."""
         texts = self._texts()
         self._keys = {module_of(path): key for key, (path, _, _) in texts.items()}
         pairs: list[tuple[Unit, Unit]] = []
@@ -215,16 +219,16 @@ class _SideReader:
         return pairs
 
     def _paths(self, unit: Unit) -> tuple[str, ...]:
-        """The path of a whole file on this side."""
+        """The paths on this side of a unit that is not a region."""
         if unit in self.edits.homes:
             return (unit,) if self.is_newer else (self.edits.homes[unit],)
-        if unit not in self.edits.wholes[unit]:  # many files that are one unit, since nothing is known of them
+        if unit not in self.edits.wholes[unit]:  # one unit for many files, such as all compiled ones
             return ()
         here = self.edits.after if self.is_newer else self.edits.before
         return tuple(path for path in self.edits.wholes[unit] if path in here.digests)
 
     def _texts(self) -> dict[str, tuple[str, str, Ranges]]:
-        """Key -> path on this side, text, and the units of its lines."""
+        """Map each Python file to its path on this side, its text, and the units of its lines."""
         found: dict[str, tuple[str, str, Ranges]] = {}
         for path, difference in self.edits.differences.items():
             if path.endswith(".py"):
@@ -244,7 +248,7 @@ class _SideReader:
         return found
 
     def _translate(self, facts: Facts, path: str, key: str) -> None:
-        """Name symbols consistently on both sides; an import from a module is a name in it, or a submodule."""
+        """Give symbols the same names on both sides; an import from a module becomes a name in it, or a submodule."""
 
         def named(symbol: Symbol) -> Symbol:
             if symbol[0] == "taken":
@@ -270,7 +274,7 @@ def _compared(unit: Unit, older: str, before: PackageFiles, after: PackageFiles)
 
 
 def _is_rewrapped(before: tuple[str, ...], after: tuple[str, ...]) -> bool:
-    """Whether the same text is only wrapped differently."""
+    """Whether the lines differ only in where they are wrapped."""
     if not before or not after or "#" in "".join((*before, *after)):
         return False
     one, other = ("".join("".join(lines).split()).replace(",)", ")").replace(",]", "]") for lines in (before, after))

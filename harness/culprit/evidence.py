@@ -1,7 +1,7 @@
-"""Evidence: how likely each edit is the culprit, from traces, exceptions, results and names. Pure.
+"""Estimates how likely each edit is the culprit, from traces, exceptions, return values and names. Pure.
 
-The weights only decide how soon the culprit is found, never what it is: nothing is left out because of them. They are
-products of factors, each worth a few halvings of the candidates.
+The weights only decide how soon the culprit is found, never what it is: no edit is left out because of its weight. A
+weight is a product of factors, and each factor can save a few bisection steps.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PARTED, _PARTED_LATER = 40.0, 6.0
 _RAISED_HERE, _IN_TRACEBACK = 20.0, 8.0
 _NAMED = 6.0
 _POINTED_TO = 20.0
-_ASKED_FOR = 2.0  # a file that defines what the repro names
+_ASKED_FOR = 2.0  # a file that defines a name used in the repro
 _DEFINED = re.compile(r"^(?:class|def) (\w+)", re.MULTILINE)
 _APART = "\u241f"
 _OBJECT = re.compile(r"(?!dict\d+\{)[A-Za-z_][\w.<>]*(dict\d+\{|\()")
@@ -38,7 +38,7 @@ Function = tuple[str, str]  # file and qualified name
 
 @frozen
 class Evidence:
-    """What is known about two sides before anything is tried: their runs, and traces if available."""
+    """What is known before the search: both sides, the source of the repro, pointers, and traces if available."""
 
     sides: Sides
     source: str
@@ -47,7 +47,7 @@ class Evidence:
     pointers: Pointers = field(factory=Pointers)
 
     def weights(self, edits: Edits) -> dict[Unit, float]:
-        """How likely each edit is, relative to a changed line without any evidence."""
+        """The likelihood of each edit, relative to a changed line without any evidence."""
         frames = _frames(self.sides)
         quiet = edits.quiet()
         parted = {place: rank for rank, place in enumerate(first_parted(self.before, self.after, edits.homes))}
@@ -70,7 +70,7 @@ class _Scale:
     last: tuple[int, int]
     wanted: frozenset[str]
     asked_for: frozenset[str]
-    rarity: Mapping[str, float]  # what it is worth that a region has a word that the message quotes
+    rarity: Mapping[str, float]  # the factor for a region with a word that the message quotes
 
     def weight(self, unit: Unit) -> float:
         if not self.edits.is_region(unit):
@@ -119,7 +119,7 @@ class _Scale:
         ]
         if not function or not self.edits.differences[path].is_function(function):
             return _AT_IMPORT
-        # What is imported is called first, and what fails is called last.
+        # Code that runs at import is called first, and code that fails is called last.
         late = max(called, default=0.0)
         return (_RAN if ran else _CALLED if called else _NEVER_CALLED) * (1 + _LATE * late)
 
@@ -138,7 +138,7 @@ class _Scale:
 
 
 def _rarity(edits: Edits, quoted: frozenset[str]) -> dict[str, float]:
-    """What each word is worth: much where few regions have it, nothing where all have it."""
+    """The factor of each quoted word: high if few regions have it, 1 if all do."""
     having = dict.fromkeys(quoted, 0)
     for unit in edits.all if quoted else ():
         for word in edits.words(unit) & quoted:
@@ -148,10 +148,11 @@ def _rarity(edits: Edits, quoted: frozenset[str]) -> dict[str, float]:
 
 
 def first_parted(before: Trace | None, after: Trace | None, homes: Mapping[str, str]) -> tuple[Function, ...]:
-    """Functions that got equal arguments on both sides but returned different values, in the order of the newer run.
+    """Functions that returned different values for equal arguments, in the order of their return on the newer side.
 
-    A function returns before its caller does, so the first one is the innermost. Functions with only their plain data
-    equal come last: an object such as `self` may carry a version, a time or the name of a temporary folder.
+    A function returns before its caller does, so the first one is the innermost. Functions of which only the arguments
+    with plain data are equal come last: an object such as `self` may contain a version, a time or the name of a
+    temporary folder. Returns () if a trace is missing.
     """
     if before is None or after is None:
         return ()
@@ -178,14 +179,14 @@ def _gave_something_else(one: Returned, alike: Sequence[Returned]) -> bool:
 
 
 def _are_alike(one: str, other: str) -> bool:
-    """Whether all arguments that both calls have are equal."""
+    """Whether all arguments that both calls have in common are equal."""
     first, second = _arguments(one), _arguments(other)
     common = first.keys() & second.keys()
     return (bool(common) or not first or not second) and all(first[name] == second[name] for name in common)
 
 
 def _have_equal_data(one: str, other: str) -> bool:
-    """Whether both calls have arguments that are plain data, and all of these are equal."""
+    """Whether both calls have arguments in common that are plain data, and all of these are equal."""
     first, second = (
         {name: told for name, told in _arguments(text).items() if not _is_object(told)} for text in (one, other)
     )
@@ -194,7 +195,7 @@ def _have_equal_data(one: str, other: str) -> bool:
 
 
 def _arguments(text: str) -> dict[str, str]:
-    """The arguments of a call by their names."""
+    """The recorded arguments of a call by name."""
     return dict(part.partition("=")[::2] for part in text.split(_APART) if part)
 
 
@@ -204,7 +205,7 @@ def _is_object(told: str) -> bool:
 
 
 def _last_rank(trace: Trace | None) -> int:
-    """The rank of the last call of all."""
+    """The highest rank of a call in a trace, 0 if there is none."""
     called = trace.called.values() if trace is not None else ()
     return max((rank for functions in called for rank in functions.values()), default=0)
 
@@ -214,7 +215,7 @@ def _any_within(lines: Iterable[int], ends: tuple[int, int]) -> bool:
 
 
 def _frames(sides: Sides) -> tuple[StackFrame, ...]:
-    """Frames of the failing side, the innermost first, starting with those of the causes."""
+    """The frames of the failing side, the innermost first; those of the causes come before those of the exception."""
     failing: Observation = next(
         (side.observation for side in (sides.after, sides.before) if side.observation.exception is not None),
         sides.after.observation,
@@ -228,9 +229,9 @@ def _frames(sides: Sides) -> tuple[StackFrame, ...]:
 
 
 def used_units(units: Mapping[Unit, tuple[str, ...]], sides: Sides) -> frozenset[Unit]:
-    """Units with a file that a side used, and metadata, which any start of an interpreter may read.
+    """The units with a file that a side used, and all metadata, which any start of an interpreter may read.
 
-    A command does not report its files: then all of them count, if they are few.
+    Some runs, such as commands, don't report their files: then all units count if there are at most 100.
     """
     used = {
         path for side in (sides.before, sides.after) for files in side.observation.loaded.values() for path in files

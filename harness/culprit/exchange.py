@@ -1,4 +1,4 @@
-"""The files that differ between two sides, and their exchange on either side."""
+"""The files of a culprit that differ between two sides and can be exchanged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.model.culprit import Finding
 
 @frozen
 class Exchange:
-    """The units of difference (`differing`) of some packages at two sides."""
+    """The units of difference (`differing`) between two sides of the packages in a finding."""
 
     trials: Trials
     sides: Sides
@@ -25,31 +25,31 @@ class Exchange:
 
     @classmethod
     def of(cls, trials: Trials, sides: Sides, package: Finding) -> Exchange | None:
-        """The exchange between two sides; None if their files can't be exchanged."""
+        """The exchange between two sides; None if an environment can't be built."""
         content = both_contents(trials, sides, package)
         return cls(trials, sides, package, *content, differing(*content)) if content is not None else None
 
     def paths(self, units: Iterable[str]) -> tuple[str, ...]:
-        """The files of some units."""
+        """The files of some units, sorted."""
         return tuple(sorted(path for unit in units for path in self.units[unit]))
 
     def named(self, units: Iterable[str]) -> tuple[str, ...]:
-        """The files of some units for a person: metadata as one."""
+        """The files of some units, for display: all metadata of a distribution has one name."""
         named = ((unit,) if unit.startswith(METADATA) else self.units[unit] for unit in units)
         return tuple(sorted(name for names in named for name in names))
 
     def owning(self, paths: Iterable[str]) -> tuple[Change, ...]:
-        """The packages of these files: among several changed ones, those with the difference."""
+        """The changed packages that these files belong to; all changed ones if that is unknown."""
         owners = {self.after.owners.get(path) or self.before.owners.get(path) for path in paths}
         return tuple(change for change in self.package.packages if change.name in owners) or self.package.packages
 
     def is_added(self, unit: str) -> bool:
-        """Whether the older side has nothing of a unit."""
+        """Whether the older side has no file of a unit."""
         return not any(path in self.before.digests for path in self.units[unit])
 
 
 def both_contents(trials: Trials, sides: Sides, package: Finding) -> tuple[PackageFiles, PackageFiles] | None:
-    """The files of the culprit's packages before and after."""
+    """The files of the culprit's packages before and after; None if an environment can't be built."""
     names = [change.name for change in package.packages]
     before, after = trials.environment(sides.before), trials.environment(sides.after)
     if before is None or after is None:

@@ -1,4 +1,4 @@
-"""What a Python text defines and uses, line by line; ties between changed lines follow from it. Pure."""
+"""The definitions and uses in a Python text, by line; ties between edits are computed from them. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @frozen
 class Parameters:
-    """The parameters of a function without `self` or `cls`; `required` are those without a default."""
+    """The parameters of a function without `self` or `cls`.
+
+    `positional` includes the positional-only ones, `required` are those without a default. `takes_rest` means `*args`,
+    `takes_any_keyword` means `**kwargs`.
+    """
 
     positional: tuple[str, ...] = ()
     keyword_only: tuple[str, ...] = ()
@@ -22,7 +26,7 @@ class Parameters:
     positional_only: frozenset[str] = frozenset()
 
     def accepts(self, call: Call) -> bool:
-        """Whether a call can be bound, as far as its text tells."""
+        """Whether the parameters can be bound to a call, as far as its source shows."""
         if call.positional > len(self.positional) and not self.takes_rest:
             return False
         filled = set(self.positional[: call.positional])
@@ -36,7 +40,7 @@ class Parameters:
 
 @frozen
 class Signature:
-    """The header of a function, from its first to its last line; `called` is the name by which it is called."""
+    """The header of a function and its lines. `called` is the name in calls: the class for `__init__`."""
 
     qualname: str
     called: str
@@ -47,7 +51,7 @@ class Signature:
 
 @frozen
 class Call:
-    """One call in changed lines; `unpacks` says that `*` or `**` hides some of its arguments."""
+    """A call in changed lines; `unpacks` says whether it has arguments with `*` or `**`."""
 
     called: str
     positional: int
@@ -59,7 +63,7 @@ class Call:
 
 @frozen
 class Arity:
-    """A function's `return` of a tuple, or an assignment that unpacks a call's result."""
+    """The number of values (`size`) that a `return` of a function has, or that a call's result is unpacked into."""
 
     called: str
     size: int
@@ -69,7 +73,10 @@ class Arity:
 
 @define
 class Facts:
-    """What one text defines and uses; lines are 1-based."""
+    """The definitions and uses of one text; lines are counted from 1.
+
+    `statements` are the runs of lines, first and last, that can't be split.
+    """
 
     defines: list[tuple[Symbol, int]] = field(factory=list)
     uses: list[tuple[Symbol, int]] = field(factory=list)
@@ -81,7 +88,7 @@ class Facts:
 
 
 def quiet_lines(source: str) -> frozenset[int] | None:
-    """Lines that are empty, comments or docstrings, counted from 1; None if the text is not valid Python."""
+    """The lines that are empty, comments or docstrings, counted from 1; None if the text is not valid Python."""
     try:
         left: list[ast.AST] = [ast.parse(source)]
     except (SyntaxError, ValueError, RecursionError):
@@ -103,5 +110,5 @@ def quiet_lines(source: str) -> frozenset[int] | None:
 
 
 def module_of(path: str) -> str:
-    """The dotted name of a module by its path below site-packages."""
+    """The dotted name of the module at a path relative to site-packages."""
     return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")

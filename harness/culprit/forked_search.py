@@ -1,7 +1,7 @@
-"""Forks probes for the search for lines, once a fork has been shown to agree with a fresh process.
+"""Searches for lines with forked probes, once forks have been shown to agree with fresh processes.
 
-A process to fork from takes about as long to make as a fresh probe, so where that is quick the first probes are fresh,
-and many searches end with them.
+Starting a process to fork from takes about as long as a fresh probe. If probes are quick, the first ones are therefore
+fresh, and many searches need no more than those.
 """
 
 from __future__ import annotations
@@ -32,12 +32,17 @@ if TYPE_CHECKING:
     from harness.probe import Probe
 
 _FRESH_FIRST = 4
-_SLOW_S = 3.0  # a run that takes so long is mostly imports, which forks need not repeat
-_MANY = 8  # units, below which a few fresh probes are enough
+_SLOW_S = 3.0  # a longer run spends most of its time on imports, which forks don't repeat
+_MANY = 8  # for at most this many units, a few fresh probes are enough
 
 
 def pursued(search: LineSearch, used: frozenset[Unit], stack: ExitStack, *, most: int) -> tuple[LineSearch, Reduced]:
-    """The smallest set that removes the difference: fresh processes first, then forks; the last run is fresh."""
+    """Find the smallest set of units whose reversal removes the difference, in at most `most` runs.
+
+    It starts with fresh processes, unless they are slow, and continues with forks. A result from forks is confirmed by
+    a fresh process; if that fails, the search is repeated without forks. Also returns the search that it ended with.
+    Forks are closed with `stack`.
+    """
     trials = search.trials
     few = None
     if not _is_slow(search):
@@ -65,12 +70,12 @@ def pursued(search: LineSearch, used: frozenset[Unit], stack: ExitStack, *, most
 
 
 def _is_forked(reduced: Reduced) -> bool:
-    """Whether a fork showed the smallest set of a search."""
+    """Whether the run of the smallest set that a search found was a fork."""
     return reduced.shown is not None and bool(reduced.shown.machine.get("forked"))
 
 
 def _is_slow(search: LineSearch) -> bool:
-    """Whether probes are slow and many enough for the first one to be a fork; compiled files can't be forked."""
+    """Whether probes are so slow, and units so many, that forks are used at once. Never with compiled files."""
     sides = (search.sides.before, search.sides.after)
     quickest = min(side.observation.duration_s for side in sides)
     return quickest >= _SLOW_S and len(search.all) > _MANY and COMPILED not in search.edits.wholes
@@ -79,10 +84,10 @@ def _is_slow(search: LineSearch) -> bool:
 def _open_forks(
     search: LineSearch, files: Iterable[str], few: Reduced | None, stack: ExitStack
 ) -> ForkingProber | None:
-    """Forks of the newer side in which these files may be exchanged, until `stack` is closed; else None.
+    """Open a prober that forks the newer side with some of these files exchanged; None if forks can't be used.
 
-    `few` is an earlier search, which it goes on from. Forked, the newer side itself must show its verdict; see
-    `_shows_older_side` for the other one.
+    The prober lasts until `stack` is closed. `few` is the earlier search that will be continued, if any. A fork of the
+    unchanged newer side must have that side's verdict; `_shows_older_side` checks the older one.
     """
     trials, sides = search.trials, search.sides
     prober = trials.prober
@@ -108,9 +113,9 @@ def _open_forks(
 
 
 def _shows_older_side(trials: Trials, sides: Sides, forks: ForkingProber, reverted: Probe) -> bool:
-    """Whether a fork of the newer side with what changed put back shows the older verdict; else forks are given up.
+    """Whether a fork of the newer side with every change reverted has the older verdict; stops forking if not.
 
-    The first set of a search often shows it, and then it need not be asked.
+    This run is not needed if the first set of a search already has the older verdict.
     """
     if _verdict(trials, forks, "forked: every change reverted", reverted) is sides.before.verdict:
         return True
@@ -119,7 +124,7 @@ def _shows_older_side(trials: Trials, sides: Sides, forks: ForkingProber, revert
 
 
 def _give_up(trials: Trials, forks: ForkingProber) -> None:
-    """Fork nothing more, and say so."""
+    """Stop forking, and report it."""
     forks.stop("a fork and a fresh process disagree")
     trials.reporter.report(Note("forked runs disagree with fresh processes; the search goes on without forks"))
 

@@ -1,15 +1,15 @@
-"""Annotations that are never evaluated, since the file says `from __future__ import annotations` (PEP 563). Pure."""
+"""Handles annotations that are not evaluated because of `from __future__ import annotations` (PEP 563). Pure."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-LAZY = "annotations"  # what the import binds
+LAZY = "annotations"  # the name that the import binds
 
 
 def has_lazy_annotations(tree: ast.Module) -> bool:
-    """Whether a module defers its annotations."""
+    """Whether a module defers the evaluation of its annotations."""
     return any(
         isinstance(node, ast.ImportFrom) and node.module == "__future__" and LAZY in {one.name for one in node.names}
         for node in tree.body
@@ -26,7 +26,10 @@ def annotations_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast
 
 
 def evaluated_at_definition(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.AST]:
-    """What a definition evaluates of its header where annotations are deferred: decorators, defaults and bases."""
+    """The parts of a definition that are evaluated if annotations are deferred.
+
+    For a function these are decorators and defaults; for a class all child nodes, its body included.
+    """
     if isinstance(node, ast.ClassDef):
         yield from ast.iter_child_nodes(node)
         return
@@ -36,7 +39,10 @@ def evaluated_at_definition(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunc
 
 
 def without_lazy_annotations(tree: ast.Module) -> ast.Module:
-    """The same module, changed in place, without annotations that nothing evaluates: those in headers of functions."""
+    """Remove deferred annotations of parameters and return values from a module, in place, and return it.
+
+    A module that does not defer annotations is not changed.
+    """
     if has_lazy_annotations(tree):
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -1,4 +1,4 @@
-"""What is likely to be the culprit, from traceback, calls and names. Pure.
+"""Ranks packages, and reads names from the failure's message, to try the likely culprits first. Pure.
 
 The order only decides how soon the culprit is found, never what it is.
 """
@@ -22,9 +22,10 @@ _QUOTED = re.compile(r"['\"`]([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)['\"`]")
 
 
 def ranked_packages(changes: Mapping[str, Change], sides: Sides, plan: Plan) -> tuple[str, ...]:
-    """The packages, the most likely first.
+    """The names of the changed packages, the most likely culprit first.
 
-    The largest steps come first; among equals the innermost in the traceback, then requested ones.
+    The largest version steps come first. Among equal steps, the order is: packages in the traceback, the innermost
+    first; packages that the repro requires; the subject; loaded packages; the rest by name.
     """
     frames = _packages_of_frames(sides)
     asked = [normalized_name(Requirement(text).name) for text in plan.repro.dependencies]
@@ -38,17 +39,17 @@ def ranked_packages(changes: Mapping[str, Change], sides: Sides, plan: Plan) -> 
 
 
 def called_in_message(sides: Sides) -> frozenset[str]:
-    """Functions that the error's message names as called: "Trainer.__init__" of "Trainer.__init__() got ..."."""
+    """The functions whose call the message is about: "Trainer.__init__" for "Trainer.__init__() got ..."."""
     return frozenset(_CALL.findall(_message(sides)))
 
 
 def quoted_in_message(sides: Sides) -> frozenset[str]:
-    """Names that the error's message quotes."""
+    """The names in quotes in the failure's message; a dotted name is split into its parts."""
     return frozenset(part for name in _QUOTED.findall(_message(sides)) for part in name.split("."))
 
 
 def failure_of(sides: Sides) -> RaisedException | None:
-    """What the failing side raised."""
+    """The exception of the failing side; None if no side has one."""
     return _failing(sides).exception
 
 
@@ -65,7 +66,7 @@ def _failing(sides: Sides) -> Observation:
 
 
 def _frames(sides: Sides) -> list[StackFrame]:
-    """Frames of the failing side, the innermost first."""
+    """The frames of the failing side, the innermost first; empty without an exception."""
     failing = _failing(sides)
     return list(reversed(failing.exception.frames)) if failing.exception is not None else []
 

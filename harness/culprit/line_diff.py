@@ -1,7 +1,7 @@
-"""A patience diff of two texts: fast for long files, and functions stay whole. Pure.
+"""A patience diff of two texts: it is fast for long files and keeps functions together. Pure.
 
-Lines that occur once in both texts are the anchors (Bram Cohen's patience diff, as `git diff --patience`); between two
-anchors `difflib` compares the rest.
+The anchors are lines that occur exactly once in each text (Bram Cohen's patience diff, as in `git diff --patience`).
+Where a part has no anchors, `difflib` compares its lines.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Block = tuple[int, int, int, int]  # before[a:b] became after[c:d]
 
 
 def changed_blocks(before: Sequence[str], after: Sequence[str]) -> tuple[Block, ...]:
-    """The runs of differing lines, in order; between any two there is an equal line."""
+    """The runs of differing lines, in order; any two of them are separated by at least one equal line."""
     joined: list[Block] = []
     for a, b, c, d in _differing(before, after, 0, len(before), 0, len(after)):
         if joined and joined[-1][1] == a and joined[-1][3] == c:
@@ -47,7 +47,7 @@ def _differing(before: Sequence[str], after: Sequence[str], a: int, b: int, c: i
 
 
 def _anchors(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int]]:
-    """Lines that occur once in each text and keep their order: the longest such sequence (patience sorting)."""
+    """The longest sequence of lines that occur once in each text and in the same order (by patience sorting)."""
     once = {line for line, count in Counter(before).items() if count == 1 and line.strip()}
     once &= {line for line, count in Counter(after).items() if count == 1}
     place = {line: i for i, line in enumerate(before) if line in once}

@@ -1,4 +1,4 @@
-"""Finds what else the older release needs for the culprit to make the difference there, and proves it."""
+"""Proves the culprit in the older release, and finds which other changes it needs there."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from harness.model.culprit import Proof
 
 _MOST_NEEDED = 14
 _MOST_EVIDENCE, _SAME_FILE, _DECLARES = 10.0, 6.0, 4.0
-_BASES = 4.0  # what a class inherits may decide how all its objects are called
-_SERVES = 0.1  # an import comes along with what uses it
-_GONE = 0.2  # what the newer side no longer has is seldom in the way
-_CALLED_ALIKE = 3.0  # a variable is often called as its class is
+_BASES = 4.0  # the bases of a class may decide how its instances are called
+_SERVES = 0.1  # an import is added with the lines that use it
+_GONE = 0.2  # lines that only the older side has are seldom an obstacle
+_CALLED_ALIKE = 3.0  # a variable is often named after its class
 
 
 @frozen
 class Advanced:
-    """The proof the other way, what it needed besides, and the runs that it took.
+    """The proof in the older environment, the other units that it needs there, and the number of runs.
 
-    With `is_needless` what it needs makes the difference without it.
+    `ran_alone`: the older environment still had its own verdict with only the culprit and its ties. `is_needless`:
+    `needs` make the difference even without the culprit.
     """
 
     proof: Proof
@@ -39,7 +40,11 @@ class Advanced:
 
 
 def advanced(search: LineSearch, core: Candidate, units: Candidate) -> Advanced:
-    """Add the culprit to the older environment, with what the ties say it needs; a skip may name one more."""
+    """Prove that the culprit (`core`) makes the difference in the older environment.
+
+    It is advanced with the units that its ties require. A skipped run may add ties; if that is not enough, a search
+    finds the missing units. `units` is the whole set that the search for lines found.
+    """
     trials, sides = search.trials, search.sides
     proof: Proof | None = None
     runs, ran_alone = 0, False
@@ -82,13 +87,19 @@ def advanced(search: LineSearch, core: Candidate, units: Candidate) -> Advanced:
 
 
 def advance(search: LineSearch, core: Candidate, start: Candidate | None = None) -> Claim:
-    """That the culprit makes the difference in the older environment, with what the ties say `start` needs."""
+    """The claim that the culprit makes the difference in the older environment.
+
+    It is advanced with the units that the ties of `start` require (None: those of `core`).
+    """
     new = search.consistency.advanced(core if start is None else start)
     return Claim(_sentence_forth(search, core, new - core), search.advanced(new), search.sides.after.verdict)
 
 
 def advanced_alone(search: LineSearch, core: Candidate, found: Candidate) -> Advanced | None:
-    """The proof that a part of what was found makes the difference without the rest; None if it does not."""
+    """Prove that a part (`core`) of the found units makes the difference in the older environment without the rest.
+
+    Returns None if it does not, or if its ties require more of the found units.
+    """
     besides = search.consistency.advanced(core) - core
     if besides & found:
         return None
@@ -98,7 +109,7 @@ def advanced_alone(search: LineSearch, core: Candidate, found: Candidate) -> Adv
 
 
 def _may_be_it(search: LineSearch, unit: Unit) -> bool:
-    """Whether a unit is of the body of a function, and no import, header or whole file that others use."""
+    """Whether a unit may be the culprit itself: a region in a function, not an import, a class body or a whole file."""
     edits = search.edits
     if not edits.is_region(unit) or unit in search.serving:
         return False
@@ -106,9 +117,9 @@ def _may_be_it(search: LineSearch, unit: Unit) -> bool:
 
 
 def belongs(search: LineSearch, core: Candidate, forth: Advanced) -> bool:
-    """Whether the other files that the culprit needs are part of it.
+    """Whether the other files that the culprit needs are part of the culprit.
 
-    They are if the older environment ran with the culprit alone, and all of them are new.
+    They are if the older environment kept its verdict with the culprit alone, or if all of them are new files.
     """
     own = {search.edits.path_of(unit) for unit in core}
     others = {unit for unit in forth.needs if search.edits.path_of(unit) not in own}
@@ -121,7 +132,7 @@ def belongs(search: LineSearch, core: Candidate, forth: Advanced) -> bool:
 
 
 def _needed(search: LineSearch, core: Candidate) -> Reduced:
-    """What else must be advanced for the culprit to make the difference, found with few runs."""
+    """Search, in few runs, for the other units that must be advanced for the culprit to make the difference."""
     others = search.all - core
     weights = {unit: _usefulness(search, core, unit) for unit in sorted(others)}
     if not weights:
@@ -143,7 +154,7 @@ def _needed(search: LineSearch, core: Candidate) -> Reduced:
 
 
 def _usefulness(search: LineSearch, core: Candidate, unit: Unit) -> float:
-    """How likely a culprit needs an edit: declarations in its own file, and lines with its names."""
+    """How likely the culprit needs a unit: declarations in the same file and lines with the same names come first."""
     edits = search.edits
     weight = min(search.weights.get(unit, 1.0), _MOST_EVIDENCE)
     if not edits.is_region(unit):
@@ -165,7 +176,7 @@ def _usefulness(search: LineSearch, core: Candidate, unit: Unit) -> float:
 
 
 def _is_called_like(name: str, words: Collection[str]) -> bool:
-    """Whether one of some words is most of a definition's name: `decoder_layer` is of `WhisperDecoderLayer`."""
+    """Whether one of the words is most of a definition's name, such as `decoder_layer` for `WhisperDecoderLayer`."""
     plain = name.rpartition(".")[2].replace("_", "").lower()
     return any(2 * len(bare) > len(plain) and bare in plain for bare in (w.replace("_", "").lower() for w in words))
 

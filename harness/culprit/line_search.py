@@ -1,6 +1,6 @@
-"""The basis of a search for lines: its units, their ties, and how a set of them is run.
+"""What the search for lines is based on: its units, their ties, and the probe of a set of units.
 
-Files that the run did not use count as one unit, compiled files as another.
+All files that the run did not use are one unit, all compiled files another.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from harness.probe import Probe, Prober
 REST = "files that the run did not use"
 COMPILED = "compiled files"
 _COMPILED_ENDINGS = (".so", ".pyd", ".dylib", ".dll", ".a", ".lib")
-MOST_SKIPS = 3  # where Python and compiled files can't be mixed, that shows soon
+MOST_SKIPS = 3  # enough to see that Python and compiled files can't be mixed
 _MOST_LESSONS = 12
 
 Read = tuple[Edits, Consistency, Pointers]
@@ -37,7 +37,7 @@ Read = tuple[Edits, Consistency, Pointers]
 
 @frozen
 class LineSearch:
-    """What one search for lines stands on; `all` are its units, of which `serving` only serve others."""
+    """A search for lines: its units, their ties and weights. `serving` units, such as imports, only serve others."""
 
     trials: Trials
     sides: Sides
@@ -49,40 +49,43 @@ class LineSearch:
 
     @property
     def all(self) -> frozenset[Unit]:
-        """Every unit."""
+        """All units."""
         return self.edits.all
 
     def names(self, units: Collection[Unit]) -> str:
-        """The names of some units."""
+        """The places and names of some units, for display."""
         regions = self.edits.regions(units)
         wholes = sorted(unit for unit in units if not self.edits.is_region(unit))
         told = [place for place in (places(regions),) if place] + wholes
         return listed(told) if told else "nothing"
 
     def reverted(self, old: Candidate) -> Probe:
-        """The newer environment with these units reverted."""
+        """A probe of the newer environment with these units reverted."""
         label = f"{self.names(old)} as in {versions(self.exchange.package.packages, newer=False)}"
         return self.trials.mixed(self.sides.after, self.consistency.mixture(old, label, newer_base=True))
 
     def advanced(self, new: Candidate) -> Probe:
-        """The older environment with these units advanced."""
+        """A probe of the older environment with these units advanced."""
         label = f"{self.names(new)} as in {versions(self.exchange.package.packages, newer=True)}"
         mixture = self.consistency.mixture(self.all - new, label, newer_base=False)
         return self.trials.mixed(self.sides.before, mixture)
 
     def learn(self, moved: Candidate, observation: Observation, *, reverting: bool) -> bool:
-        """Learn from a skip."""
+        """Learn ties from a skipped run of these moved units; returns whether any of them is new."""
         if self.consistency.lessons >= _MOST_LESSONS or not observation.outcome.ran:
             return False
         return self.consistency.learn(self.consistency.taught(moved, observation, reverting=reverting))
 
     def pursue(self, weights: dict[Unit, float], *, most: int, after: Reduced | None = None) -> Reduced:
-        """The smallest set of units whose reversal removes the difference; it continues `after` an earlier search."""
+        """Find the smallest set of units whose reversal removes the difference.
+
+        It makes at most `most` runs, and continues the search `after` if it is given.
+        """
         found = self._pursuit(weights, most=most, after=after).run()
         return found.after(after) if after is not None else found
 
     def likely_files(self, after: Reduced | None = None) -> frozenset[str]:
-        """The files of the set that is tried next; it goes on `after` an earlier search."""
+        """The files of the mixture that is tried next, if the search continues `after` an earlier one."""
         following = self._pursuit(self.weights, most=1, after=after).next()
         mixture = self.reverted(following).mixture if following is not None else None
         return frozenset(mixture.files) if mixture is not None else frozenset()
@@ -107,7 +110,10 @@ class LineSearch:
 
 
 def prepared(trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[Unit]) -> tuple[LineSearch, int]:
-    """Both texts read while both sides run once more under a trace; and how many runs that took."""
+    """Prepare a search for lines; returns it with the number of runs.
+
+    Both sides run once more under a trace, while their files are read in the background.
+    """
     wanted = files_to_trace(exchange, used)
     read_ahead(trials, sides, exchange, used)
     traces: list[Trace | None] = []
@@ -122,10 +128,10 @@ def prepared(trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[U
 
 @frozen
 class Reading:
-    """Both texts, read in a thread while runs go on that do not need them.
+    """The files of both sides, read in a thread during runs that don't need them.
 
-    It begins with the next run, or when it is asked for: the check of an environment, which comes before a run, takes
-    many times as long beside a busy thread.
+    Reading starts with the next run, or when the result is requested. It does not start before the run, because the
+    check of an environment takes many times as long while another thread is busy.
     """
 
     _found: Future[Read]
@@ -133,7 +139,7 @@ class Reading:
 
     @classmethod
     def begun(cls, trials: Trials, read: Callable[[], Read]) -> Reading:
-        """Read in a thread that does not keep the program from ending."""
+        """Start the thread; it does not keep the program from exiting."""
         found: Future[Read] = Future()
         is_wanted = threading.Event()
 
@@ -142,20 +148,20 @@ class Reading:
                 trials.prober.memory.wait_for_run(is_wanted)
             try:
                 found.set_result(read())
-            except BaseException as error:  # noqa: BLE001 - raised again where the result is asked for
+            except BaseException as error:  # noqa: BLE001 - raised again by `result`
                 found.set_exception(error)
 
         threading.Thread(target=work, name="reading", daemon=True).start()
         return cls(found, is_wanted)
 
     def result(self) -> Read:
-        """What was read."""
+        """Wait for the files and return what was read. Raises whatever reading raised."""
         self._is_wanted.set()
         return self._found.result()
 
 
 def read_ahead(trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[Unit]) -> None:
-    """Begin to read both texts, unless that was begun."""
+    """Start to read the files of both sides in the background, unless that has started already."""
     key = frozenset(exchange.units)
     if key not in trials.tally.reading:
         trials.tally.reading[key] = Reading.begun(trials, lambda: _read(exchange, sides, used))
@@ -167,7 +173,10 @@ def _read(exchange: Exchange, sides: Sides, used: frozenset[Unit]) -> Read:
 
 
 def files_to_trace(exchange: Exchange, used: frozenset[Unit]) -> frozenset[str]:
-    """The Python files of which a run of both sides should tell what runs; none where that would tell nothing."""
+    """The used Python files to trace on both sides; empty if a trace would not help.
+
+    That is the case with compiled files, or if there is only one edit.
+    """
     if COMPILED in _units(exchange, used) or (len(exchange.units) == 1 and not _has_regions(exchange)):
         return frozenset()
     return frozenset(path for unit in used for path in exchange.units[unit] if path.endswith(".py"))
@@ -180,7 +189,7 @@ def _has_regions(exchange: Exchange) -> bool:
 
 
 def _units(exchange: Exchange, used: frozenset[Unit]) -> dict[Unit, tuple[str, ...]]:
-    """Units of the search: used files one by one, compiled files as one, and all others as one."""
+    """The units of the search: each used file, all compiled files as one, and all other files as one."""
     found: dict[Unit, tuple[str, ...]] = {}
     compiled: list[str] = []
     rest: list[str] = []
@@ -199,7 +208,7 @@ def _units(exchange: Exchange, used: frozenset[Unit]) -> dict[Unit, tuple[str, .
 
 
 def file_units(search: LineSearch, units: Candidate) -> list[Unit]:
-    """The units of difference that some edits belong to."""
+    """The units of difference that some edits belong to, sorted."""
     found = {search.edits.path_of(unit) for unit in units}
     if COMPILED in found:
         compiled = set(search.edits.wholes[COMPILED])
@@ -208,7 +217,7 @@ def file_units(search: LineSearch, units: Candidate) -> list[Unit]:
 
 
 def files_of(search: LineSearch, units: Candidate) -> tuple[str, ...]:
-    """The files of some edits for a person: metadata as one, compiled files as one."""
+    """The files of some edits, for display: metadata, compiled files and unused files have one name each."""
     found: list[str] = []
     for unit in {search.edits.path_of(unit) for unit in units}:
         if unit.startswith(METADATA) or unit in (COMPILED, REST):
@@ -221,10 +230,10 @@ def files_of(search: LineSearch, units: Candidate) -> tuple[str, ...]:
 
 
 def reverted_in_words(search: LineSearch, units: Candidate) -> str:
-    """The newer release with some units from the older one, for a person."""
+    """A description of the newer release with some units from the older one."""
     return exchanged_in_words(search.exchange.package.packages, search.names(units), newer_base=True)
 
 
 def is_not_mixable(search: LineSearch, reduced: Reduced) -> bool:
-    """Whether the search was given up because Python and compiled files of two releases can't be mixed."""
+    """Whether a search stopped because Python and compiled files of the two releases can't be mixed."""
     return COMPILED in search.edits.wholes and reduced.gave_up and reduced.unresolved >= MOST_SKIPS

@@ -1,8 +1,8 @@
-"""From a package down to lines: one search over changed regions and files, whole change sets first.
+"""The file and region levels: one search over the changed regions and files of a package.
 
-In the newer environment a set of edits is reverted with everything tied to it, until nothing smaller removes the
-difference. The result is narrowed to its own lines (`refining`), and added to the older environment with what the ties
-say it needs.
+It reverts sets of edits in the newer environment, each with everything tied to it, until no smaller set removes the
+difference. The result is narrowed to the lines that matter (`refining`), and added to the older environment with the
+edits that it needs there (`line_needs`).
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ _FEW = 3
 
 
 def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> tuple[Finding, ...]:
-    """The files, and with `until` the regions, that make the difference; () if files can't be exchanged.
+    """Find the files that make the difference, and the regions if `until` is deep enough.
 
-    If nothing smaller than the package was shown, the only finding is the package itself, with the open questions.
+    Returns () if no files differ or they can't be exchanged. If nothing smaller than the package could be proved, the
+    only finding is the package itself, with a note that says why.
     """
     exchange = Exchange.of(trials, sides, package)
     if exchange is None or not exchange.units:
@@ -66,7 +67,7 @@ def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> 
 
 
 def _strict(trials: Trials, sides: Sides, package: Finding) -> Judge:
-    """The judge of mixtures; the plain one where the bug's message is another one in each run."""
+    """The judge for mixtures, or the usual one if the message of the bug differs from run to run."""
     failing = sides.after if sides.after.verdict is Verdict.BAD else sides.before
     strict = trials.judge.for_mixtures(failing.observation)
     again = [one.observation for one in package.proofs if one.verdict is Verdict.BAD and one.observation is not None]
@@ -74,13 +75,13 @@ def _strict(trials: Trials, sides: Sides, package: Finding) -> Judge:
 
 
 def _findings(search: LineSearch, reduced: Reduced, package: Finding, until: Level, traced: int) -> tuple[Finding, ...]:
-    """The result of a search, narrowed further and shown in the other direction."""
+    """The findings from a search: its result is narrowed further and proved in the other direction."""
     spent = [reduced]
     if REST in reduced.units and not is_not_mixable(search, reduced):
         search, reduced = _into_the_rest(search, reduced)
         spent.append(reduced)
     if reduced.shown is None and not reduced.gave_up and len(files_of(search, reduced.units)) <= _FEW:
-        # All of it is no more than a few files: nothing smaller was enough.
+        # Nothing smaller was sufficient, but all of it is only a few files.
         reduced = evolve(reduced, shown=_run_whole(search, reduced.units))
     if reduced.shown is None:
         return (evolve(package, notes=(*package.notes, _open(search, reduced))),)
@@ -98,7 +99,7 @@ def _findings(search: LineSearch, reduced: Reduced, package: Finding, until: Lev
 
 
 def _both_ways(search: LineSearch, reduced: Reduced, until: Level) -> tuple[Candidate, Refined | None, Advanced]:
-    """The regions that matter of those that were found, the lines of them, and the proof in the older environment."""
+    """The found regions that matter, their lines if narrowed further, and the proof in the older environment."""
     core, fine = _core(search, reduced.units), None
     if until.depth >= Level.REGION.depth and all(map(search.edits.is_region, core)):
         likeliest = core
@@ -109,9 +110,10 @@ def _both_ways(search: LineSearch, reduced: Reduced, until: Level) -> tuple[Cand
 
 
 def _instead(search: LineSearch, reduced: Reduced, forth: Advanced) -> Reduced | None:
-    """What the found lines needed, where that is the culprit: it makes the difference without them, both ways.
+    """Search among the edits that the found lines need, because these make the difference without the found lines.
 
-    A mixture may also pass because it is broken in a way that hides the bug.
+    The found lines may have removed the bug only by breaking the mixture in a way that hides it. Returns None if
+    reverting the needed edits does not remove the difference.
     """
     units = search.consistency.reverted(forth.needs)
     shown = _run_whole(search, units)
@@ -124,7 +126,7 @@ def _instead(search: LineSearch, reduced: Reduced, forth: Advanced) -> Reduced |
 
 
 def _files_found(search: LineSearch, reduced: Reduced, core: Candidate, forth: Advanced) -> Finding:
-    """The files that make the difference, with both proofs."""
+    """The finding on the files that make the difference, with both proofs."""
     exchange = search.exchange
     alone = search.reverted(reduced.units)
     sentence = reverted_in_words(search, reduced.units)
@@ -143,10 +145,10 @@ def _files_found(search: LineSearch, reduced: Reduced, core: Candidate, forth: A
 
 
 def _narrowed(search: LineSearch, units: Candidate, core: Candidate) -> tuple[Candidate, Refined | None]:
-    """The regions that matter, and the lines of them that do.
+    """The regions that matter, and the lines in them that make the difference, None if they can't be narrowed.
 
-    Which of several regions are only needed by others is a guess from names until one of them was shown alone. So the
-    lines of all are looked at, and without a run that tells them apart all of them are named.
+    That some regions are only needed by others is a guess from names until a run proves it. So the lines of all regions
+    are tried, and if no run separates the regions, all are returned except those that only serve others.
     """
     regions = frozenset(unit for unit in units if search.edits.is_region(unit))
     fine = refined(
@@ -167,7 +169,7 @@ def _narrowed(search: LineSearch, units: Candidate, core: Candidate) -> tuple[Ca
 
 
 def _overlap(search: LineSearch, unit: Unit, region: Region) -> bool:
-    """Whether a unit has some of the newer lines of a region."""
+    """Whether a unit and a region share lines on the newer side."""
     _, _, c, d = search.edits.block(unit)
     first, last = region.after
     return search.edits.path_of(unit) == region.file and first <= d and c < last
@@ -176,7 +178,7 @@ def _overlap(search: LineSearch, unit: Unit, region: Region) -> bool:
 def _lines_found(
     search: LineSearch, files: Finding, core: Candidate, along: Candidate, fine: Refined | None, forth: Advanced
 ) -> Finding:
-    """The lines in those files, narrowed to what matters of them."""
+    """The finding on the regions in those files, narrowed to the lines that matter."""
     back, *_ = files.proofs
     regions = fine.regions if fine is not None else search.edits.regions(core)
     return evolve(
@@ -194,7 +196,7 @@ def _lines_found(
 
 
 def _into_the_rest(search: LineSearch, reduced: Reduced) -> tuple[LineSearch, Reduced]:
-    """The unused files one by one, if they are part of the result."""
+    """Continue the search with each unused file as a unit, because the unit of all of them is part of the result."""
     rest = {
         unit: paths for unit, paths in search.exchange.units.items() if set(paths) <= set(search.edits.wholes[REST])
     }
@@ -210,9 +212,9 @@ def _into_the_rest(search: LineSearch, reduced: Reduced) -> tuple[LineSearch, Re
 
 
 def _apart(search: LineSearch, reduced: Reduced) -> Reduced:
-    """Fewer of several regions, if they work without the others tied to them.
+    """Reduce several regions to fewer, if a run shows that these are sufficient without those tied to them.
 
-    Regions that no other one needs are tried, then the most likely one alone.
+    It tries the regions that no other one needs, then the most likely one alone.
     """
     if len(reduced.units) < 2 or not all(map(search.edits.is_region, reduced.units)):
         return reduced
@@ -234,7 +236,7 @@ def _apart(search: LineSearch, reduced: Reduced) -> Reduced:
 
 
 def _core(search: LineSearch, units: Candidate) -> Candidate:
-    """The units of a set that were chosen themselves, not because another one needs them."""
+    """The units of a set that no other one of them needs; units that need each other are kept."""
     needs = {unit: search.consistency.reverted({unit}) for unit in units}
     core = {
         unit
@@ -245,25 +247,26 @@ def _core(search: LineSearch, units: Candidate) -> Candidate:
 
 
 def _run_whole(search: LineSearch, units: Candidate) -> Observation | None:
-    """The run with all of a few files reverted; None if it could not be judged as expected."""
+    """The run with these units reverted; None if it does not remove the difference."""
     proof = search.trials.proof(reverted_in_words(search, units), search.reverted(units), search.sides.before.verdict)
     return proof.observation if proof.holds else None
 
 
 def _notes(search: LineSearch, reduced: Reduced) -> tuple[str, ...]:
-    """What the search could not show."""
+    """Notes on what the search could not show."""
     named = frozenset(search.names({unit}) for unit in reduced.unproven)
     told = search.trials.notes(evolve(reduced, unproven=named))
     return (f"{told[0]}{_out_of_time(search)}", *told[1:]) if reduced.gave_up else told
 
 
 def _open(search: LineSearch, reduced: Reduced) -> str:
-    """Why nothing smaller than the package was shown."""
+    """A note on why nothing smaller than the package was proved."""
     count = len(search.exchange.units)
     names = listed(change.name for change in search.exchange.package.packages)
     if is_not_mixable(search, reduced):
+        tried = f"{reduced.unresolved} of {len(reduced.told)}"
         return (
-            f"its files were not told apart: {names} has compiled files, and {reduced.unresolved} of {reduced.runs} "
+            f"its files were not told apart: {names} has compiled files, and {tried} "
             "mixtures of them with Python files of the other release could not be judged"
         )
     return f"none of its {count} files was shown to make the difference in {reduced.runs} runs{_out_of_time(search)}"

@@ -1,6 +1,6 @@
-"""The names that a Python text defines, asks of itself, and leaves undefined. Pure.
+"""Finds the names that a Python text defines, uses on `self`, and leaves undefined. Pure.
 
-A search reads hundreds of texts, many of them more than once, so what is read is kept.
+Results are cached, because a search reads hundreds of texts, many of them more than once.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from harness.culprit.lazy_annotations import without_lazy_annotations
 
 @frozen
 class Names:
-    """`defined`: classes and functions at any level; `own_attributes`: attributes of `self` or `cls` that it uses.
+    """The names in a text.
 
-    `error_line` is the line of the first syntax error; such a text has no names.
+    `defined` are classes and functions at any level, `own_attributes` the attributes of `self` or `cls` that occur.
+    `error_line` is the line of the first syntax error, counted from 1; such a text has no names.
     """
 
     defined: frozenset[str] = frozenset()
@@ -28,7 +29,7 @@ class Names:
 
 @functools.lru_cache(maxsize=4096)
 def names_in(source: str) -> Names:
-    """The names in a text."""
+    """Return the names in a text."""
     try:
         tree = ast.parse(source)
     except SyntaxError as error:
@@ -47,7 +48,7 @@ def names_in(source: str) -> Names:
 
 @functools.lru_cache(maxsize=1024)
 def undefined_in(source: str) -> frozenset[str]:
-    """Names that are used but undefined according to pyflakes; empty if the text is not Python.
+    """The names that are used but undefined according to pyflakes; empty if the text is not valid Python.
 
     Deferred annotations do not count as uses.
     """

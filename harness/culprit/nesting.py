@@ -1,7 +1,7 @@
-"""Finds regions of reindented code: they are one change, although lines between them are equal. Pure.
+"""Finds regions of reindented code, which are one change even if lines between them are equal. Pure.
 
-If a block gets one more `for` or `if` around it, all its lines are indented, and a line diff still finds a few equal
-ones among them: a blank line, an `else:`, a line that happens to have the same depth. With half of such a block
+If a block is wrapped in another `for` or `if`, all its lines are indented, but a line diff still finds a few equal ones
+among them: a blank line, an `else:`, a line that happens to have the same depth. With only half of such a block
 reverted, a file may be valid Python that does something neither release does.
 """
 
@@ -15,13 +15,13 @@ from collections.abc import Iterator, Sequence
 
 from harness.culprit.regions import FileDifference, lines_of
 
-_MOST_BETWEEN = 3  # equal lines between two regions of one such block
+_MOST_BETWEEN = 3  # equal lines between two regions of one reindented block
 _SAYS_LITTLE = frozenset({"else:", "try:", "finally:", "pass", "break", "continue", "return"})
 _WORD = re.compile(r"\w\w")
 
 
 def moved_together(difference: FileDifference) -> Iterator[tuple[int, int]]:
-    """Pairs of neighbouring regions of one function in which code was reindented, by their numbers."""
+    """Pairs of neighbouring regions, by number, in which code of one function was reindented."""
     for function, numbers in difference.groups().items():
         if not function or not difference.is_function(function) or len(numbers) < 2:
             continue
@@ -34,12 +34,12 @@ def moved_together(difference: FileDifference) -> Iterator[tuple[int, int]]:
 
 
 def _has(difference: FileDifference, number: int, texts: set[str]) -> bool:
-    """Whether a region has one of these statements, on either side."""
+    """Whether a region contains one of these statements, on either side."""
     return any(not texts.isdisjoint(_statements(difference, number, is_newer=is_newer)) for is_newer in (False, True))
 
 
 def _depths(difference: FileDifference, numbers: Sequence[int], *, is_newer: bool) -> dict[str, set[int]]:
-    """The depths of each statement of some regions on one side."""
+    """The indentations, in characters, of each statement in some regions on one side."""
     found: dict[str, set[int]] = {}
     for number in numbers:
         for text, depth in _statements(difference, number, is_newer=is_newer).items():
@@ -48,7 +48,7 @@ def _depths(difference: FileDifference, numbers: Sequence[int], *, is_newer: boo
 
 
 def _statements(difference: FileDifference, number: int, *, is_newer: bool) -> dict[str, int]:
-    """The first lines of the distinctive statements in a region, with their depths."""
+    """The first lines of the distinctive statements in a region, with their indentation in characters."""
     text = difference.after if is_newer else difference.before
     first, last = difference.blocks[number][2:] if is_newer else difference.blocks[number][:2]
     starts, lines = _starts(text), lines_of(text)
@@ -62,7 +62,7 @@ def _statements(difference: FileDifference, number: int, *, is_newer: bool) -> d
 
 @functools.lru_cache(maxsize=64)
 def _starts(text: str) -> frozenset[int]:
-    """The lines on which statements start, counted from 1."""
+    """The lines on which statements start, counted from 1; empty if the text is not valid Python."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):

@@ -1,8 +1,8 @@
-"""The package level: which of the packages that differ between two locks makes the difference.
+"""The package level: finds which of the packages that differ between two locks make the difference.
 
-A part of the older lock is moved to the newer versions; the resolver keeps the rest where it was. What really moved
-is read from the new lock, so packages that their requirements tie together move together. Those are then exchanged
-in place, without asking the resolver, and at the end the culprit is reverted in the newer environment.
+First, some packages of the older lock are moved to their newer versions, and the resolver keeps the others where
+possible. Packages that moved together because of their requirements are then exchanged in the lock one by one, without
+the resolver. At the end the culprit is reverted in the newer environment.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from harness.model.words import listed
 from harness.probe import Probe
 
 _MOST = 16
-_LESS_LIKELY = 0.7  # than the package before it in the order of likelihood
+_LESS_LIKELY = 0.7  # weight relative to the previous package in the ranking
 
 
 @frozen
 class _Known:
-    """The narrowed sides, the search that narrowed them last, and all searches."""
+    """The narrowed sides, the last search that narrowed them, and all searches."""
 
     sides: Sides
     search: Reduced | None = None
@@ -39,16 +39,19 @@ class _Known:
 
     @property
     def changes(self) -> dict[str, Change]:
-        """What still differs."""
+        """The packages that still differ, by name."""
         return {change.name: change for change in self.sides.before.lock.diff(self.sides.after.lock)}
 
     def narrowed(self, search: Reduced, sides: Sides | None) -> _Known:
-        """The state after another search; `sides` is None if nothing smaller than everything was enough."""
+        """The state after another search; `sides` is None if no smaller set was sufficient."""
         return _Known(sides or self.sides, search, (*self.spent, search))
 
 
 def find_package(trials: Trials, sides: Sides, until: Level = Level.PACKAGE) -> tuple[Finding, Sides]:
-    """The packages that make the difference, and sides that differ in them alone; the search goes on to `until`."""
+    """Find the packages that make the difference; returns them with sides that differ only in them.
+
+    If only one package differs and `until` is the file level or deeper, the runs that prove it are traced.
+    """
     known = _Known(sides)
     changes = known.changes
     if len(changes) == 1:
@@ -83,7 +86,7 @@ def find_package(trials: Trials, sides: Sides, until: Level = Level.PACKAGE) -> 
 
 
 def _moved_by_resolver(trials: Trials, known: _Known) -> _Known:
-    """The fewest packages that make the difference, and all that the resolver moves along with them."""
+    """Find the fewest packages that make the difference, together with all that the resolver moves with them."""
     sides, changes = known.sides, known.changes
     movable = {name: change for name, change in changes.items() if change.after is not None}
     if len(movable) < 2:
@@ -98,7 +101,7 @@ def _moved_by_resolver(trials: Trials, known: _Known) -> _Known:
 
 
 def _without_ties(trials: Trials, known: _Known) -> _Known:
-    """Which of the packages that the resolver moved together make the difference, each exchanged by itself."""
+    """Find which of the packages that moved together make the difference, by exchanging them without the resolver."""
     sides, changes, search = known.sides, known.changes, known.search
     if len(changes) == 1 or (search is not None and search.units == changes.keys() and not search.unproven):
         return known
@@ -108,7 +111,7 @@ def _without_ties(trials: Trials, known: _Known) -> _Known:
 
 
 def _apart_from_needs(trials: Trials, known: _Known) -> _Known:
-    """If one can't run without another: which of them must be reverted to remove the difference."""
+    """If packages could not be tested without others, find which of them must be reverted to remove the difference."""
     sides, changes, search = known.sides, known.changes, known.search
     if len(changes) == 1 or search is None or not (search.unproven or search.unresolved):
         return known
@@ -123,9 +126,10 @@ def _apart_from_needs(trials: Trials, known: _Known) -> _Known:
 def _exchanged(
     trials: Trials, changes: dict[str, Change], sides: Sides, base: Side, label_of: Callable[[Candidate], str]
 ) -> Reduced:
-    """The fewest packages that, exchanged in one side's lock, give the other side's verdict.
+    """Find the fewest packages that, exchanged in the lock of one side, lead to the verdict of the other side.
 
-    What the older side lacks came along with what needs it: it is not tried alone where that is one package.
+    Packages that the older side lacks are usually only required by others, so they are not tried alone while others are
+    suspected.
     """
     other = sides.after if base is sides.before else sides.before
     required = _required(trials, base, other)
@@ -146,7 +150,7 @@ def _exchanged(
 
 
 def _required(trials: Trials, base: Side, other: Side) -> Required:
-    """The requirements of the packages of both sides; none of a side that can't be read."""
+    """The requirements between the packages of both sides; empty if an environment can't be built."""
     here, there = (trials.environment(side) for side in (base, other))
     if here is None or there is None:
         return Required(Installed({}, {}), Installed({}, {}))
@@ -154,7 +158,10 @@ def _required(trials: Trials, base: Side, other: Side) -> Required:
 
 
 def _with_all_that_bring_it(trials: Trials, sides: Sides, known: _Known) -> tuple[_Known, tuple[str, ...]]:
-    """What else must be reverted, if more than one package makes the difference by itself."""
+    """Find what else must be reverted, because more than one package makes the difference alone.
+
+    Returns the new state and the names of the additional packages.
+    """
     found = frozenset(known.changes)
     others = {change.name: change for change in sides.before.lock.diff(sides.after.lock) if change.name not in found}
 
@@ -178,14 +185,14 @@ def _with_all_that_bring_it(trials: Trials, sides: Sides, known: _Known) -> tupl
 
 
 def _advanced(sides: Sides, reduced: Reduced) -> Sides | None:
-    """The older side and what a search has shown; None if no smaller part of it was enough."""
+    """The older side, and as the newer one what a search has shown; None if no smaller set was sufficient."""
     if reduced.shown is None or reduced.shown.lock is None:
         return None
     return evolve(sides, after=Side(reduced.shown.lock, sides.after.verdict, reduced.shown))
 
 
 def _both_ways(trials: Trials, sides: Sides, known: _Known) -> tuple[Proof, Proof]:
-    """The newer environment with the culprit reverted, and the older one with it advanced, as the search saw it."""
+    """Prove the culprit: reverted in the newer environment, and advanced in the older one as the search ran it."""
     names = tuple(known.changes)
     lock: Lock = exchanged(sides.after.lock, sides.before.lock, names)
     reverted = [change for change in sides.before.lock.diff(sides.after.lock) if change.name in names]
@@ -204,7 +211,7 @@ def _both_ways(trials: Trials, sides: Sides, known: _Known) -> tuple[Proof, Proo
 
 
 def _only_one(trials: Trials, sides: Sides, changes: tuple[Change, ...], until: Level) -> Finding:
-    """Where the locks differ in one package, both sides, run once more, are the proof."""
+    """The finding if the locks differ in one package: another run of each side is the proof."""
     back = f"the {sides.after.verdict.value} environment with {versions(changes, newer=False)}"
     forward = f"the {sides.before.verdict.value} environment with {versions(changes, newer=True)}"
     finding = Finding(Level.PACKAGE, changes, runs=2)
@@ -216,7 +223,7 @@ def _steps(names: Candidate, changes: dict[str, Change]) -> str:
 
 
 def _strangers(known: _Known, changes: dict[str, Change]) -> tuple[str, ...]:
-    """Packages that the resolver moved to a version that neither side has."""
+    """Notes on packages that the resolver moved to a version that neither side has."""
     return tuple(
         f"{change} changed too, to a version that neither side has"
         for change in known.changes.values()

@@ -1,8 +1,8 @@
-"""Pieces of changed lines that are edits of their own: imports, decorators, definitions that came or went. Pure.
+"""Splits blocks of a line diff into pieces: imports, decorators, and definitions that were added or removed. Pure.
 
-A line diff joins neighbouring lines to one block, such as five imports or a decorator with the header below it, and
-what one of them needs then all of them need. And an import that only adds or removes names makes no difference by
-itself: it serves what uses the name.
+A line diff joins neighbouring changed lines into one block, such as five imports, or a decorator and the header below
+it. As one edit, the whole block would need everything that one of its lines needs. This module also finds imports that
+only add or remove names: they make no difference alone, and only serve the lines that use the names.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OTHER, _IMPORT, _DEFINITION = "", "import ", "def "
 
 @frozen
 class Import:
-    """One import statement with its lines, counted from 1, and each name that it binds: name, origin, line."""
+    """One import statement: its first and last line, counted from 1, and name, origin and line of what it binds."""
 
     first: int
     last: int
@@ -34,7 +34,7 @@ class Import:
 
 @frozen
 class _Piece:
-    """Some lines of a block, from `first` up to and without `last`, counted from 0; `kind` tells pieces alike."""
+    """The lines [first, last) of a block, counted from 0. Pieces of the same `kind` correspond to each other."""
 
     first: int
     last: int
@@ -44,7 +44,10 @@ class _Piece:
 def cut_apart(
     blocks: Sequence[Block], before: str, after: str, lines: tuple[Sequence[str], Sequence[str]]
 ) -> Iterator[Block]:
-    """The blocks of a line diff of two Python texts, cut between imports and definitions and after decorators."""
+    """Split the blocks of a line diff of two Python texts at imports, decorators, and added or removed definitions.
+
+    `lines` are the lines of both texts, as `regions.lines_of` splits them.
+    """
     old, new = lines
     gone, added = _only_in_first(before, after), _only_in_first(after, before)
     for block in blocks:
@@ -59,7 +62,7 @@ def cut_apart(
 
 
 def serves_only(block: Block, before: str, after: str, lines: tuple[Sequence[str], Sequence[str]]) -> bool:
-    """Whether a block only adds or removes imported names, of which none comes from elsewhere now."""
+    """Whether a block only adds or removes imported names, and no name has another origin than before."""
     a, b, c, d = block
     older = _bound_in(before, lines[0], a, b)
     newer = _bound_in(after, lines[1], c, d) if older is not None else None
@@ -84,7 +87,7 @@ def _aligned(old: list[_Piece], new: list[_Piece], block: Block) -> Iterator[Blo
 
 
 def _replaced(old: Sequence[_Piece], new: Sequence[_Piece], block: Block) -> Iterator[Block]:
-    """A block that became another one; whole definitions at its ends are apart where only one side has any."""
+    """A block whose pieces differ; definitions at its ends are split off if only one side has definitions."""
     a, b, c, d = block
     has_old, has_new = (any(one.kind.startswith(_DEFINITION) for one in side) for side in (old, new))
     side = old if has_old else new
@@ -106,16 +109,16 @@ def _replaced(old: Sequence[_Piece], new: Sequence[_Piece], block: Block) -> Ite
 
 
 def _pieces(source: str, lines: Sequence[str], ends: tuple[int, int], alone: frozenset[str]) -> list[_Piece]:
-    """Whole imports and decorators among some lines, definitions that are in `alone`, and what is between them.
+    """Split the lines [first, last) into imports, decorators, definitions named in `alone`, and the lines between them.
 
-    Empty lines go with the piece before.
+    Empty lines belong to the previous piece.
     """
     first, last = ends
     found: list[_Piece] = []
     reached = first
 
     def rest(until: int) -> int:
-        """Take what is before a piece; returns where that begins: empty lines without a piece before go with it."""
+        """Take the lines before a piece; returns where the piece begins, which includes unclaimed empty lines."""
         filled = next((n for n in range(reached, until) if lines[n].strip()), until)
         start = reached
         if found and (filled == until or found[-1].kind.startswith(_DEFINITION)):
@@ -138,7 +141,7 @@ def _pieces(source: str, lines: Sequence[str], ends: tuple[int, int], alone: fro
 
 @functools.lru_cache(maxsize=16)
 def _own_pieces(source: str) -> tuple[_Piece, ...]:
-    """Every import and decorator of a text that has its lines for itself, in order."""
+    """The imports and decorators of a text that share no line with an earlier one, in order."""
     tree = _tree(source)
     found = [_Piece(one.first - 1, one.last, f"{_IMPORT}{one.module}") for one in imports_of(source)]
     for node in ast.walk(tree) if tree is not None else ():
@@ -154,14 +157,14 @@ def _own_pieces(source: str) -> tuple[_Piece, ...]:
 
 
 def _only_in_first(one: str, other: str) -> frozenset[str]:
-    """The qualified names that only the first of two texts defines."""
+    """The qualified names of definitions that only the first text has."""
     names = [{piece.kind.removeprefix(_DEFINITION) for piece in _definition_pieces(text)} for text in (one, other)]
     return frozenset(names[0] - names[1])
 
 
 @functools.lru_cache(maxsize=16)
 def _definition_pieces(source: str) -> tuple[_Piece, ...]:
-    """Every class, function and method of a text with its decorators; not what is defined inside functions."""
+    """The classes, functions and methods of a text, decorators included, without those defined in functions."""
     found: list[_Piece] = []
 
     def walk(body: Sequence[ast.stmt], prefix: str) -> None:
@@ -180,7 +183,7 @@ def _definition_pieces(source: str) -> tuple[_Piece, ...]:
 
 @functools.lru_cache(maxsize=1024)
 def imports_of(source: str) -> tuple[Import, ...]:
-    """Every import statement of a Python text, () where it is none."""
+    """All import statements of a text; () if it is not valid Python."""
     tree = _tree(source)
     found = []
     for node in ast.walk(tree) if tree is not None else ():
@@ -205,9 +208,9 @@ def _tree(source: str) -> ast.Module | None:
 
 
 def _bound_in(source: str, lines: Sequence[str], first: int, last: int) -> dict[str, str] | None:
-    """Name -> origin of what is imported on some lines (from `first` up to and without `last`, counted from 0).
+    """The names imported on the lines [first, last), counted from 0, with their origins.
 
-    None where they do anything else, take all names of a module, or have the head of a statement without its end.
+    None if the lines have anything else, a star import, or the start of an import that ends after them.
     """
     found: dict[str, str] = {}
     by_line = _by_line(source)

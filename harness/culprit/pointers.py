@@ -1,4 +1,4 @@
-"""Where the API of two releases says that a failure comes from: lines and functions. Only a run is proof."""
+"""Lines and functions that a failure may come from, according to the API of two releases. Only a run is proof."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NEW_MESSAGE, _CHANGED_PARAMETERS = "new-message", "changed-parameters"
 
 @frozen
 class Pointers:
-    """Lines of the older and of the newer release, by file and number from 1, and functions by their dotted names."""
+    """Suspect lines of the older and newer release (file, and line from 1), and functions by their dotted names."""
 
     older: frozenset[tuple[str, int]] = frozenset()
     newer: frozenset[tuple[str, int]] = frozenset()
@@ -27,13 +27,13 @@ class Pointers:
 
     @classmethod
     def of(cls, exchange: Exchange, sides: Sides) -> Pointers:
-        """What the sources of both sides say of the failing side's exception."""
+        """Read the sources of both sides for evidence on the exception of the failing side."""
         older: set[tuple[str, int]] = set()
         newer: set[tuple[str, int]] = set()
         functions: set[str] = set()
         for change in exchange.package.packages:
             places = (change.before or "", exchange.before.packages), (change.after or "", exchange.after.packages)
-            with contextlib.suppress(OSError):  # an environment that someone removes just now
+            with contextlib.suppress(OSError):  # the environment was removed in the meantime
                 for one in api_evidence(failure_of(sides), change.name, older=places[0], newer=places[1]):
                     (newer if one.kind == _NEW_MESSAGE else older).add((one.file, one.line))
                     if one.kind == _CHANGED_PARAMETERS:
@@ -42,13 +42,14 @@ class Pointers:
 
     @property
     def files(self) -> frozenset[str]:
-        """The files that they name, of either release."""
+        """The files of the lines, of either release."""
         return frozenset(file for file, _ in self.older | self.newer)
 
     def point_to(self, path: str, home: str, function: str, before: tuple[int, int], after: tuple[int, int]) -> bool:
-        """Whether they name lines of a region, or the function around it.
+        """Whether the pointers name a line of a region, or the function around it.
 
-        `home` is the older place of the file; `before` and `after` are its first and last lines, counted from 1.
+        `path` and `home` are the newer and the older path of the file; `before` and `after` are the first and last line
+        of the region in each, counted from 1.
         """
         if any(file == home and before[0] <= line <= before[1] for file, line in self.older):
             return True

@@ -1,4 +1,4 @@
-"""Pursuit: a narrowing over probes, to its end or within its runs and time; each skip may add a tie."""
+"""Pursuit: runs a narrowing over probes, up to a limit of runs and time; each skip may add ties."""
 
 from __future__ import annotations
 
@@ -15,19 +15,21 @@ from harness.probe import Probe
 from harness.scheduling.loop import Engine
 from harness.search import Narrowing
 
-_PER_RUN = 3  # so many sets are looked at for each run that is allowed: many are known to fail without a run
+_PER_RUN = 3  # sets judged per allowed run: many of them are known to fail without a run
 
 
 @frozen
 class Pursuit:
-    """Finds which units make the verdict `flipped` when applied alone; all of them do, none does not.
+    """Finds which units make the verdict `flipped` when applied alone; all of them together do, the empty set does not.
 
-    `weights` say how likely each unit is, `closed` completes a set by what it can't stand without, `roughly` at little
-    cost, and `learn` is called with each skip: True if `closed` has learned from it. Where it has not, `doubt` may name
-    the unit that failed by itself: sets that have it come last. `serving` units make no difference but for others, and
-    `told` is what an earlier search of the same units has seen. `most` caps the runs, and
-    `most_skips` those that could not be judged where they are the greater part; `until` is the moment, on the monotonic
-    clock, at which it stops; `judge` is that of the trials unless it is given.
+    `weights` say how likely each unit is the cause. `closed` completes a set with everything that it needs; `roughly`
+    is a cheap estimate of that for one unit. `learn` is called with each skip and returns whether `closed` has learned
+    from it. If it has not, `doubt` may name the unit that failed on its own: sets with that unit are tried last.
+    `serving` units matter only to others that need them. `told` has the verdicts and runs of an earlier search over the
+    same units.
+
+    `most` limits the runs. `most_skips` skips end the search if they outnumber the other verdicts. `until` is the time
+    on the monotonic clock at which the search stops. `judge` defaults to the judge of the trials.
     """
 
     trials: Trials
@@ -47,7 +49,7 @@ class Pursuit:
     judge: Callable[[Observation], Judgement] | None = None
 
     def run(self) -> Reduced:
-        """Search."""
+        """Run the search to its end or to a limit."""
         search = self._search()
         told = dict(self.told)
         ran = ran_now = judged_well = skipped = 0
@@ -83,7 +85,7 @@ class Pursuit:
             self.trials.reporter,
             lambda: Progress(candidates=len(self.weights), tried=ran),
             self._as_told,
-        ).drive(search, width=1, until=is_enough)  # each answer is learned from before the next set is chosen
+        ).drive(search, width=1, until=is_enough)  # one at a time: each verdict decides the next set
         self.trials.tally.ran_now += ran_now
         result = search.result
         return Reduced(
@@ -99,7 +101,7 @@ class Pursuit:
         )
 
     def next(self) -> Candidate | None:
-        """The set that is tried first; None if there is none."""
+        """The set to try next; None if the search is done."""
         return next(iter(self._search().ask()), None)
 
     def _search(self) -> Narrowing[Unit]:
@@ -115,7 +117,7 @@ class Pursuit:
         return search
 
     def _as_told(self, verdict: Verdict) -> Verdict:
-        """A search calls "bad" what shows the difference."""
+        """The verdict for the search, which calls a set BAD if it has the verdict `flipped`."""
         if verdict is Verdict.SKIP:
             return verdict
         return Verdict.BAD if verdict is self.flipped else Verdict.GOOD

@@ -1,7 +1,7 @@
-"""Reads what a Python text defines and uses from its syntax tree. Pure.
+"""Reads the definitions and uses in a Python text from its syntax tree. Pure.
 
-Names are resolved by scope as in Python, attributes only by name. Uses are read only from changed lines, definitions
-everywhere: a name defined on unchanged lines ties nothing.
+Names are resolved by scope as in Python, attributes only by name. Uses are only read from changed lines. Definitions
+are read from unchanged lines too, because a name that is defined there ties nothing.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ _SETTERS = frozenset({"getattr", "hasattr"})
 
 
 def read_facts(path: str, source: str, is_changed: Callable[[int, int], bool]) -> Facts | None:
-    """The facts of a text; `is_changed(first, last)` says whether some of these lines changed.
+    """Read the facts of a text; returns None if it is not valid Python for this interpreter.
 
-    None if it is not valid Python for this interpreter.
+    `path` is relative to site-packages. `is_changed(first, last)` says whether any of these lines changed (from 1, both
+    included).
     """
     try:
         tree = ast.parse(source)
@@ -36,7 +37,7 @@ def read_facts(path: str, source: str, is_changed: Callable[[int, int], bool]) -
 
 
 class _Reader:
-    """A walk over a tree; scopes are pairs of qualified name and bound names, the innermost last."""
+    """Walks a syntax tree. Scopes are pairs of a qualified name and the names bound there, the innermost last."""
 
     def __init__(self, path: str, is_changed: Callable[[int, int], bool]) -> None:
         self.facts = Facts()
@@ -53,7 +54,7 @@ class _Reader:
         for name, line in exported.items():
             self.facts.defines.append((("export", self._path, name), line))
         for name, line in _bound(tree.body):
-            if name in exported:  # a public name comes and goes with its entry
+            if name in exported:  # an entry in `__all__` is added and removed with its name
                 self.facts.uses.append((("export", self._path, name), line))
 
     def _body(
@@ -111,12 +112,12 @@ class _Reader:
         ]
         inner += [one.body for one in (*getattr(node, "handlers", ()), *getattr(node, "cases", ()))]
         if not self._is_changed(first, last):
-            # Nothing in it changed, but functions in it may still define what others call.
+            # It has no changes, but functions defined in it may be called by changed lines.
             for body in inner:
                 self._body([one for one in body if isinstance(one, ast.ClassDef | Function)], scopes, prefix, in_class)
             return
         head_last = min((body[0].lineno - 1 for body in inner if body), default=last)
-        if self._is_changed(first, first):  # what the first line says goes for all the others
+        if self._is_changed(first, first):  # a change of the first line affects the whole statement
             self.facts.statements.append((first, max(first, head_last)))
         else:
             self.facts.statements += statement_lines(node, head_last)
@@ -136,7 +137,7 @@ class _Reader:
             self._body(body, scopes, prefix, in_class)
 
     def _header(self, node: ast.ClassDef | Function, scopes: tuple[tuple[str, frozenset[str]], ...]) -> None:
-        """Decorators, bases, defaults and annotations belong to the scope around."""
+        """Read a header: its decorators, bases, defaults and annotations belong to the enclosing scope."""
         first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
         last = max(node.lineno, node.body[0].lineno - 1)
         self.facts.statements += header_lines(node)
@@ -145,7 +146,7 @@ class _Reader:
                 if not isinstance(child, ast.stmt):
                     self._expression(child, scopes)
         if self._is_lazy and not isinstance(node, ast.ClassDef):
-            # Without the line that defers them, these would be evaluated, and their names may be there for types only.
+            # Without the import that defers them they are evaluated, and their names may exist only for type checkers.
             lines = [one.lineno for one in annotations_of(node) if self._is_changed(one.lineno, one.lineno)]
             self.facts.uses += [(("name", self._path, LAZY), line) for line in lines]
 
@@ -174,7 +175,7 @@ class _Reader:
         self.facts.calls.append(Call(called, count, keywords, unpacks, node.lineno, last))
 
     def _taken(self, node: ast.stmt) -> None:
-        """What an import takes from elsewhere, and what `__all__` lets a star import take from here."""
+        """Record what an import needs from other modules, and the names that `__all__` needs in this one."""
         self.facts.uses += [(("name", self._path, name), line) for name, line in _exported(node)]
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -208,9 +209,9 @@ class _Reader:
 
 
 def _bound(body: Iterable[ast.stmt], *, deep: bool = False) -> Iterator[tuple[str, int]]:
-    """Names that these statements bind in their own scope, with their lines.
+    """The names that these statements bind in their own scope, with their lines.
 
-    With `deep` also those of walrus assignments, comprehensions and lambdas, which shadow outer ones.
+    With `deep` this includes the names of walrus assignments, comprehensions and lambdas, which shadow outer ones.
     """
     waiting: list[ast.AST] = list(body)
     while waiting:
@@ -232,7 +233,7 @@ def _bound(body: Iterable[ast.stmt], *, deep: bool = False) -> Iterator[tuple[st
 
 
 def _exported(node: ast.stmt) -> Iterator[tuple[str, int]]:
-    """Names in a statement about `__all__`, with their lines: a star import asks for each of them."""
+    """The names that a statement adds to `__all__`, with their lines: a star import needs each of them."""
     targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
     if not isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) or node.value is None:
         return
@@ -243,7 +244,7 @@ def _exported(node: ast.stmt) -> Iterator[tuple[str, int]]:
 
 
 def _own(node: Function) -> Iterator[ast.AST]:
-    """The nodes of a function without those of nested functions."""
+    """The nodes in the body of a function, without the bodies of nested functions, lambdas and classes."""
     waiting: list[ast.AST] = list(node.body)
     while waiting:
         one = waiting.pop()

@@ -1,4 +1,4 @@
-"""Reduction: delta debugging over probes for any level; it counts runs and knows when to give up."""
+"""Reduction: runs delta debugging over probes, up to a limit of runs, and counts the runs."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ Candidate = frozenset[Unit]
 
 @frozen
 class Reduced:
-    """The smallest set of units that made the difference alone, and what is known about it.
+    """The smallest set of units that makes the difference alone, as far as the search got.
 
-    `runs` counts the probes that it took, `ran_now` those that the store did not answer, `unresolved` the skips;
-    `untestable` maps the units that were tried alone and could not be judged to the reasons, the likeliest first;
-    `told` is all that the search knows, for another one to go on from.
+    `unproven` are the units without which it could not be judged. `shown` is the run of the set, None if no set smaller
+    than all units was sufficient. `runs` counts the runs, `ran_now` those that the store did not answer,
+    `unresolved` the skips. `gave_up` means that a limit ended the search. `untestable` maps the units that were skipped
+    when tried alone to the reasons, the likeliest first. `told` has all verdicts and runs, so that another search can
+    continue.
     """
 
     units: Candidate
@@ -39,7 +41,7 @@ class Reduced:
     told: Mapping[Candidate, tuple[Verdict, Observation]] = field(factory=dict)
 
     def after(self, earlier: Reduced) -> Reduced:
-        """With the counts of an earlier search that this one went on from."""
+        """Add the counts of the earlier search that this one continued."""
         return evolve(
             self,
             runs=earlier.runs + self.runs,
@@ -57,10 +59,11 @@ class _Seen:
 
 @frozen
 class Reduction:
-    """Finds which units make the verdict `flipped` when applied alone; all of them do, none does not.
+    """Finds which units make the verdict `flipped` when applied alone; all of them together do, the empty set does not.
 
-    `units` are in the order of likelihood; `most` limits the runs; with `first` the first sufficient set is enough;
-    with `only_singles` only the first `singles` units are tried, each with its requirements.
+    `units` are sorted by likelihood, the most likely first; the first `singles` are tried alone before sets are.
+    `requires` returns the units that a set needs. `most` limits the runs. `first` stops at the first sufficient set.
+    `only_singles` stops after the first `singles` units, each tried with the units that it requires.
     """
 
     prober: Probing
@@ -78,7 +81,7 @@ class Reduction:
     only_singles: bool = False
 
     def run(self) -> Reduced:
-        """Search to the end or up to the limit."""
+        """Run the search to its end or to the limit."""
         search = DeltaDebugging(self.units, ranked=True, singles=self.singles, requires=self.requires)
         seen = _Seen()
 
@@ -127,7 +130,7 @@ class Reduction:
         )
 
     def _as_told(self, verdict: Verdict) -> Verdict:
-        """Delta debugging calls "bad" what shows the difference."""
+        """The verdict for the search, which calls a set BAD if it has the verdict `flipped`."""
         if verdict is Verdict.SKIP:
             return verdict
         return Verdict.BAD if verdict is self.flipped else Verdict.GOOD

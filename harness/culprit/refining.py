@@ -1,7 +1,7 @@
-"""Refining: finds the lines inside a changed region that make the difference, apart from renamed or moved ones.
+"""Refining: finds the lines inside a changed region that make the difference, without renamed or moved ones.
 
-A region is often more than what matters: a function that moved, a block in which names changed. Its older lines, with
-today's names, are laid over the newer ones; the remaining difference is reverted alone and run.
+A region often has more changes than the one that matters: a function moved, or names in a block changed. So its older
+lines, with the names of the newer ones, replace the newer lines. What then still differs is reverted alone and run.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*\Z")
 
 @frozen
 class Refined:
-    """The lines that make the difference, the run that shows it, and the number of runs."""
+    """The regions that make the difference, the proof, and the number of runs."""
 
     regions: tuple[Region, ...]
     proof: Proof
@@ -52,7 +52,11 @@ def refined(
     expected: Verdict,
     packages: Sequence[Change],
 ) -> Refined | None:
-    """The lines inside the regions of `core` that alone remove the difference; None if nothing is smaller."""
+    """Find the lines inside the regions of `core` whose reversal alone removes the difference.
+
+    `along` are the edits that the search reverted with `core`. The lines are reverted in the environment of the side
+    `base`, whose verdict then should be `expected`. Returns None if the lines are not fewer, or not sufficient.
+    """
     texts = {path: found for path in _paths(edits, core) if (found := _laid_over(edits, core | along, path))}
     units = {f"{path}#{number}": 1.0 for path, found in texts.items() for number in range(len(found.blocks))}
     lines = sum(d - c for found in texts.values() for _, _, c, d in found.blocks)
@@ -92,7 +96,7 @@ def _fewest(
     probe_of: Callable[[Candidate], Probe],
     expected: Verdict,
 ) -> Reduced:
-    """The fewest of these lines that remove the difference."""
+    """Find the fewest of these lines whose reversal removes the difference."""
     return Pursuit(
         trials=trials,
         flipped=expected,
@@ -112,7 +116,7 @@ def _sentence(packages: Sequence[Change], regions: tuple[Region, ...]) -> str:
 
 
 def _paths(edits: Edits, core: Candidate) -> list[str]:
-    """Newer files with some of the regions, or to which a definition in them moved."""
+    """The newer files that have one of the regions, or to which a function in them may have moved."""
     names = {edits.path_of(unit) for unit in core if edits.is_region(unit)}
     moved = {name for unit in core for name in _gone(edits, unit)}
     for path in (*edits.differences, *edits.wholes):
@@ -133,7 +137,10 @@ def _regions(texts: dict[str, FileDifference], units: Collection[Unit]) -> tuple
 
 
 def _laid_over(edits: Edits, units: Candidate, path: str) -> FileDifference | None:
-    """The newer text of a file compared with itself after replacing some lines: those of regions and of moved code."""
+    """Replace the regions and the moved functions in the newer text of a file with their older lines, and compare.
+
+    Returns the difference between that text and the newer one; None if nothing was replaced.
+    """
     newer = _newer(edits, path)
     lines = list(lines_of(newer))
     replaced: list[tuple[int, int, list[str]]] = []
@@ -160,7 +167,7 @@ def _laid_over(edits: Edits, units: Candidate, path: str) -> FileDifference | No
 
 
 def _gone(edits: Edits, unit: Unit) -> dict[str, str]:
-    """Functions that are whole in the older lines of a region, by name."""
+    """The functions that lie completely in the older lines of a region, by name."""
     if not edits.is_region(unit):
         return {}
     a, b, _, _ = edits.block(unit)
@@ -169,10 +176,7 @@ def _gone(edits: Edits, unit: Unit) -> dict[str, str]:
 
 
 def _cut_by_line(found: FileDifference) -> FileDifference:
-    """Regions with as many lines before as after, split into single lines.
-
-    Only if each line is similar to its counterpart.
-    """
+    """Split regions with equally many lines before and after into single lines, if the lines are pairwise similar."""
     before, after = lines_of(found.before), lines_of(found.after)
     blocks: list[tuple[int, int, int, int]] = []
     for a, b, c, d in found.blocks:
@@ -185,7 +189,7 @@ def _cut_by_line(found: FileDifference) -> FileDifference:
 
 
 def _as_today(old: list[str], new: list[str]) -> list[str]:
-    """Older lines with the names that newer ones have in the same places."""
+    """Return older lines with the names that the newer lines have in the same places."""
     one, other = _TOKEN.findall("".join(old)), _TOKEN.findall("".join(new))
     renamed: dict[str, str] = {}
     for tag, i, j, k, m in difflib.SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
@@ -198,9 +202,9 @@ def _as_today(old: list[str], new: list[str]) -> list[str]:
 
 @functools.lru_cache(maxsize=32)
 def _definitions(source: str) -> dict[str, tuple[int, int, str]]:
-    """Functions of a text by name: first line and the one after the last, counted from 0, and their own text, dedented.
+    """The functions of a text by name: their lines [first, last), counted from 0, and their dedented source.
 
-    What can't be parsed has none.
+    Empty if the text is not valid Python. Of functions with the same name, only one is included.
     """
     try:
         tree = ast.parse(source)

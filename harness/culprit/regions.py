@@ -1,4 +1,4 @@
-"""The changed regions of a file: taken from a line diff, named, and reverted one by one. Pure."""
+"""The changed regions of a file: computed from a line diff, named by their function, and reverted one by one. Pure."""
 
 from __future__ import annotations
 
@@ -19,13 +19,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _CONTEXT_LINES = 3
-_MOST_TEXTS = 4096  # a search reads both texts of hundreds of files again and again
+_MOST_TEXTS = 4096  # a search reads both texts of hundreds of files repeatedly
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 @frozen(slots=False)
 class FileDifference:
-    """Two texts of one file and the regions in which they differ, in order."""
+    """Two texts of one file and the regions in which they differ, in order.
+
+    Each block (a, b, c, d) is a region: the lines [a, b) before and [c, d) after, counted from 0.
+    """
 
     path: str
     before: str
@@ -34,7 +37,7 @@ class FileDifference:
 
     @classmethod
     def between(cls, path: str, before: str, after: str) -> FileDifference:
-        """Compare by lines, with their ends; imports, decorators and definitions of Python are regions of their own."""
+        """Compare two texts by lines, with line ends; imports, decorators and definitions of Python are split off."""
         lines = lines_of(before), lines_of(after)
         blocks = changed_blocks(*lines)
         if path.endswith(".py"):
@@ -42,7 +45,7 @@ class FileDifference:
         return cls(path, before, after, blocks)
 
     def mixed(self, old: Iterable[int]) -> str:
-        """The newer text with these regions (by number) as they were in the older one."""
+        """Return the newer text with these regions (by number) as in the older one."""
         reverted = set(old)
         before, after = lines_of(self.before), lines_of(self.after)
         lines: list[str] = []
@@ -55,7 +58,7 @@ class FileDifference:
 
     @functools.lru_cache(maxsize=4096)  # noqa: B019 - differences are few and live as long as the search
     def region(self, number: int) -> Region:
-        """A region as a value for reports."""
+        """A region, for reports."""
         a, b, c, d = self.blocks[number]
         return Region(
             file=self.path,
@@ -66,23 +69,23 @@ class FileDifference:
         )
 
     def function_of(self, number: int) -> str:
-        """The qualified name of the function or class around a region, "" at module level."""
+        """The qualified name of the innermost function or class around a region; "" at module level."""
         a, b, c, d = self.blocks[number]
         return _enclosing(self.after, c, d) if d > c else _enclosing(self.before, a, b)
 
     def is_function(self, name: str) -> bool:
-        """Whether a qualified name is a function in either text."""
+        """Whether a qualified name is that of a function in either text."""
         return name in functions(self.after) or name in functions(self.before)
 
     def groups(self) -> dict[str, tuple[int, ...]]:
-        """Regions by the qualified name of the definition around them, "" for the module itself."""
+        """The numbers of the regions by the qualified name of the definition around them; "" is the module level."""
         groups: dict[str, list[int]] = {}
         for number in range(len(self.blocks)):
             groups.setdefault(self.function_of(number), []).append(number)
         return {name: tuple(numbers) for name, numbers in groups.items()}
 
     def cosmetic(self) -> frozenset[int]:
-        """Regions whose reversal alone does not change the meaning of a Python file: comments, layout, docstrings."""
+        """Regions whose reversal alone does not change what a Python file does: comments, layout, docstrings."""
         if not self.path.endswith(".py"):
             return frozenset()
         newer = _meaning(self.after)
@@ -91,28 +94,28 @@ class FileDifference:
         return frozenset(number for number in range(len(self.blocks)) if _meaning(self.mixed({number})) == newer)
 
     def requires(self) -> Mapping[int, frozenset[int]]:
-        """The regions that must be reverted together with each region, according to names."""
+        """The regions that must be reverted with each region, because of names; regions that need none are left out."""
         return {number: needed for number in range(len(self.blocks)) if (needed := self.lacking({number}) - {number})}
 
     def flipped(self) -> FileDifference:
-        """The same difference with the sides exchanged; its regions have the same numbers."""
+        """The same difference with both texts swapped; its regions keep their numbers."""
         blocks = tuple((c, d, a, b) for a, b, c, d in self.blocks)
         return FileDifference(self.path, self.after, self.before, blocks)
 
     def flaws(self, old: Iterable[int]) -> frozenset[str]:
-        """Names that are used but undefined once these regions are reverted, though both texts define them."""
+        """Names that are used but undefined once these regions are reverted, unless a side has that flaw too."""
         if not self.path.endswith(".py"):
             return frozenset()
         return self._missing(self.mixed(old)) - self._usual
 
     def _missing(self, text: str) -> frozenset[str]:
-        """Names that a text uses but does not define, and its own attributes that only the other text defines."""
+        """Names that a text uses but does not define; attributes of `self` only if one of both texts defines them."""
         here = names_in(text)
         lost = (names_in(self.before).defined | names_in(self.after).defined) - here.defined
         return undefined_in(text) | (lost & here.own_attributes)
 
     def lacking(self, old: Iterable[int]) -> frozenset[int]:
-        """Further regions to revert because of the names: those with a missing definition, or else all its users."""
+        """More regions to revert because of undefined names: those with a definition, else all users."""
         old = frozenset(old)
         before, after = lines_of(self.before), lines_of(self.after)
         needed: set[int] = set()
@@ -142,7 +145,7 @@ class FileDifference:
 
 
 def used_names(source: str) -> frozenset[str]:
-    """Names and attributes that a Python text mentions."""
+    """Names, attributes and imports in a Python text; empty if it is not valid Python."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
@@ -157,12 +160,12 @@ def used_names(source: str) -> frozenset[str]:
 
 @functools.lru_cache(maxsize=_MOST_TEXTS)
 def lines_of(source: str) -> tuple[str, ...]:
-    """The lines of a text with their ends, split like Python's own parser: not at form feeds."""
+    """The lines of a text with their ends, split as Python's parser does: not at form feeds."""
     return tuple(_LINE.findall(source))
 
 
 def _enclosing(source: str, first: int, last: int) -> str:
-    """The innermost definition around some lines, from `first` up to before `last`; empty lines don't count."""
+    """The innermost definition around the lines [first, last), counted from 0; empty lines are ignored."""
     filled = [number for number, line in enumerate(lines_of(source)[first:last], first + 1) if line.strip()]
     top, bottom = (filled[0], filled[-1]) if filled else (first + 1, last)
     around = [row for row in _definitions(source) if row[0] <= top and bottom <= row[1]]
@@ -171,7 +174,7 @@ def _enclosing(source: str, first: int, last: int) -> str:
 
 @functools.lru_cache(maxsize=_MOST_TEXTS)
 def _definitions(source: str) -> tuple[tuple[int, int, str, bool], ...]:
-    """First line, last line and qualified name of every class and function, and whether it is a function."""
+    """First line, last line (from 1) and qualified name of each class and function, and whether it is a function."""
     found: list[tuple[int, int, str, bool]] = []
 
     def walk(body: Iterable[ast.stmt], prefix: str) -> None:
@@ -190,12 +193,12 @@ def _definitions(source: str) -> tuple[tuple[int, int, str, bool], ...]:
 
 @functools.lru_cache(maxsize=_MOST_TEXTS)
 def functions(source: str) -> frozenset[str]:
-    """Qualified names of the functions of a Python text."""
+    """The qualified names of the functions in a Python text."""
     return frozenset(name for _, _, name, is_function in _definitions(source) if is_function)
 
 
 def _meaning(source: str) -> str | None:
-    """The syntax tree without positions and docstrings."""
+    """The syntax tree as text, without positions and docstrings; None if the text is not valid Python."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):

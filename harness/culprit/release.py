@@ -1,7 +1,7 @@
-"""The release level of a culprit other than the subject: finds its release, with everything else unchanged.
+"""The release level of a culprit: bisects over its releases, with everything else unchanged.
 
-Other packages stay in place whatever their requirements say; only what a release of the culprit itself needs moves
-along.
+Other packages keep their versions even if that breaks their requirements. Only what a release of the culprit itself
+requires is moved too.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from harness.scheduling.probers import Probing
 
 @frozen(kw_only=True)
 class _InPlace(Plan):
-    """A plan in which each release is put into one lock."""
+    """A plan that puts each release into the same lock, `base`."""
 
     base: Lock
     prober: Probing
     asked: tuple[str, ...]
 
     def probe(self, position: int, near: Lock | None, attempt: int = 0) -> Probe:  # noqa: ARG002 - always near `base`
-        """The probe of one release: what it alone resolves to near the lock, exchanged in the lock."""
+        """The probe of one release: it is resolved alone near the lock, and the result is exchanged in the lock."""
         alone = super().probe(position, self.base, attempt)
         lock = self.prober.resolve(alone).lock
         if lock is None:
@@ -42,10 +42,11 @@ class _InPlace(Plan):
 
 
 def narrow_release(trials: Trials, sides: Sides, package: Finding, until: Level) -> tuple[Finding, Sides]:
-    """The neighbouring releases of the culprit between which the verdict changes.
+    """Find the neighbouring releases of the culprit between which the verdict changes.
 
-    There is nothing to do if several packages moved, if one side lacks the culprit, or if the two are neighbours
-    already.
+    Returns the narrowed finding and sides. They are unchanged if several packages moved, if one side lacks the culprit,
+    or if the two releases are neighbours already. If the search fails, the finding has a note that says why. Raises
+    `Interrupted`, `NoNetwork`, `NoSpace`.
     """
     plan = trials.plan
     change = package.packages[0]
@@ -77,7 +78,7 @@ def narrow_release(trials: Trials, sides: Sides, package: Finding, until: Level)
 def _in_place(
     trials: Trials, sides: Sides, change: Change, releases: tuple[Release, ...], *, is_upgrade: bool
 ) -> _InPlace:
-    """The plan that tries each of these releases in the lock of the older side."""
+    """The plan that tries each of these releases (in version order) in the lock of the older side."""
     plan = trials.plan
     oldest, newest = (sides.before, sides.after) if is_upgrade else (sides.after, sides.before)
     ends = {oldest.verdict: 0, newest.verdict: len(releases) - 1}
@@ -106,7 +107,7 @@ def _in_place(
 
 
 def _narrowed(trials: Trials, package: Finding, sides: Sides, searched: Searched, until: Level) -> Finding:
-    """The finding on the two releases around the change."""
+    """The finding on the two releases around the change, proved by another run of each."""
     name = package.packages[0].name
     several = f"one of these releases of {name}: {', '.join(searched.suspects)}"
     found = evolve(

@@ -1,6 +1,6 @@
-"""The search over releases: a bisection over a plan, run to its end, with a record of its runs.
+"""The search over releases: runs a bisection over a plan and keeps a record of its runs.
 
-It can continue later: what a lower level shows about the two sides counts as runs of them, for or against the result.
+It can continue later: runs of the two sides at deeper levels count as repetitions, for or against the result.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Searched:
 
     @property
     def sides(self) -> tuple[Observation, ...]:
-        """The first good and bad run on each side of the change, in version order; fewer if unknown."""
+        """One run of each side of the change with the verdict of that side, the older side first; fewer if unknown."""
         boundary = self.search.result.boundary or ()
         verdicts = (Verdict.GOOD, Verdict.BAD)
         if self.plan.question.find_fix:
@@ -47,13 +47,13 @@ class Searched:
 
     @property
     def suspects(self) -> tuple[str, ...]:
-        """The releases in which the change may be; a single one if it is certain."""
+        """The releases that may have introduced the change; a single one if it is certain."""
         return tuple(str(self.plan.releases[position].version) for position in self.search.result.suspects)
 
 
 @frozen
 class ReleaseSearch:
-    """One bisection over the releases of a plan."""
+    """Bisects over the releases of a plan."""
 
     plan: Plan
     prober: Probing
@@ -61,7 +61,7 @@ class ReleaseSearch:
     reporter: Reporter
 
     def run(self, *, patient: bool = False) -> Searched:
-        """Run it to its end; with `patient` the lower levels repeat the two sides.
+        """Run the search to its end; with `patient`, deeper levels do the repetitions of the two sides.
 
         Raises `Interrupted`, `NoNetwork`, `NoSpace`.
         """
@@ -87,7 +87,7 @@ class ReleaseSearch:
         return self.go_on(Searched(plan, search, record, 0.0))
 
     def go_on(self, searched: Searched) -> Searched:
-        """Run what a search still asks for, using everything it knows. Raises the same as `run`."""
+        """Continue a search to its end, with everything it knows. Raises the same as `run`."""
         begun = time.monotonic()
         plan, search, record = searched.plan, searched.search, searched.record
         anchor = find_anchor(plan, self.prober)
@@ -107,7 +107,7 @@ class ReleaseSearch:
             return judgement
 
         engine = Engine(self.prober, self.lanes, probe_of, label_of, judged, self.reporter, lambda: _progress(search))
-        # One at a time until it is known what the bug looks like: the bad end tells.
+        # One at a time until there is a signature: it may be captured from the bad end.
         engine.drive(search, width=1, until=lambda: record.signature is not None)
         engine.drive(search)
         return evolve(searched, wall_s=searched.wall_s + time.monotonic() - begun)
@@ -118,7 +118,7 @@ def _progress(search: SureBisection) -> Progress:
 
 
 def _seconds(record: Record[Trial], position: int) -> float:
-    """The duration of a run at a position: the mean of its runs; elsewhere, the mean of all including environments."""
+    """The expected seconds of a run at a position: the mean of its runs, else the mean of all runs with their setup."""
     seen = [o for trial, o in record.observations.items() if trial.position == position]
     if seen:
         return sum(o.duration_s for o in seen) / len(seen) or 1.0
@@ -127,6 +127,6 @@ def _seconds(record: Record[Trial], position: int) -> float:
 
 
 def _number(record: Record[Trial], trial: Trial) -> float | None:
-    """The number by which a run was judged."""
+    """The number by which a run was judged; None if it was judged by something else."""
     observation = record.observations.get(trial)
     return None if observation is None or record.signature is None else record.signature.number(observation)

@@ -1,6 +1,6 @@
-"""Renamed files: the pairs of removed and added files that are one file under two names. Pure.
+"""Detects renamed files: pairs of a removed and an added file that are the same file. Pure.
 
-As in version control: equal contents first, then the most similar by lines.
+As in git, files with equal contents are paired first, then those with the most similar lines.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_ALIKE = 0.5  # share of equal lines from which git, too, speaks of a rename
+_ALIKE = 0.5  # least share of equal lines in a renamed file, as in git
 _MOST_PAIRS = 10_000
 
 
 def renamed(removed: Mapping[str, bytes], added: Mapping[str, bytes]) -> dict[str, str]:
-    """Newer path -> older path, from the contents of removed and added files by path.
+    """Map the newer paths of renamed files to the older ones, given the contents of removed and added files by path.
 
-    Empty files are never paired. With more than 10,000 pairs to compare, only equal contents count.
+    Empty files are never paired. Files are compared by lines only if they have the same extension, and not at all if
+    there are more than 10,000 pairs.
     """
     found: dict[str, str] = {}
     by_content = {content: path for path, content in removed.items() if content.strip()}
@@ -46,6 +47,6 @@ def _lines(content: bytes) -> Counter[bytes]:
 
 
 def _likeness(one: Counter[bytes], other: Counter[bytes]) -> float:
-    """Equal lines in both as a share of the longer one, 0 to 1."""
+    """The number of common lines relative to the longer text, 0 to 1."""
     longest = max(one.total(), other.total())
     return (one & other).total() / longest if longest else 0.0

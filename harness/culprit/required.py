@@ -1,7 +1,7 @@
-"""The requirements between packages of a mixed lock, learned from failures.
+"""Learns from failures which packages of a mixed lock need each other.
 
-Packages are exchanged without the resolver, because many work apart although their requirements tie them together. If a
-mixture fails, its unmet requirements according to the installed metadata say which packages it lacks.
+Packages are exchanged without the resolver, because many work with versions that their requirements exclude. If a mixed
+lock fails, its unmet requirements, read from the installed metadata, say which packages must be exchanged too.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
     from harness.environment import Environment
 
-Needs = Mapping[str, tuple[Requirement, ...]]  # by the normalised name of a distribution
+Needs = Mapping[str, tuple[Requirement, ...]]  # by normalised name
 
 
 @define
 class Installed:
-    """The versions of one side and the requirements of each of its distributions."""
+    """The versions and the requirements of the distributions on one side, by normalised name."""
 
     versions: Mapping[str, str]
     needs: Needs
 
     @classmethod
     def of(cls, environment: Environment) -> Installed:
-        """Read the metadata of an environment; extras are left out."""
+        """Read the metadata of an environment. Requirements of extras are left out."""
         lock = environment.lock
         versions = {pin.name: pin.version for pin in lock.pins}
         folder = environment.folder
@@ -44,9 +44,9 @@ class Installed:
 
 @define
 class Required:
-    """Which of the differing packages can't be exchanged without others, as far as failures have shown.
+    """The packages that can't be exchanged without others, as far as failures have shown.
 
-    `base` is the side that packages are exchanged into, `other` the one they come from.
+    `base` is the side that packages are exchanged in, `other` the side they come from.
     """
 
     base: Installed
@@ -54,11 +54,11 @@ class Required:
     ties: Ties = field(factory=Ties)
 
     def closed(self, names: Collection[str]) -> frozenset[str]:
-        """Names with all packages that they are known to need."""
+        """These packages, and all that are known to be needed with them."""
         return self.ties.closed(names)
 
     def learn(self, names: Collection[str]) -> bool:
-        """Learn from a failed mixture; returns whether its requirements said anything new."""
+        """Learn from a failure with these packages exchanged; returns whether any tie is new."""
         found: set[tuple[str, str]] = set()
         moved = self.ties.closed(names)
         while True:
@@ -108,7 +108,7 @@ def _required_in(packages: Path, python: str) -> dict[str, tuple[Requirement, ..
 
 
 def _applying(text: str, context: Mapping[str, str]) -> Requirement | None:
-    """A requirement; None if it is for another platform or Python, for an extra, or invalid."""
+    """Parse a requirement; None if it is for another platform or Python, for an extra, or invalid."""
     try:
         required = Requirement(text)
         return required if required.marker is None or required.marker.evaluate(dict(context)) else None

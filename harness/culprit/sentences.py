@@ -1,4 +1,4 @@
-"""Names what is exchanged between two sides: places in files, versions, one release with parts of another."""
+"""Describes what is exchanged between two sides: places in files, versions, one release with parts of another."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def places(regions: Iterable[Region]) -> str:
-    """Where regions are: definition and lines, in the newer text unless nothing is left there."""
+    """The places of regions: definition (else file) and lines, in the newer text unless the lines were removed."""
     return listed(_place(region) for region in regions)
 
 
@@ -25,12 +25,12 @@ def _place(region: Region) -> str:
 
 
 def versions(packages: Iterable[Change], *, newer: bool) -> str:
-    """The packages at one side."""
+    """The packages with their versions on one side."""
     return listed(f"{change.name} {(change.after if newer else change.before) or '(absent)'}" for change in packages)
 
 
 def exchanged_in_words(packages: Sequence[Change], what: str, *, newer_base: bool) -> str:
-    """The newer release with parts of the older one, or the reverse: "shop 1.1 with shop.py from 1.0"."""
+    """The newer release with parts of the older one, or the reverse, as in "shop 1.1 with shop.py from 1.0"."""
     only = packages[0] if len(packages) == 1 else None
     if only is None or only.before is None or only.after is None:
         return f"{versions(packages, newer=newer_base)} with {what} from {versions(packages, newer=not newer_base)}"

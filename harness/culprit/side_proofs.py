@@ -1,4 +1,4 @@
-"""Both sides run once more as a proof: under a trace where the lines are searched next, which saves two runs."""
+"""Proves two sides by another run of each, under a trace if lines are searched next, which saves two runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ from harness.model.culprit import Finding, Level, Proof
 def proved_again(
     trials: Trials, sides: Sides, package: Finding, sentences: tuple[str, str], until: Level
 ) -> tuple[Proof, Proof]:
-    """The older and the newer side, each in a new process; where a traced run fails to show a side, a plain one."""
+    """Prove the older and the newer side, each in a fresh process.
+
+    If `until` is the file level or deeper, the runs are traced. A traced run without the expected verdict is repeated
+    without a trace.
+    """
     traced: frozenset[str] = frozenset()
     exchange = Exchange.of(trials, sides, package) if until.depth >= Level.FILE.depth else None
     if exchange is not None:

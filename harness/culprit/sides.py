@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from harness.environment import Environment
     from harness.model import Lock
 
-METADATA = "metadata of "  # with its name, the one unit that stands for all of a distribution's own metadata
+METADATA = "metadata of "  # followed by a name: the unit of all metadata of a distribution
 
 
 @frozen
@@ -33,7 +33,7 @@ class Side:
 
 @frozen
 class Sides:
-    """Before and after the change, in version order: for a regression good and bad, for a fix bad and good."""
+    """The sides before and after the change, in version order: a regression turns good to bad, a fix bad to good."""
 
     before: Side
     after: Side
@@ -41,9 +41,9 @@ class Sides:
 
 @frozen
 class PackageFiles:
-    """The files of some distributions in one environment, by their paths relative to the folder `packages`.
+    """The files of some distributions in one environment, with their digests.
 
-    `owners` maps each file to its distribution.
+    Paths are relative to the folder `packages`. `owners` maps each file to the normalised name of its distribution.
     """
 
     packages: Path
@@ -52,7 +52,10 @@ class PackageFiles:
 
     @classmethod
     def of(cls, environment: Environment, distributions: Iterable[str]) -> PackageFiles:
-        """Read the installed files of these distributions (normalised names) from their RECORD files."""
+        """Read the files of these distributions (normalised names) from their RECORDs.
+
+        Raises `ValueError` if the harness did not build the environment.
+        """
         if environment.folder is None:
             raise ValueError("files can only be exchanged in environments that the harness built")
         packages = site_packages(environment.folder)
@@ -67,14 +70,15 @@ class PackageFiles:
         return cls(packages, digests, owners)
 
     def read(self, path: str) -> bytes | None:
-        """The content of a file, None if this side lacks it."""
+        """Return the content of a file, None if this side lacks it."""
         return (self.packages / path).read_bytes() if path in self.digests else None
 
 
 def differing(before: PackageFiles, after: PackageFiles) -> dict[str, tuple[str, ...]]:
-    """Units of difference by name, with the files of each; added and removed files are units too.
+    """The units of difference by name, with the files of each.
 
-    A renamed file is one unit, named by its newer path, and so is all metadata of a distribution.
+    Each changed, added or removed file is a unit. A renamed file is one unit, named by its newer path, with the older
+    path first. All metadata of a distribution is one unit.
     """
     paths = sorted(
         path
@@ -98,7 +102,7 @@ def differing(before: PackageFiles, after: PackageFiles) -> dict[str, tuple[str,
 def exchanged(lock: Lock, other: Lock, names: Iterable[str]) -> Lock:
     """A lock with these distributions (normalised names) from another one; those that it lacks are left out.
 
-    The resolver is not asked: requirements may be unmet.
+    The resolver is not used, so requirements may be unmet.
     """
     chosen = set(names)
     kept = [pin for pin in lock.pins if pin.name not in chosen]
@@ -106,7 +110,7 @@ def exchanged(lock: Lock, other: Lock, names: Iterable[str]) -> Lock:
 
 
 def mixture_of(paths: Iterable[str], source: PackageFiles, label: str) -> Mixture:
-    """The exchange of these files with those of another side."""
+    """The mixture that takes these files from another side; files that it lacks are removed."""
     return Mixture(files={path: source.read(path) for path in sorted(paths)}, label=label)
 
 
@@ -114,7 +118,7 @@ def _recorded(record: Path) -> dict[str, str]:
     found = {}
     with record.open(encoding="utf-8", newline="") as file:
         for path, digest, *_ in csv.reader(file):
-            if path.startswith("..") or path.endswith(".pyc"):  # scripts lie outside
+            if path.startswith("..") or path.endswith(".pyc"):  # scripts are outside of site-packages
                 continue
             here = record.parent.parent / path
             if here.is_file():
@@ -123,7 +127,7 @@ def _recorded(record: Path) -> dict[str, str]:
 
 
 def _distribution(folder: str) -> str:
-    """The distribution that a .dist-info folder belongs to."""
+    """The normalised name of the distribution of a .dist-info folder."""
     return normalized_name(folder.split("-")[0])
 
 

@@ -1,7 +1,6 @@
-"""Runs of lines that a mixture can't cut: the parts of statements that only make sense whole. Pure.
+"""Finds runs of lines that a mixture must not split: the smallest parts of statements that stay valid alone. Pure.
 
-A parameter, an element of a list or a name in an import can change without its neighbours, though one statement has
-them all.
+A parameter, an element of a list or a name in an import can change without the others in its statement.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ _Display = ast.List | ast.Tuple | ast.Set
 
 
 def header_lines(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Lines]:
-    """The runs of lines that can't be cut in the header of a class or function, decorators included."""
+    """The runs of lines that must not be split in the header of a class or function, decorators included."""
     for decorator in node.decorator_list:
         yield _lines(decorator)
     if isinstance(node, ast.ClassDef):
@@ -36,7 +35,7 @@ def header_lines(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) ->
 
 
 def statement_lines(node: ast.stmt, last: int) -> Iterator[Lines]:
-    """The runs of lines that can't be cut in a statement whose own lines end at `last`."""
+    """The runs of lines that must not be split in a statement; `last` is its last line without its body."""
     if isinstance(node, ast.ImportFrom):
         for alias in node.names:
             yield _lines(alias)
@@ -47,7 +46,7 @@ def statement_lines(node: ast.stmt, last: int) -> Iterator[Lines]:
 
 
 def _displayed(node: ast.expr | None) -> Iterator[Lines]:
-    """Elements of a display of several lines, and elements of those; an entry of a dict is one."""
+    """The lines of the elements of a list, tuple or set, nested ones included; an entry of a dict is one element."""
     if isinstance(node, _Display):
         for element in node.elts:
             yield from _displayed(element)

@@ -1,8 +1,8 @@
-"""Ties between edits: which of them can't be reverted unless others are, too. Pure.
+"""Ties between edits: finds which of them can't be reverted unless others are reverted too. Pure.
 
-Each tie is an implication, "if this one is reverted, so is that one"; in reverse it says what an edit needs in the
-older release. So one graph serves both directions, and its connected parts are change sets: usually what one pull
-request did.
+Each tie is an implication: "if this edit is reverted, that one must be too". Reversed, it says what an edit needs to be
+added to the older release, so one graph serves both directions. Its connected components are change sets, usually the
+changes of one pull request.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from attrs import define, evolve, field, frozen
 from harness.culprit.facts import Arity, Call, Facts, Signature, Symbol
 
 Unit = str
-UNCHANGED: Unit = ""  # stands for all text that is equal on both sides
+UNCHANGED: Unit = ""  # all lines that are equal on both sides
 
 _MOST_PROVIDERS = 4
 _INSTANCE_CALLS = ("forward", "__call__")
@@ -22,13 +22,13 @@ _INSTANCE_CALLS = ("forward", "__call__")
 
 @frozen
 class Ties:
-    """The ties: `needs` maps a unit to those that must be reverted with it."""
+    """The ties between units: `needs` maps a unit to those that must be reverted with it."""
 
     needs: Mapping[Unit, frozenset[Unit]] = field(factory=dict)
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[Unit, Unit]]) -> Ties:
-        """From pairs "the first needs the second"."""
+        """Make ties from pairs "the first needs the second"."""
         needs: dict[Unit, set[Unit]] = {}
         for one, other in pairs:
             if one != other:
@@ -36,17 +36,17 @@ class Ties:
         return cls({one: frozenset(others) for one, others in needs.items()})
 
     def and_also(self, pairs: Iterable[tuple[Unit, Unit]]) -> Ties:
-        """With further pairs."""
+        """These ties and further pairs."""
         more = Ties.of(pairs).needs
         joined = {one: self.needs.get(one, frozenset()) | more.get(one, frozenset()) for one in {*self.needs, *more}}
         return evolve(self, needs=joined)
 
     def reversed(self) -> Ties:
-        """The same for advancing: "if that one is advanced, so is this one"."""
+        """The same ties for advancing: "if that edit is advanced, this one must be too"."""
         return Ties.of((other, one) for one, others in self.needs.items() for other in others)
 
     def closed(self, units: Iterable[Unit]) -> frozenset[Unit]:
-        """Units with everything they need, directly or indirectly."""
+        """These units, and everything that they need, directly or indirectly."""
         found = set(units)
         border = list(found)
         while border:
@@ -56,7 +56,7 @@ class Ties:
         return frozenset(found)
 
     def change_sets(self, units: Iterable[Unit]) -> tuple[frozenset[Unit], ...]:
-        """Connected units; the order follows that of the units."""
+        """The connected components of these units, in the order of their first units."""
         ordered = list(dict.fromkeys(units))
         inside = frozenset(ordered)
         near: dict[Unit, set[Unit]] = {}
@@ -80,7 +80,7 @@ class Ties:
 
 @define
 class SideFacts:
-    """What the changed lines of one side define and use, by unit; `UNCHANGED` defines what equal lines define."""
+    """The definitions and uses on one side, by unit. Definitions on unchanged lines belong to the unit `UNCHANGED`."""
 
     defines: dict[Symbol, set[Unit]] = field(factory=dict)
     uses: dict[Symbol, set[Unit]] = field(factory=dict)
@@ -91,7 +91,7 @@ class SideFacts:
     called: set[str] = field(factory=set)
 
     def add(self, path: str, facts: Facts, ranges: Ranges) -> None:
-        """The facts of one text, whose lines belong to units as `ranges` says."""
+        """Add the facts of one text; `ranges` says which lines belong to which unit."""
         for symbol, line in facts.defines:
             self.defines.setdefault(symbol, set()).add(ranges.at(line))
         for symbol, line in facts.uses:
@@ -109,16 +109,16 @@ class SideFacts:
 
 @frozen
 class Ranges:
-    """The lines of a text that belong to units: first line, last line and unit, in order."""
+    """The lines of a text that belong to units: first line, last line (both from 1) and unit, in order."""
 
     rows: tuple[tuple[int, int, Unit], ...]
 
     def at(self, line: int) -> Unit:
-        """The unit of a line, or `UNCHANGED`."""
+        """The unit that a line belongs to, or `UNCHANGED`."""
         return next(iter(self.within(line, line)), UNCHANGED)
 
     def within(self, first: int, last: int) -> frozenset[Unit]:
-        """The units that have some of these lines."""
+        """The units that have any of these lines, from `first` to `last`, both included."""
         low, high = 0, len(self.rows)
         while low < high:
             middle = (low + high) // 2
@@ -143,13 +143,13 @@ def _by_names(before: SideFacts, after: SideFacts) -> Iterator[tuple[Unit, Unit]
         if UNCHANGED in older or UNCHANGED in newer or older & newer or len(older) + len(newer) > 2 * _MOST_PROVIDERS:
             continue
         users_before, users_after = before.uses.get(symbol, set()), after.uses.get(symbol, set())
-        # Who uses what it defines itself needs no other one.
+        # A unit that uses its own definition needs no other unit.
         if newer and not older and not users_before:
             yield from ((provider, user) for provider in newer for user in users_after - newer)
         elif older and not newer and not users_after:
             yield from ((user, provider) for provider in older for user in users_before - older)
         elif older and newer and (symbol[0] != "attribute" or len(older) == len(newer) == 1):
-            # It moved: with the newer place taken away the older one must be there.
+            # It moved: if the newer definition is reverted, the older one must be restored.
             yield from ((arrived, left) for arrived in newer for left in older)
 
 
@@ -179,12 +179,12 @@ def _callable_as(signature: Signature) -> tuple[str, ...]:
 
 
 def _asked(call: Call, known: set[str]) -> str:
-    """The name by which a call finds its function: a name without a definition may be an instance that is called."""
+    """The name that identifies the called function; a name without a definition may be a variable with an instance."""
     return call.called if call.called in known or call.called == "super" else "an instance"
 
 
 def _is_meant(call: Call, older: Signature, newer: Signature, known: set[str]) -> bool:
-    """Whether a call of an instance or of a parent names an added or removed parameter."""
+    """Whether a call is of this function: a call of an instance or a parent must name an added or removed parameter."""
     if call.called in known and call.called != "super":
         return True
     names = {*older.takes.positional, *older.takes.keyword_only} ^ {*newer.takes.positional, *newer.takes.keyword_only}
@@ -199,7 +199,7 @@ def _by_returns(before: SideFacts, after: SideFacts) -> Iterator[tuple[Unit, Uni
             continue
         leaving = {unit for one, units in before.returns[called] if one.size not in newer for unit in units}
         coming = {unit for one, units in after.returns[called] if one.size not in older for unit in units}
-        # Who takes a pair apart on one side only gets something else there: it moves along both ways.
+        # A caller that unpacks the result on one side only gets another result on the other: it moves both ways.
         callers_before, callers_after = _callers(before, called), _callers(after, called)
         for one, users in after.unpackings.get(called, ()):
             if one.size in newer - older:

@@ -1,4 +1,4 @@
-"""The nouns of the field as frozen values: no I/O, no clock, no print."""
+"""The values that all other packages use: frozen, without I/O, clock or output."""
 
 from harness.model.combination import Combination, Device
 from harness.model.lock import Change, Lock, Pin

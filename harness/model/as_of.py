@@ -1,4 +1,4 @@
-"""The date of other packages: each release's own day, one day, or none. Parsed only here."""
+"""The date of the other packages: the day of each release, one date, or none. Parsed only here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ERA, NONE = "era", "none"
 
 @frozen
 class AsOf:
-    """The day of each release itself (`is_era`), one `moment` (UTC), or neither: the newest packages."""
+    """The day of each release (`is_era`), one `moment` (UTC), or neither: the newest packages."""
 
     moment: datetime | None = None
     is_era: bool = False
@@ -19,7 +19,7 @@ class AsOf:
 
     @classmethod
     def read(cls, text: str | None) -> AsOf:
-        """Parse "era", "none" (or nothing), or an ISO 8601 date. Raises ValueError with what is allowed."""
+        """Parse "era", "none" (or no text), or an ISO 8601 date. Raises `ValueError` with a message for users."""
         if text is None or text == NONE:
             return cls()
         if text == ERA:
@@ -30,7 +30,7 @@ class AsOf:
             raise ValueError(f"takes era, none or a date like 2025-06-27, not {text!r}") from error
 
     def of(self, era: datetime | None) -> datetime | None:
-        """The moment for something whose own day is `era`; None means the newest."""
+        """The date for a release of the day `era`; None means the newest packages."""
         return era if self.is_era else self.moment
 
     def __str__(self) -> str:
@@ -38,6 +38,6 @@ class AsOf:
 
 
 def moment_of(text: str) -> datetime:
-    """An ISO 8601 date or time, in UTC where it names no other zone. Raises ValueError."""
+    """Parse an ISO 8601 date or time and convert it to UTC, the default time zone. Raises `ValueError`."""
     moment = datetime.fromisoformat(text)
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

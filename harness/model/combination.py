@@ -34,13 +34,13 @@ def _sorted_unique(values: tuple[str, ...]) -> tuple[str, ...]:
 
 @frozen
 class Combination:
-    """One point of the search space.
+    """One point of the search space: what is resolved, and for which device.
 
     `requirements` are PEP 508 strings in the user's order: if several solutions exist, the resolver prefers the newest
-    release of the first. `holds` are requirements that are kept where possible; `near` is the id of a lock whose
-    versions are kept where possible (None: the newest); `as_of` limits upload times (None: today's index);
-    `prereleases` and `from_source` name projects (`ANY_SOURCE`: any without a wheel); with `only_named` nothing but the
-    named requirements is installed.
+    release of the first. `holds` are requirements that are kept if possible; `near` is the id of a lock whose versions
+    are kept if possible (None: the newest); `as_of` limits upload times (None: today's index); `prereleases` and
+    `from_source` name projects (`ANY_SOURCE`: any without a wheel); with `only_named` only the named requirements are
+    installed, without their dependencies.
     """
 
     python: str
@@ -55,7 +55,7 @@ class Combination:
 
     @property
     def resolution_key(self) -> str:
-        """Identifies the question to the resolver: everything but the device."""
+        """Identifies the resolver's question: everything but the device."""
         question = [
             self.python,
             self.requirements,

@@ -27,7 +27,7 @@ class Commit:
 
     @property
     def short(self) -> str:
-        """The hash as people write it."""
+        """The abbreviated hash."""
         return self.sha[:10]
 
     @property
@@ -37,18 +37,18 @@ class Commit:
 
     @property
     def described(self) -> str:
-        """The commit in a sentence: hash, subject, day, and the pull request where the subject does not name it."""
+        """The commit in words: hash, subject, day, and the pull request unless the subject names it."""
         request = f"#{self.pull_request}"
         told = f", pull request {request}" if self.pull_request and request not in self.subject else ""
         return f"{self.short} ({self.subject}; {self.day}{told})"
 
     @property
     def is_merge(self) -> bool:
-        """Whether it joins two lines of history."""
+        """Whether it is a merge commit."""
         return len(self.parents) > 1
 
     def as_json(self) -> dict[str, Any]:
-        """The commit as answers print it."""
+        """The commit in the JSON of answers."""
         return {
             "sha": self.sha,
             "author": self.author,
@@ -65,10 +65,10 @@ class Commit:
 
 @frozen
 class PinnedCommit:
-    """A commit that takes the place of a release of `project`, as a cell of a matrix asks for.
+    """A commit of `project` that a matrix cell uses in place of a release.
 
-    `revision` is what the user wrote ("main"), `sha` the full hash that it meant, `folder` the clone, `git` that clone
-    or its URL as the user wrote it, and `date` when the commit came into the repository (ISO 8601, UTC).
+    `revision` is what the user wrote ("main"), `sha` the full hash that it resolved to, `folder` the clone, `git` the
+    clone or its URL as the user wrote it, and `date` the committer's date (ISO 8601, UTC).
     """
 
     project: str
@@ -80,17 +80,17 @@ class PinnedCommit:
 
     @property
     def value(self) -> str:
-        """The value of a matrix's axis: "main@1a2b3c4"."""
+        """The value on a matrix axis: "main@1a2b3c4"."""
         return f"{self.revision}@{self.sha[:7]}"
 
     @property
     def requirement(self) -> str:
-        """What `--with` takes."""
+        """The requirement for `--with`."""
         return f"{self.project} @ {self.folder}@{self.sha}"
 
 
 def revision_of(value: str) -> str:
-    """A value of an axis without the hash of its commit: "main@1a2b3c4" is "main"; any other value is unchanged."""
+    """The value of an axis without the commit's hash: "main" for "main@1a2b3c4"; other values are unchanged."""
     return _HASH.sub("", value)
 
 

@@ -1,4 +1,4 @@
-"""A culprit: what made the difference, at which level, with the runs that prove it."""
+"""A culprit: the change that made the difference, at each level, with the runs that prove it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.model.commit import Commit
 
 
 class Level(enum.StrEnum):
-    """How deep a culprit is known, from coarse to fine."""
+    """How precisely a culprit is known, from coarse to fine."""
 
     RELEASE = "release"
     PACKAGE = "package"
@@ -21,13 +21,13 @@ class Level(enum.StrEnum):
 
     @property
     def depth(self) -> int:
-        """0 for the coarsest."""
+        """The level as a number; 0 for the coarsest."""
         return list(Level).index(self)
 
 
 @frozen
 class Proof:
-    """One run of a counterfactual: `sentence` says what was changed where, `verdict` should be `expected`.
+    """One run of a counterfactual. `sentence` says what was changed where; the proof needs the verdict `expected`.
 
     `observation` is None if it could not be run; `reason` then says why.
     """
@@ -40,7 +40,7 @@ class Proof:
 
     @property
     def holds(self) -> bool:
-        """Whether the run showed what was expected."""
+        """Whether the run had the expected verdict."""
         return self.verdict is self.expected
 
 
@@ -65,11 +65,11 @@ class Finding:
 
     `packages` are the distributions that changed, `files` and `regions` the parts of them that made the difference.
     `proofs` are the counterfactuals: the culprit reverted on the newer side, and added alone on the older side.
-    `candidates` counts what could be the culprit, `runs` the probes of this level, `unresolved` the mixtures that could
-    not be judged; `is_minimal` says that nothing smaller was enough; `needs` are the regions and `needed_files` the
-    files that had to be added too, `reverted_along` the regions that had to be reverted too; `commits` made the change,
-    and `replay` is a log of the commits that were run, for `git bisect replay`; `notes` say what is weaker than it
-    should be.
+    `candidates` is the number of possible culprits, `runs` the number of probes of this level, `unresolved` the number
+    of mixtures that could not be judged. `is_minimal` means that nothing smaller was enough. `needs` and `needed_files`
+    are the regions and files that had to be added too, `reverted_along` the regions that had to be reverted too.
+    `commits` made the change; `replay` is the log of the commits that were run, for `git bisect replay`. `notes` are
+    the limits of the finding.
     """
 
     level: Level
@@ -90,12 +90,12 @@ class Finding:
 
     @property
     def is_proved(self) -> bool:
-        """Shown both ways, and nothing smaller was enough. Otherwise it is a suspect."""
+        """Whether it was shown both ways and nothing smaller was enough; otherwise it is a suspect."""
         return bool(self.proofs) and self.is_minimal and all(proof.holds for proof in self.proofs)
 
     @property
     def is_shown_one_way(self) -> bool:
-        """Shown at least one way."""
+        """Whether it was shown at least one way."""
         return any(proof.holds for proof in self.proofs)
 
 

@@ -1,4 +1,4 @@
-"""Evidence: what the code of two releases says about a failure. Only a run is proof."""
+"""Evidence: what the code of two releases suggests about a failure. Only a run is proof."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from attrs import frozen
 
 @frozen
 class Evidence:
-    """One remark about a public name that a failure mentions.
+    """One fact about a public name that a failure mentions.
 
     `kind` is "removed-name", "renamed-name", "moved-name", "changed-parameters", "removed-module" or "new-message";
-    `name` includes its module; `text` is a sentence, with the release's own advice if it gives any; `file` and `line`
-    say where the name was in the older release, relative to site-packages, or, for a new message, where it is in the
-    newer one.
+    `name` includes its module; `text` is a sentence, with the release's own advice if it has any. `file` (relative to
+    site-packages) and `line` are where the older release has the name or, for a new message, where the newer release
+    has it.
     """
 
     kind: str
@@ -23,7 +23,7 @@ class Evidence:
 
     @property
     def short(self) -> str:
-        """A few words, for a sentence that has others too; "" if they would say little."""
+        """A few words to use inside another sentence; "" if they would not be useful."""
         match self.kind:
             case "removed-name" | "removed-module":
                 return f"{self.name} was removed"

@@ -21,9 +21,9 @@ class Pin:
     """One installed distribution: normalised name, version, the wheel's file name and its SHA-256.
 
     `sha256` and `wheel` are empty in an environment that the harness did not build. `size` is in bytes, None if the
-    index does not say. `siblings` are the SHA-256 of other files of this version that the interpreter accepts:
-    installers do not always choose by the order of tags. `uploaded` is when the newest of these files was uploaded (ISO
-    8601), "" if unknown.
+    index has none. `siblings` are the SHA-256 hashes of other files of this version that the interpreter accepts, since
+    installers do not always choose by the order of tags. `uploaded` is the upload time of the newest of these files
+    (ISO 8601), "" if unknown.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Pin:
 
     @property
     def digests(self) -> tuple[str, ...]:
-        """Every SHA-256 that the installed file may have, the expected one first; empty if none is known."""
+        """Every SHA-256 that the installed file can have, the expected one first; empty if none is known."""
         return (self.sha256, *self.siblings) if self.sha256 else ()
 
 
@@ -50,9 +50,9 @@ class Change:
 
     @property
     def step(self) -> int:
-        """The first part of the version that differs: 0 for a major step, 1 for a minor one; 0 if one side lacks it.
+        """The first part of the version that differs: 0 for the major, 1 for the minor; 0 if one side lacks it.
 
-        A version outside of PEP 440 counts as the smallest step.
+        A version that is not valid under PEP 440 counts as the smallest step.
         """
         if self.before is None or self.after is None:
             return 0
@@ -81,7 +81,7 @@ class Lock:
 
     @property
     def id(self) -> str:
-        """Content address: equal for equal interpreters, platforms and files."""
+        """A hash of the content: equal for equal interpreters, platforms and files."""
         text = "\n".join([self.python, self.platform, *(f"{p.name}=={p.version} {p.sha256}" for p in self.pins)])
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 
@@ -90,7 +90,7 @@ class Lock:
         return next((pin.version for pin in self.pins if pin.name == name), None)
 
     def diff(self, other: Lock) -> tuple[Change, ...]:
-        """What changes from this lock to the other, sorted by name."""
+        """The changes from this lock to `other`, sorted by name."""
         before = {pin.name: pin.version for pin in self.pins}
         after = {pin.name: pin.version for pin in other.pins}
         return tuple(

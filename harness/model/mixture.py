@@ -1,4 +1,4 @@
-"""A mixture: an environment in which some files are those of another release, or of neither."""
+"""A mixture: an environment with some files of another release, or of no release."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from attrs import field, frozen
 class Mixture:
     """Files to put into a copy of an environment, by path relative to site-packages; None removes one.
 
-    `label` describes the mixture; `flaw` says why it can't run, if that is known without a run.
+    `label` describes the mixture; `flaw` says why it can't run, if that is known beforehand ("" if not).
     """
 
     files: Mapping[str, bytes | None] = field(repr=False)
@@ -21,7 +21,7 @@ class Mixture:
 
     @property
     def id(self) -> str:
-        """Content address of the files."""
+        """A hash of the files."""
         digest = hashlib.sha256()
         for path in sorted(self.files):
             content = self.files[path]

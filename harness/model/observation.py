@@ -1,4 +1,4 @@
-"""An observation: what happened when one repro ran in one environment. It passes no judgement."""
+"""An observation: what happened when one repro ran in one environment, without a verdict."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from harness.model.trace import Trace
 class Outcome(enum.StrEnum):
     """What happened to one probe."""
 
-    COMPLETED = "completed"  # ran to its end
+    COMPLETED = "completed"  # reached its end
     RAISED = "raised"  # ended with an exception
     EXITED = "exited"  # ended with a non-zero exit code and no exception
     DECLINED = "declined"  # exit code 125: the repro can't tell
     NO_REPORT = "no-report"  # a script that ended with exit code 0, or whose guard was killed, without reaching its end
-    CRASHED = "crashed"  # killed by a signal that nobody else sent, such as SIGSEGV
+    CRASHED = "crashed"  # killed by a signal that the harness did not send, such as SIGSEGV
     TIMED_OUT = "timed-out"  # stopped at its time limit
     OUT_OF_MEMORY = "out-of-memory"  # reached its memory limit, or a device has no memory left
     TOO_MUCH_OUTPUT = "too-much-output"  # printed more than 1 GiB
-    UNRESOLVABLE = "unresolvable"  # no set of releases meets the requirements
+    UNRESOLVABLE = "unresolvable"  # no set of releases satisfies the requirements
     UNINSTALLABLE = "uninstallable"  # a package could not be installed
     NO_PROGRAM = "no-program"  # the environment lacks the program that a command starts
     NO_DEVICE = "no-device"  # no GPU, or none with enough free memory
@@ -41,7 +41,7 @@ class Outcome(enum.StrEnum):
 
     @property
     def may_show_bug(self) -> bool:
-        """Whether the repro got far enough for its bug to show, whatever it printed."""
+        """Whether the repro got far enough to show its bug."""
         return self not in _SHOWS_NOTHING
 
 
@@ -68,10 +68,10 @@ class Observation:
     Durations are in seconds, memory in bytes. `detail` is one sentence on what happened; `started` is an ISO 8601 time
     in UTC; `loaded` maps each distribution to its files that were used; `machine` describes the device (name, driver,
     memory, ...); `drift` says where the lock differs from the requested holds; `log` is a path relative to the results
-    folder; `mixture` says which files of the environment do not match its lock; `trace` is the record of a traced run.
-    `tests` has the result of each test of pytest or unittest, and is empty for a script. `mistake` says what is wrong
-    with the command, if that is why it failed. `altered` names the files that the run changed, added or removed,
-    relative to its environment, which was thrown away.
+    folder; `mixture` says which files of the environment do not match its lock; `trace` is the recording of a traced
+    run. `tests` has the result of each test of pytest or unittest, and is empty for a script. `mistake` says what is
+    wrong with the command, if it failed for that reason. `altered` lists the files that the run changed, added or
+    removed, relative to its environment, which was then discarded.
     """
 
     key: str

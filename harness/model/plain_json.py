@@ -9,12 +9,12 @@ from typing import Any
 
 
 def to_json(value: Any, *, indent: int | None = 1) -> str:
-    """A value as JSON. NaN and infinities become null, because only Python reads them."""
+    """Return a value as JSON. NaN and infinities become null, because JSON has none."""
     return json.dumps(finite(value), indent=indent, allow_nan=False)
 
 
 def finite(value: Any) -> Any:
-    """The same value with null for NaN and infinities, and U+FFFD for lone surrogates."""
+    """Replace NaN and infinities with None, and lone surrogates with U+FFFD."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, str):

@@ -9,7 +9,7 @@ from attrs import frozen
 
 @frozen
 class StackFrame:
-    """One frame of a traceback; in a sequence the outermost comes first.
+    """One frame of a traceback; sequences start with the outermost.
 
     `file` is relative to site-packages for installed code, and `package` is its distribution or top-level module.
     Otherwise `file` is the file name of the repro or an absolute path.
@@ -24,10 +24,10 @@ class StackFrame:
 
 @frozen
 class RaisedException:
-    """An exception as the child saw it.
+    """An exception that ended a run or failed a test.
 
-    `type` is the qualified name ("builtins.RuntimeError"); `bases` those of its ancestors; `cause` is the
-    exception it was explicitly raised from.
+    `type` is the qualified name ("builtins.RuntimeError"); `bases` are those of its base classes; `cause` is the
+    exception that it was explicitly raised from.
     """
 
     type: str
@@ -42,7 +42,7 @@ class RaisedException:
         return self.type.rpartition(".")[2]
 
     def chain(self) -> Iterator[RaisedException]:
-        """This exception and those that it was explicitly raised from, the last one first."""
+        """This exception, its cause, the cause of that, and so on."""
         raised: RaisedException | None = self
         while raised is not None:
             yield raised

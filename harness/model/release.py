@@ -33,8 +33,8 @@ def version_order(release: str) -> tuple[int, Version | str]:
 class Release:
     """One version of a project.
 
-    `uploaded` is the time of its first file in UTC, or None if the index gives none; `size` is the
-    bytes of its largest wheel, or None.
+    `uploaded` is the upload time (UTC) of its first file, or None if the index has none; `size` is that of its largest
+    wheel in bytes, or None.
     """
 
     project: str
@@ -78,7 +78,7 @@ class Release:
 def _allows(requires_python: str, python: str) -> bool:
     try:
         return SpecifierSet(requires_python).contains(python, prereleases=True)
-    except InvalidSpecifier:  # old releases carry such fields; installers ignore them too
+    except InvalidSpecifier:  # old releases have such fields; installers ignore them, too
         return True
 
 

@@ -20,7 +20,7 @@ from harness.model.release import normalized_name
 from harness.model.signature import Signature, check_pattern
 from harness.model.size import parse_size
 
-# The regular expression that the specification gives for such a block:
+# The regular expression for such a block in the specification:
 # Python packaging specifications, "Inline script metadata", reference implementation.
 _BLOCK = re.compile(r"(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| .*)$\s)+)^# ///$")
 
@@ -36,7 +36,7 @@ _SIGNATURE_TYPES = {"above": int | float, "below": int | float, "exit_code": int
 class Bounds:
     """The bounds of a repro for one project that it can be bisected over.
 
-    `good` and `bad` are versions; `as_of` is "era", "none" or a date; `hold` are requirements that are kept where
+    `good` and `bad` are versions; `as_of` is "era", "none" or a date; `hold` are requirements that are kept if
     possible. None leaves the choice to the caller.
     """
 
@@ -47,13 +47,13 @@ class Bounds:
 
     @property
     def is_regression(self) -> bool:
-        """Whether both bounds are known and the good one is the older."""
+        """Whether both bounds are known and the good one is older."""
         return self.good is not None and self.bad is not None and Version(self.good) < Version(self.bad)
 
 
 @frozen
 class Case:
-    """A named parameter set of a repro with its own bounds and signature."""
+    """A named set of a repro's parameters with its own bounds and signature."""
 
     params: dict[str, Any]
     signature: Signature | None
@@ -67,8 +67,8 @@ class Repro:
     `digest` identifies its content; `subjects` maps project names to bounds, the default first; `timeout` is in seconds
     of wall time, `memory` in bytes (None: the machine's limit); `gpu_memory` is how many bytes must be free on a GPU
     before a run starts (None: a modest amount). `reported` is the report that the repro comes from. `project` is a
-    folder of which each run gets a fresh copy ("": none), and it starts in the folder `inside` of it; `search_path` are
-    folders with modules, relative to that copy unless absolute.
+    folder ("": none): each run gets a fresh copy and starts in the folder `inside` of the copy. `search_path` are
+    folders with modules, relative to the copy unless absolute.
     """
 
     name: str
@@ -93,7 +93,7 @@ class Repro:
     search_path: tuple[str, ...] = ()
 
     def with_params(self, params: dict[str, Any]) -> Repro:
-        """The repro with these parameters; the parameter `case` selects a case's bounds and signature.
+        """Return the repro with these parameters; the parameter `case` selects a case's bounds and signature.
 
         Raises `BadRepro` if there is no such case.
         """
@@ -112,9 +112,9 @@ class Repro:
 
 
 def parse_repro(source: str, *, name: str, path: str = "") -> Repro:
-    """Parse a repro's metadata. Raises `BadRepro` with what to change."""
+    """Parse a repro's metadata. Raises `BadRepro`, whose message says what to change."""
     where = path or name
-    source = source.removeprefix("\ufeff")  # some editors begin a file with a byte order mark
+    source = source.removeprefix("\ufeff")  # some editors write a byte order mark
     blocks = [m for m in _BLOCK.finditer(source) if m.group("type") == "script"]
     if not blocks:
         raise BadRepro(
@@ -157,7 +157,7 @@ def parse_repro(source: str, *, name: str, path: str = "") -> Repro:
 
 
 def command_repro(command: str, *, content_digest: str = "", timeout: float = _DEFAULT_TIMEOUT_S) -> Repro:
-    """A repro for a command line; `content_digest` identifies the files that it names."""
+    """Return a repro for a command line; `content_digest` identifies the files that it names."""
     try:
         argv = tuple(shlex.split(command))
     except ValueError as error:
@@ -189,7 +189,7 @@ def _check_keys(table: dict[str, Any], known: set[str], name: str, where: str) -
 def _params(table: dict[str, Any], where: str) -> dict[str, Any]:
     params = dict(_table(table, "params", where))
     try:
-        json.dumps(params, allow_nan=False)  # that is how the script gets them
+        json.dumps(params, allow_nan=False)  # the script gets them as JSON
     except (TypeError, ValueError, RecursionError) as error:
         raise BadRepro(f"{where}: params must be valid JSON; put dates in quotes ({error})") from error
     return params

@@ -23,14 +23,14 @@ _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+\b")
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)*(?:[eE][-+]?\d+)?\b")
 _SEARCH_S = 5.0
 _SHOWN = 160
-_CAPTURED = 500  # characters of a message; what follows is mostly values
+_CAPTURED = 500  # characters of a message; the rest is mostly values
 _EXCEPTION_LINE = re.compile(
     r"^(?:E\s+)?((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Warning))(?::\s*(.*))?$", re.M
 )
 
 
 class TooSlow(Exception):
-    """A pattern takes too long on a log."""
+    """Matching a pattern against a log takes too long."""
 
 
 def check_pattern(pattern: str) -> None:
@@ -54,13 +54,13 @@ def normalized_message(message: str) -> str:
 
 @frozen
 class Signature:
-    """How the bug is recognised. Every part that is given must match; at least one must be given.
+    """How the bug is recognised. At least one part must be given; every given part must match.
 
-    `exception` is a type's name, with or without module, of the exception or of one of its bases;
-    `message` a part of its text, compared normalised; `frame` a part of "file:function" of any frame;
-    `metric` with `above`/`below` a number outside its bounds (a NaN is outside); `output` a regular
-    expression searched in the log; `hang` a run past its time limit; `crash` a process killed by a
-    signal; `exit_code` how it ended. `captured` says that it was captured from the bad end, not given.
+    `exception` is the name of the exception's type or of one of its bases, with or without module; `message` is a part
+    of its text, compared after normalising both; `frame` is a part of "file:function" of any frame; `metric` is a
+    number that is `above` or `below` a bound (NaN matches); `output` is a regular expression searched in the log;
+    `hang` is a run past its time limit; `crash` is a process killed by a signal; `exit_code` is that of the process.
+    `captured` means that the signature was captured from the bad end, not given.
     """
 
     exception: str | None = None
@@ -76,9 +76,9 @@ class Signature:
     captured: bool = False
 
     def match(self, observation: Observation, log: str = "") -> str | None:
-        """Why the observation shows the bug; "" if it does not; None if that can't be told.
+        """Return why the observation shows the bug, "" if it does not, None if the metric was not written.
 
-        Raises `TooSlow` if its pattern takes too long on the log.
+        Raises `TooSlow` if matching its pattern against the log takes too long.
         """
         found: list[str] = []
         for is_given, matched in (
@@ -103,9 +103,9 @@ class Signature:
         return observation.metrics.get(self.metric)
 
     def excess(self, observation: Observation) -> float | None:
-        """How far the metric is past its bounds, 0 or less within them; None if there is none, or it was not written.
+        """How far the metric is outside its bounds, 0 or less if inside; None if there is none or it was not written.
 
-        A NaN is infinitely far outside.
+        NaN is infinitely far outside.
         """
         value = None if self.metric is None else observation.metrics.get(self.metric)
         if value is None:
@@ -117,7 +117,7 @@ class Signature:
         return max(past, default=-math.inf)
 
     def describe_good(self, observation: Observation) -> str:
-        """What to say of a run without the bug."""
+        """Describe a run without the bug."""
         if self.metric is not None:
             return f"{self.metric} = {observation.metrics[self.metric]:g}"
         return "ran to its end"
@@ -201,7 +201,7 @@ class Signature:
 
 
 def capture_signature(observation: Observation, log: str = "") -> Signature | None:
-    """A signature for this failure, None if there is no failure, or nothing in it can be recognised again."""
+    """Return a signature for this failure, or None if it is none, or nothing in it can be recognised again."""
     captured = Signature(captured=True)
     raised = observation.exception
     if observation.mistake:
@@ -226,7 +226,7 @@ def last_exception(log: str) -> RaisedException | None:
 
 
 def given_parts(signature: Signature | None) -> dict[str, Any] | None:
-    """The given parts of a signature."""
+    """The parts of a signature that are given, by name; None for no signature."""
     if signature is None:
         return None
     return {name: value for name, value in asdict(signature).items() if value not in (None, False)}
@@ -234,7 +234,7 @@ def given_parts(signature: Signature | None) -> dict[str, Any] | None:
 
 def _found(pattern: str, log: str) -> str | None:
     """The first match in a log, or None. Raises `TooSlow`."""
-    # The standard library's engine can't be stopped, and some patterns never end.
+    # The standard library's engine has no timeout, and some patterns backtrack exponentially.
     import regex  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
     try:
@@ -257,7 +257,7 @@ def _last_exception_line(log: str) -> str | None:
         return None
     name, message = last.type, normalized_message(last.message[:_CAPTURED])
     pattern = re.escape(message).replace("<address>", r"0x[0-9a-fA-F]+").replace(r"\ ", r"\s+")
-    # Placeholders must not overlap: two that can match the same text backtrack without end.
+    # Two placeholders that match the same text would backtrack exponentially, so they must not overlap.
     pattern = pattern.replace("<path>", r"(?:[A-Za-z]:)?[\\/][\w.+@~\\/-]*")
     pattern = pattern.replace("<number>", r"[-+]?\d+(?:\.\d+)*(?:[eE][-+]?\d+)?")
     return rf"\b{re.escape(name)}\b" + (rf":\s*{pattern}" if pattern else "")

@@ -1,4 +1,4 @@
-"""Sizes as people write them: "8 GiB" to bytes and back."""
+"""Converts sizes such as "8 GiB" to bytes and back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def parse_size(text: str) -> int | None:
 
 
 def size_in_words(count: float) -> str:
-    """Bytes with a unit and at least two digits ("1.2 GiB", "740 MiB")."""
+    """A number of bytes with a unit and at least two digits ("1.2 GiB", "740 MiB")."""
     unit = "B"
     for larger in ("KiB", "MiB", "GiB", "TiB"):
         if count < 1023.5:  # 1023.9 KiB would be rounded to 1024 KiB

@@ -1,4 +1,4 @@
-"""A step of a search: one candidate that was judged, as answers list it."""
+"""A step of a search: one candidate and its verdict, as listed in an answer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.model.verdict import Verdict
 
 @frozen
 class Step:
-    """One judged release. `seconds` is the run's duration, 0 if nothing ran."""
+    """One release and its verdict. `seconds` is the duration of the run, 0 if nothing ran."""
 
     release: str
     verdict: Verdict
@@ -22,7 +22,7 @@ class Step:
     attempt: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """The step as answers print it."""
+        """The step in the JSON of answers."""
         return {
             "release": self.release,
             "verdict": self.verdict.value,

@@ -18,7 +18,7 @@ WHOLE_RUN = "<run>"
 
 
 class TestOutcome(enum.StrEnum):
-    """How one test ended, in pytest's words."""
+    """The outcome of one test, with pytest's names."""
 
     __test__ = False  # pytest would collect a class with this name
 
@@ -39,8 +39,8 @@ class TestOutcome(enum.StrEnum):
 class TestResult:
     """One test, or one module, class or `conftest.py` that could not be set up (an ERROR).
 
-    `id` is what the tool calls it: `tests/test_a.py::test_b[1]` for pytest, `tests.test_a.TestB.test_c` for unittest,
-    and `WHOLE_RUN` for a failure that ended the run before or between the tests. `duration_s` is in seconds.
+    `id` is the test tool's name for it: `tests/test_a.py::test_b[1]` for pytest, `tests.test_a.TestB.test_c` for
+    unittest, and `WHOLE_RUN` for a failure that ended the run before or between tests. `duration_s` is in seconds.
     """
 
     __test__ = False
@@ -52,7 +52,7 @@ class TestResult:
 
 
 def bounded(results: Iterable[TestResult]) -> tuple[TestResult, ...]:
-    """The first 20,000 results, with long messages and long tracebacks cut in the middle."""
+    """Return the first 20,000 results, with long messages and tracebacks cut in the middle."""
     return tuple(
         evolve(result, exception=_bounded_exception(result.exception)) for result in islice(results, TESTS_LIMIT)
     )

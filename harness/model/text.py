@@ -15,18 +15,18 @@ _ESCAPES = re.compile(
     r"|\x1b[ -/]*[0-~]"
 )
 _UNSAFE = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but tab and newline, DEL, C1
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 except tab and newline, DEL, C1
     r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidi marks, embeddings, overrides, isolates
-    r"\u2028\u2029\ufeff\ufffe\uffff"  # line separators, byte order marks, what is no character
-    r"\ud800-\udfff]"  # half of a pair, which no encoding can write
+    r"\u2028\u2029\ufeff\ufffe\uffff"  # line separators, byte order marks, noncharacters
+    r"\ud800-\udfff]"  # lone surrogates, which no encoding can write
 )
 
 
 def plain(text: str) -> str:
-    """The text as a terminal would show it, without anything that a terminal or browser would act on.
+    """Return the text as a terminal would show it, without anything that a terminal or browser would interpret.
 
-    Escape sequences and other control characters are removed. Of a line redrawn in place, the last state stays. A lone
-    surrogate becomes U+FFFD.
+    Escape sequences and other control characters are removed. Only the last state of a line redrawn in place is kept.
+    A lone surrogate becomes U+FFFD.
     """
     text = _ESCAPES.sub("", text.replace("\r\n", "\n"))
     if "\r" in text:
@@ -34,8 +34,8 @@ def plain(text: str) -> str:
     return _UNSAFE.sub(_replacement, text)
 
 
-# An installed file by its place in site-packages or the standard library, anything else of an environment by its place
-# in it: the name of its folder begins with many hexadecimal digits.
+# The folder of an installed file up to site-packages or the standard library; for other files of an environment, the
+# folder of the environment, whose name starts with a long hexadecimal hash.
 _FOLDERS = re.compile(
     r"(?<![\w./])/(?:[^\s\"'`()<>:,;]*/)?"
     r"(?:(?:site|dist)-packages/|lib/python3\.\d+/|(?:environments|building|scratch|clones)/[0-9a-f]{12,}[^\s/\"'`()<>:,;]*/(?:bin/)?)"
@@ -43,12 +43,12 @@ _FOLDERS = re.compile(
 
 
 def without_folders(text: str) -> str:
-    """The text with files of an environment relative to it, wherever the environment is."""
+    """Make the paths of an environment's files relative, so that they don't depend on where it is."""
     return _FOLDERS.sub("", text)
 
 
 def one_line(text: str, width: int) -> str:
-    """Plain text on one line of at most `width` characters."""
+    """Return plain text on one line of at most `width` characters."""
     line = " ".join(plain(text).split())
     return line if len(line) <= width else line[: width - 1] + "…"
 

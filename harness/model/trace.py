@@ -7,7 +7,7 @@ from attrs import field, frozen
 
 @frozen
 class Returned:
-    """One call that returned: its arguments and result as text, equal for equal values; "" if unknown."""
+    """One call that returned. Its arguments and result are texts, the same for equal values; "" if unknown."""
 
     file: str
     function: str
@@ -17,9 +17,10 @@ class Returned:
 
 @frozen
 class Trace:
-    """Maps installed files: `called` to functions and the rank of their last call, `lines` to the lines that ran.
+    """What a traced run did: `called` maps each file and function to the rank of its last call.
 
-    `returned` has some calls of each function, in the order in which they returned.
+    `lines` maps each file to the lines that ran; `returned` has a few calls of each function, in the order in which
+    they returned.
     """
 
     called: dict[str, dict[str, int]] = field(factory=dict)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Verdict(enum.StrEnum):
-    """What one observation means for the question."""
+    """What one observation says about the bug."""
 
     GOOD = "good"
     BAD = "bad"
@@ -23,12 +23,12 @@ class Verdict(enum.StrEnum):
 
     @property
     def word(self) -> str:
-        """The word for it in a sentence."""
+        """The verdict as a word in a sentence."""
         return "skipped" if self is Verdict.SKIP else self.value
 
 
 def in_words(verdict: str) -> str:
-    """A stored verdict as a reader sees it; other text is unchanged."""
+    """The word for a stored verdict; other text is unchanged."""
     return Verdict.SKIP.word if verdict == Verdict.SKIP.value else verdict
 
 

@@ -1,4 +1,4 @@
-"""Numbers and lists in words, the same in every sentence."""
+"""Formats numbers and lists for sentences."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def listed(items: Iterable[str], most: int = 3) -> str:
-    """Up to `most` items by name ("a, b and c"); of more the first ones and a count ("a, b and 7 more")."""
+    """Join up to `most` items ("a, b and c"); if there are more, the first ones and a count ("a, b and 7 more")."""
     names = list(items)
     if len(names) > most:
         names = [*names[: most - 1], f"{len(names) - most + 1} more"]
@@ -14,7 +14,7 @@ def listed(items: Iterable[str], most: int = 3) -> str:
 
 
 def listed_in_order(releases: Iterable[tuple[str, bool]], most: int = 6) -> str:
-    """The releases marked True of a row in order: three or more in sequence as "4.51.0 to 4.51.3 (12 releases)"."""
+    """Join the releases marked True; three or more in sequence become "4.51.0 to 4.51.9 (10 releases)"."""
     runs: list[list[str]] = [[]]
     for release, is_meant in releases:
         if is_meant:
@@ -28,11 +28,11 @@ def listed_in_order(releases: Iterable[tuple[str, bool]], most: int = 6) -> str:
 
 
 def ranged(releases: Iterable[str], most: int = 3) -> str:
-    """Up to `most` releases by name; of more, which are in order, the first and the last with their number."""
+    """Join up to `most` releases; if there are more, the first and the last (in the given order) and their number."""
     names = list(releases)
     return f"{names[0]} to {names[-1]} ({len(names)} releases)" if len(names) > most else listed(names, most)
 
 
 def counted(count: int, noun: str) -> str:
-    """A number with its noun: "1 cell", "3 cells"."""
+    """A number with its noun, in the plural if needed: "1 cell", "3 cells"."""
     return f"{count} {noun}{'' if count == 1 else 's'}"

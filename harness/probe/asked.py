@@ -1,4 +1,4 @@
-"""A probe to run, and a probe that is prepared or already answered."""
+"""The values for one probe: what to run, and the probe once it is prepared or has its observation."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 @frozen
 class Probe:
-    """One thing to try: a repro with a combination, near a lock; `attempt` counts repetitions from 0.
+    """One run to make: a repro with a combination. `attempt` counts repetitions from 0.
 
-    `mixture` exchanges files of the environment; `trace` names installed files whose execution is recorded; with
-    `lock`, nothing is resolved.
+    The combination is resolved near the lock `near`, if it is given; with `lock`, nothing is resolved. `mixture`
+    exchanges files of the environment. `trace` names installed files whose execution is recorded.
     """
 
     repro: Repro
@@ -30,7 +30,11 @@ class Probe:
 
 @frozen
 class Prepared:
-    """A probe that is ready to run, or already answered by `observation` (`cached`: from the store)."""
+    """A probe that is ready to run, or already has its `observation`; `cached` means that it is from the store.
+
+    `key` identifies the observation in the store, `drift` lists how the environment differs from its lock, and
+    `setup_s` is how many seconds the preparation took.
+    """
 
     probe: Probe
     key: str
@@ -42,5 +46,5 @@ class Prepared:
 
 
 def next_attempt(probe: Probe) -> Probe:
-    """The next repetition of the probe."""
+    """Return the next repetition of a probe."""
     return evolve(probe, attempt=probe.attempt + 1)

@@ -1,10 +1,12 @@
-"""Forks probes of mixtures from one process that imported the modules which no candidate changes.
+"""Forks probes of mixtures from a zygote: a process that has imported the modules which no candidate changes.
 
-The environment of the zygote is a copy in which packages with exchanged files have their own files. Before each fork,
-the candidate's files are put in place, so that the fork finds them where any process would. The first zygote leaves out
-only the likeliest files, so that its forks are quick; the first probe with another file replaces it. Forks only search:
-the store keeps them apart from fresh processes, a proof is never a fork, and if a fork and a fresh process disagree,
-forking stops.
+The zygote runs in a copy of the environment, in which folders with exchanged files are copied and all others are
+linked. Before each fork, the candidate's files are put in place, so that the fork finds them where any process would.
+The first zygote leaves out only the modules that depend on the likeliest files, so that its forks are quick. The first
+probe with another file replaces it.
+
+Forks are only used to search. The store keeps them apart from fresh processes, a proof is never a fork, and forking
+stops if a fork and a fresh process disagree.
 """
 
 from __future__ import annotations
@@ -40,16 +42,18 @@ if TYPE_CHECKING:
     from harness.run.result import Ran
     from harness.store import Store, StoredResolution
 
-# A fork can't decide these: the import may fail because of what was or was not imported before.
+# Not conclusive in a fork: an import may fail because of the modules that were or were not imported before.
 _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError"})
 _FORKED = "+fork"
 
 
 @define
 class ForkingProber:
-    """A prober that forks the probes of mixtures in one environment, and passes all others to the prober below it.
+    """A prober that forks the probes of mixtures of one environment, and passes all others to `inner`.
 
-    `originals` are the candidates' files as the environment has them; `forked` counts the forks.
+    `lock_id` is the lock of that environment. `originals` are the unchanged contents of all files that a candidate may
+    exchange, by path relative to `packages`; None is a file that does not exist. `forked` counts the forks. `stopped`
+    is the reason why forking has stopped, "" if it has not.
     """
 
     inner: Prober
@@ -67,24 +71,24 @@ class ForkingProber:
 
     @property
     def store(self) -> Store:
-        """Where observations are kept."""
+        """The store of `inner`."""
         return self.inner.store
 
     @property
     def builder(self) -> Builder:
-        """Builds environments."""
+        """The builder of `inner`."""
         return self.inner.builder
 
     def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
-        """As the prober below."""
+        """Resolve a probe with `inner`."""
         return self.inner.resolve(probe, cancel=cancel)
 
     def known(self, probe: Probe) -> Observation | None:
-        """As the prober below."""
+        """Return an earlier observation of a probe from the store of `inner`, or None."""
         return self.inner.known(probe)
 
     def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
-        """An answer, or a probe to fork. What can't be forked is prepared for a fresh process."""
+        """Return a stored observation, or a probe to fork. A probe that can't be forked is prepared by `inner`."""
         lock = probe.lock
         if lock is None or not self._can_fork(probe, lock):
             return self.inner.prepare(probe, cancel=cancel)
@@ -98,7 +102,7 @@ class ForkingProber:
         return Prepared(probe, key)
 
     def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
-        """Fork the probe. If the fork can't settle it, run it in a fresh process."""
+        """Fork a probe. If the result of the fork is not conclusive, run the probe in a fresh process."""
         probe = prepared.probe
         if prepared.observation is not None or not prepared.key.endswith(_FORKED) or probe.lock is None:
             return self.inner.execute(prepared, cancel=cancel)
@@ -110,7 +114,7 @@ class ForkingProber:
         return self.inner.execute(self.inner.prepare(probe, cancel=cancel), cancel=cancel)
 
     def stop(self, why: str) -> None:
-        """Stop forking; reports `why`."""
+        """Stop forking, for the reason `why`; only the first reason is kept."""
         self.stopped = self.stopped or why
 
     def _can_fork(self, probe: Probe, lock: Lock) -> bool:
@@ -150,7 +154,7 @@ class ForkingProber:
         return observation
 
     def _run(self, probe: Probe, log: Path, cancel: threading.Event | None) -> tuple[float, Ran]:
-        """Run a probe in a fork; also when it began, on the monotonic clock. Raises `CannotFork`, `ZygoteFailed`."""
+        """Run a probe in a fork; returns its start on the monotonic clock too. Raises `CannotFork`, `ZygoteFailed`."""
         files = probe.mixture.files if probe.mixture is not None else {}
         if not self.zygotes.fits(files):
             self._place({})
@@ -165,7 +169,7 @@ class ForkingProber:
         return begun, ran
 
     def _check(self, zygote: Zygote, probe: Probe, seen: Ran, cancel: threading.Event | None) -> None:
-        """Run the first probe again in another zygote. Raises `CannotFork` if something else happens."""
+        """Repeat the first probe in another zygote. Raises `CannotFork` if the outcome or the exception differs."""
         self._place(probe.mixture.files if probe.mixture is not None else {})
         job = evolve(self.job, repro=probe.repro, log_path=self.job.scratch_root / "check.log", zygote=zygote)
         again = run_repro(job, cancel=cancel)
@@ -174,7 +178,7 @@ class ForkingProber:
             raise CannotFork("forks of two processes disagree")
 
     def _place(self, files: Mapping[str, bytes | None]) -> None:
-        """Put a candidate's files in place, and restore those of the previous one."""
+        """Put a candidate's files in place, restore those of the previous one, and delete stale bytecode."""
         wanted = {path: self.originals[path] for path in self._placed} | dict(files)
         for path, content in wanted.items():
             if path not in self._placed or self._placed[path] != content:
@@ -189,10 +193,10 @@ class ForkingProber:
 def forking(
     prober: Prober, probe: Probe, candidates: Iterable[str], likely: Iterable[str] = ()
 ) -> Iterator[ForkingProber]:
-    """Fork the mixtures of an environment whose exchanged files are among `candidates`, while the context lasts.
+    """Open a prober that forks mixtures of an environment; it lasts as long as the context.
 
-    `probe` is the probe of the environment itself, with its lock; `candidates` are paths below its site-packages, of
-    which the `likely` ones are exchanged first. Raises `CannotFork`.
+    `probe` is the probe of the unchanged environment, with its lock. `candidates` are the files that a mixture may
+    exchange, by path relative to site-packages; the `likely` ones are exchanged first. Raises `CannotFork`.
     """
     lock = probe.lock
     if lock is None or probe.repro.argv or probe.combination.device is Device.CUDA:
@@ -235,7 +239,7 @@ def forking(
 
 
 def _is_unsettled(observation: Observation) -> bool:
-    """Whether a fork may have failed because of what was or was not imported before it."""
+    """Whether a fork may have failed because of the modules that were or were not imported before it."""
     raised = observation.exception
     return (raised is not None and raised.name in _IMPORT_ERRORS) or observation.outcome not in (
         Outcome.COMPLETED,

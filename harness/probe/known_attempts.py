@@ -1,4 +1,4 @@
-"""What the store knows of a probe and its repetitions."""
+"""Reads the stored runs of a probe and its repetitions."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from harness.probe.asked import Probe
 
     class Knows(Protocol):
-        """Answers from the store, without a run."""
+        """Looks up observations in the store, without a run."""
 
         def known(self, probe: Probe) -> Observation | None:
-            """An earlier observation of a probe."""
+            """Return an earlier observation of a probe, or None."""
             ...
 
 
 def known_attempts(probe: Probe, knows: Knows) -> list[Observation]:
-    """The stored runs of a probe in order, up to the first that is missing."""
+    """Return the stored runs of a probe and its repetitions, in order, up to the first that is missing."""
     attempts = (knows.known(evolve(probe, attempt=attempt)) for attempt in count())
     return [seen for seen in takewhile(lambda seen: seen is not None, attempts) if seen is not None]

@@ -1,7 +1,7 @@
-"""Selects modules that a process may import before it knows which files a candidate changes. Pure.
+"""Selects the modules that a process can import before it knows which files a candidate changes. Pure.
 
-A module is left out if a candidate may change its file, if it imported such a module while loading, or if its package
-is such a module. All others are the same for every candidate.
+A module is left out if a candidate may change its file, if it imports a module that is left out while it loads, or if
+its package is left out. All other modules are the same for every candidate.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 def preloadable(
     modules: Mapping[str, str], imports: Mapping[str, Sequence[str]], candidates: AbstractSet[str]
 ) -> tuple[str, ...]:
-    """The modules that may be imported ahead, in the order of `modules`.
+    """The names of the modules that can be preloaded, in the order of `modules`.
 
-    `modules` maps each module of a run to its file, in loading order; `imports` maps each module to those that it
-    imported while loading; `candidates` are files.
+    `modules` maps each module of a run to its file, in loading order. `imports` maps each module to those that it
+    imported while it loaded. `candidates` are the files that may change.
     """
     importers: dict[str, set[str]] = {}
     for name, imported in imports.items():

@@ -1,4 +1,4 @@
-"""Zygotes: the processes that probes are forked from, each with the modules that none of its probes changes."""
+"""Starts zygotes: processes to fork probes from, each with the modules that none of its probes changes."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ if TYPE_CHECKING:
 
 
 class CannotFork(Exception):
-    """Why probes are not forked: a few words."""
+    """Probes can't be forked; the message is a short reason."""
 
 
 @define
 class Zygotes:
-    """The process to fork from, started when a fork needs it. It has imported what none of `left_out` changes.
+    """The current zygote, started when a fork needs it. It has only imported modules that do not depend on `left_out`.
 
-    `start` makes one, and needs all files as they were; `every` are all files that a candidate may change.
+    `start` starts a zygote that leaves out some files; all files must be unchanged when it is called. `every` has all
+    files that a candidate may change.
     """
 
     start: Callable[[frozenset[str]], AbstractContextManager[Zygote]]
@@ -39,11 +40,14 @@ class Zygotes:
     _zygote: Zygote | None = None
 
     def fits(self, files: Iterable[str]) -> bool:
-        """Whether the process that runs has imported none of these files."""
+        """Whether there is a zygote, and it has imported nothing that depends on these files."""
         return self._zygote is not None and self.left_out.issuperset(files)
 
     def started_for(self, files: Iterable[str]) -> Zygote:
-        """The process for these files; if it is not the first one, it fits all. Raises `CannotFork`."""
+        """Return a zygote for these files, and start it if needed. After the first, a zygote fits all files.
+
+        Raises `CannotFork`.
+        """
         if self._zygote is None or not self.fits(files):
             if self._zygote is not None or not self.left_out.issuperset(files):
                 self.left_out = self.every
@@ -54,7 +58,10 @@ class Zygotes:
 
 @contextlib.contextmanager
 def zygote_of(job: Job, modules: tuple[str, ...]) -> Iterator[Zygote]:
-    """Start the process to fork from, in the same sandbox as a run. Raises `CannotFork`."""
+    """Start a zygote that imports these modules, in the same sandbox as a run; stop it with the context.
+
+    Raises `CannotFork`.
+    """
     with scratch_folder(job.scratch_root) as folder:
         env = process_environment(
             folder,

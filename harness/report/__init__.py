@@ -1,4 +1,4 @@
-"""Turns an answer into a report that others can read, check and repeat: Markdown, HTML, JSON."""
+"""Turns an answer into a report that others can read, check and reproduce: Markdown, HTML, JSON."""
 
 from harness.redact import Private, passed_secrets, redact, redacted
 from harness.report.answer.archive import Archive, KeptAnswer, KeptRelease, kept_answer

@@ -17,7 +17,7 @@ _SHOWN = 20
 
 @frozen
 class AlteredRow:
-    """The files that the run of one release changed: the first few, and how many more there are."""
+    """The files that the run of one release changed: the first few, and the number of the others."""
 
     release: str
     files: tuple[str, ...]
@@ -25,7 +25,7 @@ class AlteredRow:
 
 
 def altered_rows(altered: Mapping[str, tuple[str, ...]]) -> tuple[AlteredRow, ...]:
-    """A row for each release, the oldest first. Paths start at site-packages where they can."""
+    """Return a row for each release, the oldest first. Paths are relative to site-packages if possible."""
     return tuple(
         AlteredRow(release, tuple(map(in_environment, files[:_SHOWN])), max(0, len(files) - _SHOWN))
         for release, files in sorted(altered.items(), key=lambda pair: version_order(pair[0]))
@@ -33,5 +33,5 @@ def altered_rows(altered: Mapping[str, tuple[str, ...]]) -> tuple[AlteredRow, ..
 
 
 def in_environment(file: str) -> str:
-    """The path of a file of an environment as a reader knows it."""
+    """The path of an environment's file, relative to site-packages if it is there."""
     return plain(file.rpartition("site-packages/")[2])

@@ -1,4 +1,4 @@
-"""Charts of numbers over releases: inline SVG with the page's colours and no external resources."""
+"""Charts of metrics over releases: inline SVG with the page's colours and no external resources."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
 _WIDTH, _HEIGHT = 520, 250
-_LABELS = 18  # more do not fit
+_LABELS = 18  # more don't fit
 _RADIUS = {"bad": 5}
 _TITLES = {"duration_s": "run, seconds", "peak_memory_mib": "peak memory, MiB"}
 # Remove scripts, fixed colours and tooltips that need a script.
@@ -22,7 +22,7 @@ _DROPPED = {"script", "style", "desc", "title"}
 
 @frozen
 class ChartPoint:
-    """One number: `metric` selects the chart, `series` the line, `label` the place on the x axis.
+    """One number: `metric` selects the chart, `series` the line, `label` the position on the x axis.
 
     `verdict` is good, bad or skip; `href` is the link of the point, "" for none.
     """
@@ -37,10 +37,10 @@ class ChartPoint:
 
 @frozen
 class Chart:
-    """One metric: a `<svg>` element for a page that has the rules of `charts.css`; "" if nothing can be drawn.
+    """The chart of one metric. `svg` is an element for a page with `charts.css`; "" if no point can be drawn.
 
-    `series` are the names of its lines, in the order of their colours; `missing` names points that can't be drawn, such
-    as a loss that is not a number.
+    `series` are the names of its lines, in the order of their colours; `missing` lists the points that can't be drawn,
+    such as a loss of NaN.
     """
 
     title: str
@@ -50,9 +50,10 @@ class Chart:
 
 
 def metric_charts(points: Iterable[ChartPoint]) -> tuple[Chart, ...]:
-    """A chart for each metric, all with the same x axis, so that a label without a number shows as a gap.
+    """Return a chart for each metric, all with the same x axis, so that a label without a number shows as a gap.
 
-    Metrics, lines and labels keep the order of the points; if two points have the same place, the later one counts.
+    Metrics, lines and labels are in the order of the points. The last of several points with the same metric, line and
+    label counts.
     """
     points = tuple(points)
     labels = list(dict.fromkeys(point.label for point in points))
@@ -99,9 +100,9 @@ def _chart(metric: str, points: list[ChartPoint], labels: list[str]) -> Chart:
 
 
 def _line_chart(**settings: Any) -> Any:
-    import pygal  # type: ignore[import-untyped]  # here, since only who draws should wait for it
+    import pygal  # type: ignore[import-untyped]  # imported here because it is slow
 
-    # It installs a plugin finder that makes Python 3.11 warn at every later import.
+    # pygal installs a plugin finder that makes Python 3.11 warn at every later import.
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, pygal.PluginImportFixer)]
     return pygal.Line(**settings)
 
@@ -119,7 +120,7 @@ def _place(point: ChartPoint) -> str:
 
 
 def _for_a_page(root: Element, title: str) -> Element:
-    """The SVG without duplicate or external parts, with a tooltip on each point that needs no script."""
+    """Prepare the SVG for a page: no duplicate or external parts, and a tooltip without scripts on each point."""
     root.attrib.pop("id", None)
     root.set("role", "img")
     root.set("aria-label", f"{title}, by release")

@@ -1,4 +1,4 @@
-"""Links from a package's own metadata, so that no link in a report is guessed."""
+"""Links from a package's metadata, so that no link in a report is guessed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def repositories_in(environment: Path, names: Iterable[str]) -> dict[str, str]:
-    """The repository of each distribution (normalised names), if its installed METADATA names one.
+    """Return the repository of each distribution (normalised names) whose installed METADATA names one.
 
     `environment` is the folder of an environment; missing distributions are left out.
     """
@@ -30,7 +30,7 @@ def repositories_in(environment: Path, names: Iterable[str]) -> dict[str, str]:
 
 
 def compare_link(change: Change, repositories: Mapping[str, str]) -> str:
-    """The page that compares the two tags of a change, "" if the repository is unknown."""
+    """The URL of the page that compares the two tags of a change, "" if the repository is unknown."""
     repository = repositories.get(change.name, "")
     if not repository.startswith("https://github.com/") or change.before is None or change.after is None:
         return ""

@@ -1,4 +1,4 @@
-"""The end of a log as plain text, without colours and redrawn progress bars."""
+"""Shortens a log to its end, as plain text without colours and redrawn progress bars."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _WIDTH = 2000
 
 
 def tail(log: str) -> str:
-    """The last 200 lines, long ones cut."""
+    """Return the last 200 lines; long lines are cut."""
     lines = plain(log).rstrip().split("\n")
     shown = [line if len(line) <= _WIDTH else f"{line[:_WIDTH]}…" for line in lines[-_LINES:]]
     left = len(lines) - len(shown)

@@ -1,4 +1,4 @@
-"""What is private on this machine, for everything that is written for others."""
+"""Collects the private data of this machine to remove from everything that is written for others."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def private_of(store: Store, *, pass_env: Iterable[str] = (), spared: Iterable[s
 
 
 def unknown_here(pass_env: Sequence[str]) -> tuple[str, ...]:
-    """Variables that were passed to runs and are not set now.
+    """Return the variables that were passed to runs and are not set now.
 
-    The output of such a run may contain a secret that is unknown now.
+    The output of such a run may contain a secret that can't be recognised.
     """
     return tuple(name for name in pass_env if name not in os.environ)

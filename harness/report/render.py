@@ -1,4 +1,4 @@
-"""The three formats of a report: Markdown and HTML from templates, and JSON."""
+"""Renders a report as Markdown, HTML or JSON."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from harness.report.templating import filled
 if TYPE_CHECKING:
     from harness.report.answer.content import ReportContent
 
-# GitHub's limit is 65,536 characters; the rest is for what a person adds.
+# GitHub's limit is 65,536 characters; the difference is for text that a person adds.
 _ISSUE_LIMIT = 60_000
 
 
 def render_markdown(content: ReportContent) -> str:
-    """Markdown for an upstream issue. Where it would be too long for one, first the locks go, then the
-    repro and the ends of long reasons.
+    """Render Markdown for an upstream issue.
+
+    If it is too long for an issue, the locks are left out; if that is not enough, also the repro, the drift and the
+    ends of long reasons.
     """
     text = _markdown(content)
     if len(text) > _ISSUE_LIMIT:
@@ -37,22 +39,22 @@ def render_markdown(content: ReportContent) -> str:
 
 
 def render_issue(content: ReportContent) -> str:
-    """Markdown that fits into one issue: leaves out details, but never the answer, its proofs or the repro."""
+    """Render Markdown that fits into an issue: drops details, but never the answer, its proofs or the repro."""
     return shortened(content, _markdown)
 
 
 def render_html(content: ReportContent) -> str:
-    """One HTML file without external resources."""
+    """Render one HTML file without external resources."""
     return filled("report.html.j2", r=content)
 
 
 def render_json(content: ReportContent) -> str:
-    """The answer as JSON (schema 1) with both sides' versions and traceback; NaN and infinities are null."""
+    """Render JSON (schema 1): the answer with both sides' versions and traceback; NaN and infinities are null."""
     return render_record(content.record)
 
 
 def render_record(record: dict[str, Any]) -> str:
-    """A record as JSON; NaN and infinities are null."""
+    """Render a record as JSON; NaN and infinities are null."""
     return json.dumps(finite(record), indent=1, ensure_ascii=False) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""What is private on this machine: user, host, folders, secrets and index addresses."""
+"""Finds what is private on this machine: user, host, folders, secrets and index addresses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _INDEX_NAME = re.compile(r"^(?:UV|PIP)_(?:.*INDEX.*|FIND_LINKS)$")
-# Common names of accounts and hosts: they reveal nothing, and appear in ordinary text.
+# Common names of accounts and hosts, which reveal nothing and occur in ordinary text.
 _COMMON = frozenset(
     {"root", "user", "users", "admin", "ubuntu", "debian", "fedora", "runner", "docker", "nobody", "home", "test"}
     | {"tests", "localhost", "localdomain", "local", "python", "build", "git", "app", "main", "host", "server"}
@@ -33,10 +33,10 @@ def private_here(
     pass_env: Iterable[str] = (),
     spared: Iterable[str] = (),
 ) -> Private:
-    """What is private for this process.
+    """Return what is private for this process.
 
     `folders` maps further folders to their placeholders; `addresses` are those of configured indexes; `pass_env` names
-    variables whose values the repro saw; `spared` are words that never count as the name of a user or host, because the
+    the variables passed to the repro; `spared` are words that never count as the name of a user or host, because the
     report is about them.
     """
     found: dict[str, str] = {}

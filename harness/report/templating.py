@@ -1,4 +1,4 @@
-"""Templates: HTML escapes every value; Markdown uses its own filters."""
+"""Renders templates: HTML escapes every value, Markdown uses its own filters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def filled(name: str, **values: Any) -> str:
 
 
 def _diff_lines(diff: str) -> list[tuple[str, str]]:
-    """Each line of a unified diff with its kind."""
+    """The kind and text of each line of a unified diff."""
     kinds = {"+": "added", "-": "removed", "@": "place"}
     return [(kinds.get(line[:1], "same"), line) for line in diff.split("\n")]
 
@@ -24,7 +24,7 @@ def _diff_lines(diff: str) -> list[tuple[str, str]]:
 def _environment(*, autoescape: bool) -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("harness.report"),
-        autoescape=autoescape,  # noqa: S701 - off for Markdown alone, which has its own filters
+        autoescape=autoescape,  # noqa: S701 - off only for Markdown, which has its own filters
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

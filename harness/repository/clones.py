@@ -1,4 +1,4 @@
-"""Cached repositories: a bare clone per URL, and a folder per commit that is built."""
+"""Caches repositories: a bare clone for each URL, and a folder for each commit that is built."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from harness.model.commit import Commit
 
 _CLONE_S = 1800.0
-_FETCHED = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")  # hosts have a ref for each pull request too
+_FETCHED = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")  # not the refs of pull requests
 _SCHEMES = ("https://", "http://", "ssh://", "git://", "file://")
 
 
 def is_url(text: str) -> bool:
-    """Whether `--git` names a URL and not a folder."""
+    """Whether a value of `--git` is a URL, not a folder."""
     return text.startswith(_SCHEMES) or (text.startswith("git@") and ":" in text)
 
 
 def clone_of(url: str, cache: Path) -> Repository:
-    """A bare clone of a repository below `cache`, updated on each call.
+    """Return a bare clone of a repository in `cache`, updated on each call if the network allows.
 
-    Raises `NoNetwork` if it can't be reached and no clone was made before.
+    Raises `NoNetwork` if the URL can't be cloned and was not cloned before, `BadRepository` if git is not installed.
     """
     folder = cache / hashlib.sha256(url.encode()).hexdigest()[:20]
     cache.mkdir(parents=True, exist_ok=True)
@@ -53,7 +53,10 @@ def clone_of(url: str, cache: Path) -> Repository:
 
 
 def archive_of(repository: Repository, commit: Commit, cache: Path) -> Path:
-    """The files of a commit in a folder, cached by its hash. Links that lead outside are refused."""
+    """Return a folder with the files of a commit, cached by its hash.
+
+    Raises `BadRepository` if a file would be written outside the folder, or a link points there.
+    """
     folder = cache / commit.sha
     cache.mkdir(parents=True, exist_ok=True)
     with FileLock(cache / f"{commit.sha}.lock"):
@@ -74,7 +77,7 @@ def archive_of(repository: Repository, commit: Commit, cache: Path) -> Path:
 
 
 def _fetch(command: list[str]) -> str:
-    """Git's error message, "" if it succeeded."""
+    """Run git; return its error message, "" if it succeeded. Raises `BadRepository` if git is not installed."""
     safe = ["git", "-c", "protocol.ext.allow=never", "-c", "core.hooksPath=/dev/null", *command[1:]]
     try:
         ended = subprocess.run(

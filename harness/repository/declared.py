@@ -1,4 +1,4 @@
-"""Reads a commit's requirements from pyproject.toml, setup.cfg or setup.py without running them. Pure."""
+"""Reads a commit's requirements from pyproject.toml, setup.cfg or setup.py without running code. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FILES = ("pyproject.toml", "setup.cfg", "setup.py")
 
 
 def declared_requirements(texts: Mapping[str, str]) -> tuple[str, ...] | None:
-    """The requirements in these files (name to text), None if none of them declares any as plain text."""
+    """Return the requirements in these files (name -> text), or None if they can't be read without running code."""
     for read, name in ((_of_pyproject, FILES[0]), (_of_setup_cfg, FILES[1]), (_of_setup_py, FILES[2])):
         found = read(texts[name]) if name in texts else None
         if found is not None:
@@ -27,7 +27,7 @@ def declared_requirements(texts: Mapping[str, str]) -> tuple[str, ...] | None:
 
 
 def declared_name(texts: Mapping[str, str]) -> str | None:
-    """The project's name in these files (name to text), None if none of them has it as plain text."""
+    """Return the project's name in these files (name -> text), or None if it can't be read without running code."""
     if (text := texts.get(FILES[0])) is not None:
         try:
             read = tomllib.loads(text)
@@ -68,7 +68,7 @@ def _of_setup_cfg(text: str) -> tuple[str, ...] | None:
 
 
 def _of_setup_py(text: str) -> tuple[str, ...] | None:
-    """The value of `install_requires` if it is a literal, or a name that is assigned a literal exactly once."""
+    """The value of `install_requires` if it is a literal, or a name that is assigned once, to a literal."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):
@@ -88,7 +88,7 @@ def _of_setup_py(text: str) -> tuple[str, ...] | None:
 
 
 def _literal_text(text: str, argument: str) -> str | None:
-    """A keyword argument of a call in a Python file that is a plain text."""
+    """The value of a keyword argument of any call in a Python file, if it is a string literal."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):

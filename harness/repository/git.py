@@ -1,4 +1,4 @@
-"""Reads a git repository: revisions, trees, files, history. It never writes, runs or fetches anything.
+"""Reads a git repository: revisions, trees, files, history. It never writes, fetches or runs the repository's code.
 
 Calls name objects by full hash and disable everything that the repository's configuration could run: hooks, the file
 system monitor, external diffs and text converters.
@@ -25,7 +25,7 @@ _SAFE = (
     *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false"),
     *("-c", "protocol.ext.allow=never", "-c", "log.showSignature=false", "-c", "core.pager=cat"),
 )
-# Git would fetch missing objects of a partial clone. GIT_NO_LAZY_FETCH needs git 2.44; no protocol needs none.
+# Git would fetch missing objects of a partial clone. GIT_NO_LAZY_FETCH needs git 2.44, so also allow no protocol.
 _ENVIRONMENT = {
     "GIT_ALLOW_PROTOCOL": "none",
     "GIT_OPTIONAL_LOCKS": "0",
@@ -41,7 +41,7 @@ _TIMEOUT_S = 300.0
 
 @frozen
 class Entry:
-    """One file of a commit: the hash of its content, and whether it is a regular file, not a link or a submodule."""
+    """One file of a commit: the hash of its content; `is_regular` is False for a link or a submodule."""
 
     blob: str
     is_regular: bool = True
@@ -49,9 +49,9 @@ class Entry:
 
 @frozen
 class Repository:
-    """A clone, bare or with a work tree, by its folder. Every method raises `BadRepository`.
+    """A clone in `folder`, bare or with a work tree. Methods raise `BadRepository` if git fails.
 
-    `inside` is the folder below it that the user named ("" for all of it), with slashes.
+    `inside` is the folder in the clone that the user named, with slashes ("" for all of it).
     """
 
     folder: Path
@@ -59,12 +59,12 @@ class Repository:
 
     @classmethod
     def open(cls, folder: Path) -> Repository:
-        """The repository of a folder. Raises `BadRepository` if git finds none there."""
+        """Open the repository of a folder. Raises `BadRepository` if git finds none there."""
         place = folder.expanduser().absolute()
         if not place.is_dir():
             raise BadRepository(f"no such folder: {folder}", hint="--git takes a clone or the URL of a repository")
         repository = cls(place)
-        # Paths of commits are relative to the top; git takes some of them relative to where it runs.
+        # Some git commands take paths relative to the working directory, so run all of them at the top.
         inside = repository.call("rev-parse", "--show-prefix").decode("utf-8", "surrogateescape").strip("\n")
         if not inside:
             return repository
@@ -72,7 +72,7 @@ class Repository:
         return cls(Path(top), inside.rstrip("/"))
 
     def call(self, *arguments: str, given: bytes = b"") -> bytes:
-        """The output of a git command that only reads."""
+        """Run a git command that only reads, with the input `given`; return its output."""
         ended = self._git(arguments, given)
         if ended.returncode != 0:
             words = ended.stderr.decode("utf-8", "replace").strip().splitlines()
@@ -100,11 +100,11 @@ class Repository:
             raise BadRepository(f"git {arguments[0]} in {self.folder} timed out after {_TIMEOUT_S:g} s") from error
 
     def lines(self, *arguments: str) -> list[str]:
-        """The lines that git prints, without empty ones."""
+        """Run a git command; return the lines of its output, without empty ones."""
         return [line for line in self.call(*arguments).decode("utf-8", "replace").splitlines() if line]
 
     def commit(self, revision: str) -> Commit:
-        """The commit that a revision names: a hash, a branch, a tag; a branch that only `origin` has counts too.
+        """Return the commit that a revision names: a hash, a tag, or a branch, also one that only `origin` has.
 
         Raises `BadRepository` if there is none.
         """
@@ -120,7 +120,7 @@ class Repository:
         raise BadRepository(f"{self.folder} has no commit {revision!r}", hint=hint)
 
     def has(self, sha: str) -> bool:
-        """Whether there is a commit with this hash."""
+        """Whether the repository has a commit with this hash."""
         try:
             self.commit(sha)
         except BadRepository:
@@ -128,7 +128,7 @@ class Repository:
         return True
 
     def newest(self, revision: str, until: datetime) -> Commit:
-        """The newest commit of a branch at some moment, along first parents; for a tag or a hash, its own commit.
+        """Return the newest commit of a branch up to a time, along first parents; for a tag or a hash, its commit.
 
         Raises `BadRepository` if the branch has no commit that old.
         """
@@ -143,7 +143,7 @@ class Repository:
         return self.describe(found[0])
 
     def describe(self, sha: str) -> Commit:
-        """Who made a commit, when, and what its message says."""
+        """Return a commit with its author, date, parents, subject, and the pull request that its message names."""
         text = self.call("show", "--no-patch", "--no-notes", f"--format={_FIELDS}", sha).decode("utf-8", "replace")
         name, author, date, parents, subject, body = text.rstrip("\n").split("\0", 5)
         return Commit(
@@ -156,7 +156,7 @@ class Repository:
         )
 
     def tags(self) -> dict[str, str]:
-        """Every tag of a commit with the commit's hash; tags of other objects are left out."""
+        """Map each tag to the hash of its commit; tags of other objects are left out."""
         found = {}
         for line in self.lines("for-each-ref", "--format=%(objectname) %(refname:strip=2)", "refs/tags"):
             sha, _, name = line.partition(" ")
@@ -167,7 +167,7 @@ class Repository:
         return {name: words[0] for name, words in zip(found, peeled, strict=True) if words[1:2] == ["commit"]}
 
     def tree(self, sha: str) -> dict[str, Entry]:
-        """Every file of a commit by its path."""
+        """Map each path in a commit to its file."""
         found = {}
         for line in self.call("ls-tree", "-r", "-z", "--full-tree", sha).decode("utf-8", "surrogateescape").split("\0"):
             if line:
@@ -177,7 +177,7 @@ class Repository:
         return found
 
     def contents(self, blobs: Iterable[str]) -> dict[str, bytes]:
-        """The contents of files, by hash. Raises `BadRepository` if a partial clone lacks one."""
+        """Map these hashes to the contents of the files. Raises `BadRepository` if a partial clone lacks one."""
         wanted = list(dict.fromkeys(blobs))
         if not wanted:
             return {}
@@ -195,7 +195,7 @@ class Repository:
         return found
 
     def known(self, blobs: Iterable[str]) -> frozenset[str]:
-        """Those of these contents (by hash) that are in any commit."""
+        """Return those of these hashes that the repository has, in any commit."""
         wanted = list(dict.fromkeys(blobs))
         if not wanted:
             return frozenset()
@@ -203,11 +203,11 @@ class Repository:
         return frozenset(line.split(" ")[0] for line in answer.splitlines() if not line.endswith(" missing"))
 
     def is_ancestor(self, older: str, newer: str) -> bool:
-        """Whether one commit is in the history of another. Raises `BadRepository` if they have none in common."""
+        """Whether one commit is in the history of another. Raises `BadRepository` if they have no common history."""
         return self.merge_base(older, newer) == older
 
     def merge_base(self, one: str, other: str) -> str:
-        """The newest commit that both come from. Raises `BadRepository` if there is none."""
+        """Return the best common ancestor of two commits. Raises `BadRepository` if there is none."""
         try:
             return self.lines("merge-base", one, other)[0]
         except (BadRepository, IndexError) as error:
@@ -215,11 +215,11 @@ class Repository:
             raise BadRepository(f"{one[:12]} and {other[:12]} have no common history", hint=hint) from error
 
     def first_parents(self, older: str, newer: str) -> tuple[str, ...]:
-        """The commits after `older` up to `newer`, oldest first, along first parents: no branches."""
+        """The commits after `older` up to `newer`, oldest first, along first parents (no merged branches)."""
         return tuple(self.lines("rev-list", "--first-parent", "--reverse", newer, f"^{older}"))
 
     def dates(self, shas: Iterable[str]) -> dict[str, datetime]:
-        """When each of these commits entered the repository (the committer's date)."""
+        """Map each of these commits to the committer's date."""
         wanted = tuple(dict.fromkeys(shas))
         if not wanted:
             return {}
@@ -227,7 +227,7 @@ class Repository:
         return {sha: datetime.fromisoformat(date) for sha, date in told}
 
     def nearest_tag(self, sha: str, tags: Mapping[str, str]) -> str | None:
-        """The nearest of these tags in a commit's history, None if none of them is."""
+        """Return the nearest of these tags (name -> commit) in a commit's history, or None if there is none."""
         by_commit = {commit: tag for tag, commit in tags.items()}
         for line in self.lines("rev-list", "--topo-order", sha):
             if line in by_commit:
@@ -235,14 +235,14 @@ class Repository:
         return None
 
     def _heads(self) -> str:
-        """What there is to name in place of a revision that does not exist."""
+        """A hint for a revision that does not exist: the repository's branches."""
         heads = self.lines("for-each-ref", "--format=%(refname:strip=2)", "refs/heads")
         if not heads:
             return "it has no branches; is it empty?"
         return f"its branches: {', '.join(heads[:5])}; run git fetch for new commits and tags"
 
     def what_is_missing(self, words: str = "") -> str:
-        """Why the clone lacks something, "" for no reason known: a shallow one lacks history, a partial one contents.
+        """A hint why the clone lacks something, "" if unknown: a shallow clone lacks history, a partial one contents.
 
         `words` are git's error message.
         """
@@ -257,7 +257,7 @@ class Repository:
         return ""
 
     def _says(self, *arguments: str) -> str:
-        """What git prints, "" if it fails."""
+        """The output of a git command, "" if git can't be run."""
         try:
             return self._git(arguments).stdout.decode("utf-8", "replace").strip()
         except BadRepository:

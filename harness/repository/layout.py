@@ -1,6 +1,6 @@
-"""Where a wheel's files lie in its repository: package folders, `src/`, a folder of a monorepo. Pure.
+"""Finds where a wheel's files are in its repository: at the top, in `src/`, in a folder of a monorepo. Pure.
 
-Files are compared by git's own hash of their content, so a tag and a wheel are compared without reading a file twice.
+Files are compared by git's hash of their content, so that a tag's files don't have to be read.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ _SOURCE = (".py", ".pyi")
 
 
 def blob_id(content: bytes) -> str:
-    """Git's hash of a file's content: SHA-1 over a header and the content; security does not depend on it."""
+    """Return git's hash of a file's content: SHA-1 of a header and the content (not for security)."""
     return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
 @frozen
 class Layout:
-    """Maps a wheel's paths to those of its repository: each top-level package or module has a folder there.
+    """Maps a wheel's paths to those of its repository.
 
-    `suffixes` are the kinds of files in the wheel besides Python. `left_out` are folders that the wheel leaves out,
-    such as tests. `changed` files were written while the wheel was built, such as a version file: they differ from
-    those of the tag (path to the tag's blob). `generated` files are only in the wheel. `elsewhere` are files of the
-    wheel that are those of another commit than the tag's.
+    `prefixes` maps each top-level package or module to the folder that has it. `suffixes` are those of the wheel's
+    files besides Python. `left_out` are folders that the wheel leaves out, such as tests. `changed` maps the paths of
+    files that differ from the tag, such as a version file that the build wrote, to the tag's blobs. `generated` files
+    are only in the wheel. `elsewhere` are files of the wheel that match another commit than the tag's.
     """
 
     prefixes: Mapping[str, str]
@@ -43,7 +43,7 @@ class Layout:
         return bool(self.prefixes)
 
     def files(self, tree: Mapping[str, str]) -> dict[str, str]:
-        """The files that a wheel of this tree would have, path -> blob; `tree` maps a commit's paths to blobs."""
+        """Return the files that a wheel of `tree` would have; both map paths to blobs."""
         chosen: dict[str, str] = {}
         for top, prefix in self.prefixes.items():
             root = f"{prefix}{top}"
@@ -55,9 +55,9 @@ class Layout:
         return chosen
 
     def changes(self, release: Mapping[str, str], tree: Mapping[str, str]) -> dict[str, str | None]:
-        """The files that turn the release's files into those of a commit: path -> blob, None removes a file.
+        """Return what turns the release's files into those of a commit (path -> blob; None removes a file).
 
-        A file that was written while the wheel was built stays as it is where the commit has what the tag has.
+        A file that the build changed is kept if the commit and the tag have the same version of it.
         """
         there = self.files(tree)
         exchanged: dict[str, str | None] = {
@@ -68,13 +68,13 @@ class Layout:
         return exchanged | dict.fromkeys(gone)
 
     def with_sources(self, wheel: Mapping[str, str], known: Container[str]) -> Layout:
-        """The layout once it is known which contents (git's hashes) the repository has in any of its commits."""
+        """Return the layout with `elsewhere`: the changed files whose blob in the wheel is `known` to git."""
         elsewhere = tuple(path for path in self.changed if wheel[path] in known)
         changed = {path: blob for path, blob in self.changed.items() if path not in elsewhere}
         return evolve(self, changed=changed, elsewhere=elsewhere)
 
     def source_of(self, path: str) -> str:
-        """The repository's path of a wheel's file."""
+        """The path in the repository of a wheel's file."""
         return f"{self.prefixes.get(PurePosixPath(path).parts[0], '')}{path}"
 
     def _is_packaged(self, path: str) -> bool:
@@ -85,7 +85,7 @@ class Layout:
 
 
 def find_layout(wheel: Mapping[str, str], tree: Mapping[str, str]) -> Layout:
-    """The layout of a release: `wheel` and `tree` map paths to git's hashes, of the release and of its tag."""
+    """Return the layout of a release; `wheel` and `tree` map paths to git's hashes, of the release and of its tag."""
     packaged = {
         path: blob for path, blob in wheel.items() if not path.split("/", 1)[0].endswith((".dist-info", ".data"))
     }
@@ -118,7 +118,7 @@ def find_layout(wheel: Mapping[str, str], tree: Mapping[str, str]) -> Layout:
 
 
 def _left_out(there: Iterable[str], packaged: Iterable[str]) -> frozenset[str]:
-    """The outermost folders of a tag's packages of which the wheel has nothing."""
+    """The outermost folders in a tag's packages from which the wheel has no file."""
     has = {str(parent) for path in packaged for parent in PurePosixPath(path).parents}
     found = set()
     for path in there:

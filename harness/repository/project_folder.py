@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 
 def project_folder(repository: Repository, sha: str, project: str = "") -> str:
-    """The folder of a project in a commit, "" for the root.
+    """Return the folder of a project in a commit, "" for the root.
 
-    It is the folder that the user named if that is a project; else the one whose own files, or else whose path, name
-    `project`, the outermost first; else the root. Raises `BadRepository`.
+    It is the folder that the user named, if that has a project. Otherwise it is the outermost one whose metadata has
+    the name `project`, then the outermost one with that folder name, then the root. A commit with only one project, in
+    a folder, needs no name. Raises `BadRepository`.
     """
     tree = repository.tree(sha)
     folders = sorted(
@@ -33,13 +34,13 @@ def project_folder(repository: Repository, sha: str, project: str = "") -> str:
     names = {folder: declared_name(project_files(repository, tree, folder)) for folder in folders}
     by_name = [folder for folder in folders if normalized_name(names[folder] or "") == wanted]
     by_path = [folder for folder in folders if normalized_name(PurePosixPath(folder).name) == wanted]
-    # The root's name may be computed, which is as good as another folder's path.
+    # If the root computes its name, it may be `project`, so a folder's name decides nothing.
     known = by_name or ([] if "." in folders and names["."] is None else by_path)
     return known[0].removeprefix(".") if known else ""
 
 
 def project_files(repository: Repository, tree: Mapping[str, Entry], folder: str) -> dict[str, str]:
-    """The texts of the files in a folder that say what the project is and needs, by their names."""
+    """Return the texts of a folder's project metadata files, by name."""
     paths = {name: str(PurePosixPath(folder, name)) for name in FILES}
     blobs = {name: tree[path].blob for name, path in paths.items() if path in tree and tree[path].is_regular}
     contents = repository.contents(blobs.values())

@@ -1,4 +1,4 @@
-"""Reads a package's repository from its metadata; no address is guessed. Pure."""
+"""Reads a package's repository from its metadata; no URL is guessed. Pure."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _REPOSITORY = re.compile(
     rf"^https?://(?:www\.)?({'|'.join(map(re.escape, _HOSTS))})/([\w.-]+)/([\w.-]+?)"
     r"(?:\.git)?(?:/(?:-/)?tree/[^/]+|/)?$"
 )
-# Labels under which projects name their source (packaging specifications, "Well-known project URLs").
+# Labels of a project's source (packaging specifications, "Well-known project URLs").
 _SOURCE_LABELS = ("source", "repository", "sourcecode", "github", "code", "homepage")
 
 
 def repository_url(metadata: str) -> str | None:
-    """The repository's address in the text of a METADATA file, None if it names none of a known host."""
+    """Return the repository's URL in the text of a METADATA file, or None if it has none on a known host."""
     headers = email.parser.HeaderParser().parsestr(metadata)
     told = {}
     for value in headers.get_all("Project-URL", []):
@@ -30,13 +30,13 @@ def repository_url(metadata: str) -> str | None:
 
 
 def known_address(url: str) -> str:
-    """The web page of a repository by the URL that it is cloned from, "" if that is not of a known host."""
+    """Return the web page of a repository from its clone URL, "" if the host is not known."""
     match = _REPOSITORY.match(url.removeprefix("git+"))
     return f"https://{match[1]}/{match[2]}/{match[3]}" if match else ""
 
 
 def pull_request_url(repository: str, number: int | None) -> str:
-    """The page of a pull request, "" if the repository or the number is not known."""
+    """The URL of a pull request, "" if the repository or the number is not known."""
     if not repository or number is None:
         return ""
     host = repository.split("/")[2]
@@ -45,7 +45,7 @@ def pull_request_url(repository: str, number: int | None) -> str:
 
 
 def commit_url(repository: str, sha: str) -> str:
-    """The page of a commit, "" if the repository is not known."""
+    """The URL of a commit, "" if the repository is not known."""
     if not repository:
         return ""
     middle = {"gitlab.com": "/-/commit/", "bitbucket.org": "/commits/"}.get(repository.split("/")[2], "/commit/")

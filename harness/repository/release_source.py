@@ -44,7 +44,7 @@ class ReleaseSource:
 
 
 def find_source(repository: Repository, project: str, version: str, wheel: Mapping[str, str]) -> ReleaseSource:
-    """The tag of a release that matches its wheel best; `wheel` maps installed paths to git's hashes.
+    """Return the tag of a release that matches its wheel best; `wheel` maps installed paths to git's hashes.
 
     Raises `BadRepository` if no tag names the release, or none has the package's files.
     """
@@ -71,9 +71,9 @@ def find_source(repository: Repository, project: str, version: str, wheel: Mappi
 
 
 def tagged_up_to(repository: Repository, project: str, sha: str) -> dict[Version, tuple[str, str]]:
-    """The releases of a project that have a tag not newer than a commit: version -> tag and its commit's hash.
+    """Return the releases of a project with a tag up to the date of a commit: version -> tag and its commit's hash.
 
-    Releases are often tagged on branches of their own, so dates count, not ancestry. Raises `BadRepository`.
+    Releases are often tagged on separate branches, so dates count, not ancestry. Raises `BadRepository`.
     """
     tags = repository.tags()
     named = {version: of[0] for version, of in tagged_versions(tags, project).items()}
@@ -88,10 +88,10 @@ def tagged_up_to(repository: Repository, project: str, sha: str) -> dict[Version
 def newest_tag(
     repository: Repository, project: str, sha: str, released: Container[Version] | None = None
 ) -> tuple[str, str] | None:
-    """The tag of the newest release up to a commit, and the hash of its commit; None if no release has such a tag.
+    """Return the tag of the newest release up to a commit, and the tag's commit; None if there is no such tag.
 
-    A pre-release counts only if there is nothing else. `released` are the versions that are releases (None: all that
-    have a tag). Raises `BadRepository`.
+    A pre-release counts only if there is no other release. `released` are the versions that were released (None: all
+    that have a tag). Raises `BadRepository`.
     """
     tagged = tagged_up_to(repository, project, sha)
     found = [version for version in tagged if released is None or version in released]
@@ -100,7 +100,7 @@ def newest_tag(
 
 
 def tree_of(repository: Repository, sha: str) -> dict[str, str]:
-    """A commit's regular files, path -> hash of the content."""
+    """Return a commit's regular files: path -> hash of the content."""
     return {path: entry.blob for path, entry in repository.tree(sha).items() if entry.is_regular}
 
 

@@ -16,7 +16,10 @@ _FIX_WORD = {Verdict.GOOD: "fixed", Verdict.BAD: "unfixed", Verdict.SKIP: "skip"
 
 
 def bisect_log(runs: Iterable[tuple[Commit, Verdict]], *, find_fix: bool = False) -> str:
-    """The log of a bisection; for a fix with the terms `fixed` and `unfixed`, as git takes bad for newer."""
+    """Return the log of a bisection.
+
+    A search for a fix uses the terms `fixed` and `unfixed`, because git expects bad commits to be newer.
+    """
     words = _FIX_WORD if find_fix else _WORD
     lines = ["git bisect start --term-new=fixed --term-old=unfixed" if find_fix else "git bisect start"]
     for commit, verdict in runs:

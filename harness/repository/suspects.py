@@ -1,6 +1,6 @@
-"""Finds the commits that changed some lines from history alone: blame for added lines, pickaxe for removed ones.
+"""Finds the commits that changed given lines, with git blame for added lines and git log -S for removed ones.
 
-This is evidence. It decides which commit runs first, never which one is the culprit.
+This is evidence: it decides which commit runs first, never which one is the culprit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _HEADER = re.compile(r"^([0-9a-f]{40,64}) \d+ \d+")
 _LINES_SEARCHED = 3
-_SHORTEST = 8  # characters of a removed line that is worth a search
+_SHORTEST = 8  # characters of a removed line that is searched for
 
 
 @frozen
@@ -36,7 +36,7 @@ class ChangedLines:
 
 
 def commits_behind(repository: Repository, older: str, newer: str, changes: Iterable[ChangedLines]) -> tuple[str, ...]:
-    """The commits after `older` up to `newer` (hashes) that made these changes, those that made most of them first.
+    """Return the commits (hashes) after `older` up to `newer` that made these changes, those with most of them first.
 
     Renames are followed. Raises `BadRepository`.
     """
@@ -67,13 +67,13 @@ def _blamed(repository: Repository, older: str, newer: str, path: str, lines: tu
             "--",
             path,
         )
-    except BadRepository:  # the file is not there, or has fewer lines: the wheel's differs from the tag's
+    except BadRepository:  # the tag lacks the file or has fewer lines, because the wheel differs from it
         return Counter()
     return Counter(match.group(1) for line in answer if (match := _HEADER.match(line)))
 
 
 def _touching(repository: Repository, older: str, newer: str, path: str, line: str) -> list[str]:
-    """The commits that changed how often a line occurs in a file, else in any (git log -S)."""
+    """The commits that changed how often a line occurs in a file, or else in any file (git log -S)."""
     search = ("log", "--format=%H", "--no-textconv", "--no-ext-diff", f"-S{line}", newer, f"^{older}")
     return repository.lines(*search, "--", path) or repository.lines(*search)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _NUMBER = re.compile(r"\d+(?:[._]\d+)*.*$")
 _ENDING = re.compile(r"[._-](final|ga|release)$", re.IGNORECASE)
-# Words before a version that name no project: they say that it is a version, or where the package lies in a repository.
+# Words before a version that name no project, such as "release" or the name of a folder in the repository.
 _LABELS = frozenset(
     {"v", "version", "rel", "release", "releases", "ver", "tag", "tags", "r"}
     | {"python", "py", "package", "packages", "pkg", "lib", "libs", "project", "projects"}
@@ -22,15 +22,16 @@ _LABELS = frozenset(
 
 
 def tags_of(version: str, tags: Iterable[str], project: str) -> tuple[str, ...]:
-    """The tags that name a version of a project: first those with its whole name, then those with the plainest label.
+    """Return the tags of a project's version: those with its full name, without a name, with a part of its name.
 
-    A repository of several projects may have a tag without a name, which is then that of another one.
+    Of equal ones the shortest comes first. In a repository with more than one project, a tag without a name may be that
+    of another project, so a full name comes first.
     """
     return tagged_versions(tags, project).get(Version(Version(version).public), ())
 
 
 def tagged_versions(tags: Iterable[str], project: str) -> dict[Version, tuple[str, ...]]:
-    """The versions of a project that tags name, each with its tags, in the order of `tags_of`."""
+    """Map the versions of a project that have tags to their tags, in the order of `tags_of`."""
     found: dict[Version, list[tuple[int, int, str]]] = {}
     for tag in tags:
         if (read := _read(tag, project)) is not None:
@@ -43,7 +44,7 @@ def _read(tag: str, project: str) -> tuple[Version, int] | None:
     """The version of a tag and how its label names the project: 0 in full, 1 not at all, 2 in part."""
     text = _ENDING.sub("", tag)
     match = _NUMBER.search(text)
-    # The first digits may be part of the project's name ("py3dns-4.0"): each later start is tried too.
+    # The first digits may be part of the project's name ("py3dns-4.0"), so try each number as the start.
     while match is not None:
         rank = _rank(text[: match.start()], project)
         if rank is not None:
@@ -57,7 +58,7 @@ def _read(tag: str, project: str) -> tuple[Version, int] | None:
 
 
 def _rank(label: str, project: str) -> int | None:
-    """How the text before a version names a project, None if it names something else."""
+    """How the text before a version names a project (see `_read`), or None if it names something else."""
     words = [word for word in re.split(r"[^a-z0-9]+", label.lower()) if word]
     name = normalized_name(project)
     own = {*name.split("-"), name.replace("-", "")}

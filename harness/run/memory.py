@@ -1,4 +1,4 @@
-"""Memory of this machine for runs that go on at once: one starts beside others only if all of them fit."""
+"""Limits parallel runs by memory: a run starts beside others only if all fit into the machine's memory."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from harness.run.process import Cancelled
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_EXPECTED = 4 * 2**30  # bytes, before any run has ended
+_EXPECTED = 4 * 2**30  # bytes per run, until the peak of a run is known
 _LOOK_S = 0.25
 
 
 def _available() -> int:
-    import psutil  # type: ignore[import-untyped,unused-ignore]  # most commands run nothing
+    import psutil  # type: ignore[import-untyped,unused-ignore]  # imported late: most commands run nothing
 
     return int(psutil.virtual_memory().available)
 
 
 @define
 class MemoryGate:
-    """Lets a run start if no other one goes on, or if as much memory as all of them may need is available.
+    """Lets a run start if no other one is running, or if there is enough available memory for all of them.
 
-    Each is expected to need as much as the largest run so far. `available` tells how many bytes are free.
+    Each run is expected to need as much as the largest one so far. `available` returns the available memory in bytes.
     """
 
     available: Callable[[], int] = _available
@@ -37,7 +37,7 @@ class MemoryGate:
 
     @contextlib.contextmanager
     def entered(self, cancel: threading.Event | None = None) -> Iterator[None]:
-        """Wait for memory, and hold it while the context lasts. Raises `Cancelled` once `cancel` is set."""
+        """Wait for memory, and reserve it as long as the context lasts. Raises `Cancelled` if `cancel` is set."""
         with self._changed:
             while self._running and not self._has_room():
                 if cancel is not None and cancel.is_set():
@@ -53,16 +53,16 @@ class MemoryGate:
                 self._changed.notify_all()
 
     def note(self, peak: int) -> None:
-        """Note the peak memory of a run, in bytes."""
+        """Record the peak memory of a run, in bytes."""
         with self._changed:
             self._largest = max(self._largest, peak)
 
     def wait_for_run(self, otherwise: threading.Event) -> None:
-        """Wait until a run goes on, or until `otherwise` is set."""
+        """Wait until a run has started, or until `otherwise` is set."""
         with self._changed:
             while not self._running and not otherwise.is_set():
                 self._changed.wait(_LOOK_S)
 
     def _has_room(self) -> bool:
-        # What goes on may have taken little of its memory yet, so all of it must be free.
+        # Runs may not have allocated most of their memory yet, so there must be enough for all of them.
         return self.available() >= (self._running + 1) * (self._largest or _EXPECTED)

@@ -1,4 +1,4 @@
-"""What a person sees: the running search, the answer, tables. Only answers go to stdout."""
+"""Prints for people: the running search, the answer, tables. Only answers go to stdout."""
 
 from harness.terminal.answer import print_answer, print_observation
 from harness.terminal.history import print_history

@@ -1,4 +1,4 @@
-"""Prints an answer for a person, with the commands that repeat each side."""
+"""Prints an answer, with the commands that repeat each side."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def print_answer(console: Console, answer: Answer, results: str) -> None:
 
 
 def _in_order(answer: Answer) -> Iterator[tuple[str, str | None]]:
-    """The tried releases, the oldest first, with why they were skipped; None for the others."""
+    """The releases that were run, the oldest first, each with the reason why it was skipped or None."""
     reasons: dict[str, str | None] = {}
     for step in answer.steps:
         skipped = step.reason if step.verdict is Verdict.SKIP else None
@@ -76,7 +76,7 @@ def _in_order(answer: Answer) -> Iterator[tuple[str, str | None]]:
 
 
 def _grouped(drift: dict[str, tuple[str, ...]]) -> list[tuple[tuple[str, ...], list[str]]]:
-    """Groups releases with the same drift, or the same changed files."""
+    """Group releases with the same drift, or the same changed files."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for release, told in drift.items():
         groups.setdefault(told, []).append(release)
@@ -84,7 +84,7 @@ def _grouped(drift: dict[str, tuple[str, ...]]) -> list[tuple[tuple[str, ...], l
 
 
 def _print_proofs(console: Console, answer: Answer) -> None:
-    """Print each level's proofs, those that two levels share once, and what is weaker than it should be."""
+    """Print each level's proofs (those that levels share only once) and notes, then the evidence."""
     told: set[tuple[str, Verdict]] = set()
     for finding in answer.culprit.findings if answer.culprit is not None else ():
         for proof in finding.proofs:
@@ -120,7 +120,7 @@ def again(observation: Observation) -> str:
 
 
 def print_observation(console: Console, observation: Observation, verdict: Verdict | None, reason: str) -> None:
-    """One probe: what happened, what it means, numbers."""
+    """Print one observation: the verdict or outcome, metrics, changed files and the traceback."""
     if verdict is None:
         headline = Text(
             f"{observation.outcome.value}: {observation.detail}" if observation.detail else observation.outcome.value

@@ -1,4 +1,4 @@
-"""Prints the content of a bundle, and what came back from it."""
+"""Prints what a bundle has, and what was read back from it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def print_packed(console: Console, packed: Packed, output: Path, archive: Path | None, verdicts: Sequence[str]) -> None:
-    """Print what was packed and what was not, sizes, and the next step; `verdicts` are of what is known already."""
+    """Print what was packed, what was not, sizes, and the next step; `verdicts` are those of known answers."""
     for probe in packed.probes:
         console.print(
             Text.assemble(("packed ", "bold green"), f"{probe.label} ({counted(len(probe.packed), 'wheel')})")
@@ -35,7 +35,7 @@ def print_packed(console: Console, packed: Packed, output: Path, archive: Path |
     console.print(Text(f"  {counted(len(files), 'wheel')}, {mebibytes(packed.wheel_bytes)}, in {archive or output}"))
     if packed.left_out:
         names = ", ".join(f"{name} {version}" for name, version in sorted(packed.left_out.items()))
-        size = f" ({mebibytes(packed.left_out_bytes)})" if packed.left_out_bytes else ""  # not every index has sizes
+        size = f" ({mebibytes(packed.left_out_bytes)})" if packed.left_out_bytes else ""  # 0 if the index has no sizes
         console.print(Text(f"  left out, as it is there: {names}{size}"))
     first = packed.probes[0]
     minor = ".".join(first.lock.python.split(".")[:2])
@@ -65,5 +65,5 @@ def print_absorbed(console: Console, absorbed: Absorbed) -> None:
 
 
 def mebibytes(size: int) -> str:
-    """Bytes in a readable unit."""
+    """A number of bytes with a unit."""
     return f"{size / 2**20:.0f} MiB" if size >= 2**20 else f"{size / 1024:.0f} KiB"

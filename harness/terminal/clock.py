@@ -1,4 +1,4 @@
-"""Measures how long runs take, and estimates how long the rest takes."""
+"""Measures how long runs take, and estimates the remaining time."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-_UNKNOWN_RUN_S = 15.0  # until the first run was timed
+_UNKNOWN_RUN_S = 15.0  # the estimate before the first run has ended
 
 
 class Clock:
-    """Times runs by their candidates."""
+    """Times runs, each identified by its candidate."""
 
     def __init__(self) -> None:
         self._begun: dict[Hashable, float] = {}
@@ -20,15 +20,15 @@ class Clock:
         self._last = time.monotonic()
 
     def started(self, candidate: Hashable) -> None:
-        """A run starts now."""
+        """Note that a run starts."""
         self._begun[candidate] = time.monotonic()
 
     def since(self, candidate: Hashable) -> str:
-        """How long it has been running, as text; "" if it is not."""
+        """How long a candidate has been running, as text; "" if it is not running."""
         return f"{time.monotonic() - self._begun[candidate]:.0f} s" if candidate in self._begun else ""
 
     def ended(self, candidate: Hashable, *, cached: bool) -> None:
-        """A run ended, or the store had its answer."""
+        """Note that a run ended, or that the store had its answer (`cached`)."""
         now = time.monotonic()
         if not cached:
             self._taken.append(now - self._last)  # including its installation
@@ -36,7 +36,7 @@ class Clock:
         self._begun.pop(candidate, None)
 
     def estimate(self, runs: int) -> str:
-        """How long this many runs will take, by the mean time between ends so far."""
+        """How long this many runs will take, from the mean time between the ends of runs so far."""
         mean = sum(self._taken) / len(self._taken) if self._taken else _UNKNOWN_RUN_S
         return f"{'about' if self._taken else 'perhaps'} {duration(runs * mean)}"
 
@@ -48,7 +48,7 @@ class Pace:
         self._begun = time.monotonic()
 
     def left(self, done: int, count: int) -> str:
-        """The progress and remaining time as text; no time before the first step is done."""
+        """The progress and the remaining time as text; without a time until the first step is done."""
         if done == 0:
             self._begun = time.monotonic()
             return f"0 of {count}"
@@ -57,7 +57,7 @@ class Pace:
 
 
 def duration(seconds: float) -> str:
-    """Seconds in a readable unit."""
+    """Seconds as text, in seconds, minutes or hours."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

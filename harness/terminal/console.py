@@ -1,4 +1,4 @@
-"""The console: it lets no control character but its own styles reach the terminal."""
+"""The console: no control characters reach the terminal, except those of its own styles."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
     from rich.console import ConsoleOptions, RenderableType
 
-_LOG_WIDTH = 120  # columns of a line if the width is unknown
+_LOG_WIDTH = 120  # columns of a line if the output is not a terminal
 
 
 class Console(rich.console.Console):
-    """Rich's console for untrusted names, messages and diffs, which may contain escapes or rich's markup."""
+    """A rich console for untrusted names, messages and diffs, which may contain escapes or rich's markup."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"markup": False, **options})
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Make the text of each piece safe."""
+        """Render, and remove control characters from the text of each segment."""
         for segment in super().render(renderable, options):
             if segment.control or segment.text.isprintable() or segment.text == "\n":
                 yield segment
@@ -35,7 +35,7 @@ class Console(rich.console.Console):
 
 
 def line_width(console: rich.console.Console) -> int:
-    """The columns of a line: those of the terminal, or 120 in a log or a pipe."""
+    """The width of a line in columns: that of the terminal, or 120 for logs and pipes."""
     return console.width if console.is_terminal else _LOG_WIDTH
 
 

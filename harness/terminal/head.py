@@ -19,7 +19,7 @@ _WIDTH = len("First good") + 2
 
 
 def print_head(console: Console, rows: Iterable[tuple[str, str]]) -> None:
-    """Print one line for each label with a text. Long texts are not cut, because people copy them."""
+    """Print a line for each label with a text. Long texts are not cut, because people copy them."""
     for label, text in rows:
         if text:
             console.print(Text.assemble((f"{label:<{_WIDTH}}", "bold"), text), soft_wrap=True)
@@ -42,7 +42,7 @@ def _named(answer: Answer, release: str | None) -> str:
 
 
 def _culprit(answer: Answer) -> tuple[str, str]:
-    """The culprit, as deep as it is known; a suspect if it is not proved."""
+    """The label and text for the finest culprit; it is a suspect if it is not proved."""
     if answer.culprit is None:
         return "Culprit", ""
     finest = answer.culprit.finest

@@ -1,4 +1,4 @@
-"""A running search on a terminal: the range as it fills, the current runs, and the remaining time."""
+"""Shows a running search on a terminal: the range with its verdicts, current runs, and the remaining time."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class LiveView:
-    """Draws in place from the first search on. Use it as a context manager."""
+    """Draws in place as soon as a search begins. Use it as a context manager."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -112,7 +112,7 @@ class LiveView:
 
 @contextlib.contextmanager
 def reporting(console: Console, *, quiet: bool) -> Iterator[Reporter]:
-    """The reporter for a console; its picture disappears when the context ends."""
+    """A reporter for a console; a live picture disappears when the context ends."""
     if quiet:
         yield WarningsOnly(console)
     elif console.is_terminal:

@@ -27,7 +27,7 @@ _STYLE = {
 
 
 class NightView:
-    """Prints a line for each run; answers from the store get none."""
+    """Prints a line for each run, but not for answers from the store."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -59,7 +59,7 @@ class NightView:
 
 
 def estimate(cells: int, seconds: float | None, gpu_seconds: float | None) -> str:
-    """The number of cells, and how long they take at most, as measured in earlier nights."""
+    """The number of cells, and how long they take if all of them run, from the times of earlier nights."""
     about = counted(cells, "cell")
     if seconds is None:
         return f"{about}; how long they take is not known yet"
@@ -68,7 +68,7 @@ def estimate(cells: int, seconds: float | None, gpu_seconds: float | None) -> st
 
 
 def print_night(console: Console, night: Night, past: Past, reports: dict[str, str]) -> None:
-    """Print one line, then each heading with its sentences; `reports` maps titles to paths of reports."""
+    """Print a summary line, then each heading with its sentences; `reports` maps titles to paths of reports."""
     console.print(Text(one_line(night, past)), soft_wrap=True)
     for heading, lines in news_of(night, past).items():
         console.print(Text(f"{heading}:", style=_STYLE.get(heading, "bold yellow")))

@@ -1,4 +1,4 @@
-"""Shared by all views of a running search: colours, the range as a picture, and what is left."""
+"""What all views of a running search share: colours, the picture of the range, and what is left."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from harness.events import Judged, LookedUp, Progress
     from harness.terminal.clock import Clock, Pace
 
-_LABEL = 10  # enough for most releases
+_LABEL = 10  # columns, enough for most releases
 _WORD = max(len(verdict.word) for verdict in Verdict)
-_REASON = 24  # the least for a reason
+_REASON = 24  # the minimum for a reason
 STYLE = {Verdict.GOOD: "green", Verdict.BAD: "red", Verdict.SKIP: "yellow"}
 _STATE_STYLE = {
     PositionState.GOOD: "bold green",
@@ -34,7 +34,7 @@ _STATE_STYLE = {
 
 
 def picture(states: Sequence[PositionState]) -> Text:
-    """The range as one letter for each release, the oldest first, without the far ends that no longer matter."""
+    """The range as one letter for each release, the oldest first, without excluded releases at either end."""
     shown = [i for i, state in enumerate(states) if state is not PositionState.EXCLUDED]
     text = Text("[")
     for state in states[shown[0] : shown[-1] + 1] if shown else ():
@@ -43,12 +43,12 @@ def picture(states: Sequence[PositionState]) -> Text:
 
 
 def short_reason(reason: str, width: int = 200) -> str:
-    """A reason on one line, without folders of environments."""
+    """A reason on one line, without the folders of environments."""
     return one_line(without_folders(reason), width)
 
 
 def probe_line(console: Console, event: Judged, by: str, left: str = "") -> Text:
-    """One probe on one line: name, verdict, reason, seconds (or the source of the answer), and what is `left`."""
+    """One probe on one line: label, verdict, reason, seconds or the source of the answer (`by`), and `left`."""
     tail = f"  [{by}; {left}]" if left else f"  [{by}]"
     room = line_width(console) - len(tail) - _WORD - 4
     label = one_line(event.label, max(room - _REASON, _LABEL))
@@ -62,19 +62,19 @@ def probe_line(console: Console, event: Judged, by: str, left: str = "") -> Text
 
 
 def print_skipped(console: Console, releases: Iterable[tuple[str, str | None]]) -> None:
-    """Print the skipped releases of a range; those with the same reason share a line. None means not skipped."""
+    """Print the skipped releases (reason not None) of a range; releases with the same reason share a line."""
     rows = [
         (release, None if reason is None else short_reason(reason.replace(f"=={release}", "==VERSION")))
         for release, reason in releases
     ]
     for told in dict.fromkeys(reason for _, reason in rows if reason is not None):
-        # Other releases interrupt a sequence.
+        # listed_in_order needs the other releases, too: they interrupt a sequence.
         line = listed_in_order((release, reason == told) for release, reason in rows)
         print_line(console, Text.assemble(("  skipped   ", "yellow"), f"{line}: {told}"))
 
 
 def what_is_left(progress: Progress, clock: Clock) -> str:
-    """What is left, as text: candidates of a search over sets, else runs and time; and groups without an answer."""
+    """What is left, as text: candidates (search over sets) or runs and time, and the groups without an answer."""
     parts = []
     if progress.candidates:
         parts.append(f"{counted(progress.candidates, 'candidate')}, {progress.tried} tried")
@@ -87,12 +87,12 @@ def what_is_left(progress: Progress, clock: Clock) -> str:
 
 
 def looking_up(event: LookedUp, pace: Pace) -> str:
-    """A slow step before anything runs, and its progress."""
+    """The progress of resolving releases again, as text."""
     return f"resolving releases that were seen before again: {pace.left(event.done, event.count)}"
 
 
 class Answered:
-    """Remembers what answered each candidate: a run, the store, or another candidate with the same lock."""
+    """Tracks what answered each candidate: a run, the store, or another candidate with the same lock."""
 
     def __init__(self) -> None:
         self._first: dict[str, str] = {}

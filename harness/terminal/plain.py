@@ -28,7 +28,7 @@ _SHOWN_OF_LOOKING_UP = 5
 
 
 class WarningsOnly:
-    """Prints only warnings (`--json`)."""
+    """Prints only warnings, for `--json`."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

@@ -1,4 +1,4 @@
-"""Prints the verdicts of a matrix as a table, each with a colour and a word."""
+"""Prints the verdicts of a matrix as a table of coloured words."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WIDEST = 10_000
 
 
 def print_table(console: Console, standings: Sequence[Standing], meant: Collection[str] | None = None) -> None:
-    """A table with the longest axis down and the other varying axes across; a cell that never ran shows "-".
+    """Print a table: the longest axis is vertical, the other varying axes horizontal; "-" is a cell that never ran.
 
     `meant` are the names of the cells to show (None: all).
     """
@@ -31,19 +31,19 @@ def print_table(console: Console, standings: Sequence[Standing], meant: Collecti
         if title:
             console.print(Text(f"\n{title}", style="bold"))
         table = _table(laid, standings)
-        if not console.is_terminal:  # a log has no width, and cutting the table would lose words
+        if not console.is_terminal:  # a log has no width, so nothing needs to be cut
             options = console.options.update(max_width=_WIDEST)
             console.width = max(console.width, console.measure(table, options=options).maximum)
         console.print(table)
 
 
 def _table(laid: Pivot, standings: Sequence[Standing]) -> Table:
-    """A line of headings for each axis; a single axis is named by its values."""
+    """A table with a line of headings for each horizontal axis; for a single one, the headings are "axis=value"."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     names = [axis_name(axis) for axis in laid.across] if len(laid.across) > 1 else []
     table.add_column(Text("\n".join([*names, axis_name(laid.down)])), no_wrap=True)
     for column in laid.columns:
-        # The last line of headings is for the vertical axis.
+        # The last line of headings has the name of the vertical axis.
         told = [*(value or _NOT_RUN for value in column), " "] if names else _headings(laid, column)
         table.add_column(Text("\n".join(told)))
     for row in laid.rows:

@@ -1,4 +1,4 @@
-"""Prints an answer between two worlds."""
+"""Prints the answer to which packages broke a command between two sets of packages."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def print_upgrade(answer: UpgradeAnswer, results: str) -> None:
 
 
 def _head(answer: UpgradeAnswer) -> list[tuple[str, str]]:
-    """The rows of the head; the two releases only if there is one culprit."""
+    """The rows of the head; last good and first bad only if there is one culprit."""
     culprits = [culprit for culprit in answer.culprits if not culprit.is_companion]
     rows: list[tuple[str, str]] = []
     if len(culprits) == 1:
@@ -67,7 +67,7 @@ def _head(answer: UpgradeAnswer) -> list[tuple[str, str]]:
 
 
 def _place(culprit: PackageCulprit) -> str:
-    """The package at its release, and the place of the difference, as far as it is known."""
+    """The culprit's package and release, and the place of the difference if it is known."""
     if culprit.deeper is not None:
         return place_of(culprit.deeper.finest)
     boundary = culprit.boundary

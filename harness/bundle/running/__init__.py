@@ -1,1 +1,1 @@
-"""What is copied into a bundle and runs there: standard library only, Python 3.9 and later."""
+"""The modules that are copied into a bundle and run there: standard library only, Python 3.9 and later."""

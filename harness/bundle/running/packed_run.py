@@ -1,6 +1,6 @@
-"""One run of a packed probe under the guard, and its results. Standard library only, Python 3.9 and later.
+"""Runs a packed probe under the guard and keeps its results. Standard library only, Python 3.9 and later.
 
-In a bundle this file lies beside the tools that it imports, in `harness-run/`.
+In a bundle this file is in `harness-run/`, beside the modules that it imports.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SHORTEST_SECRET = 8
 
 
 class RunFailed(Exception):
-    """Why there is no result: one sentence."""
+    """There is no result; the message is one sentence that says why."""
 
 
 def run_under_guard(
@@ -75,7 +75,10 @@ def _sha256(content: bytes) -> str:
 
 
 def guarded(line: bytes) -> dict[str, Any]:
-    """Let the guard run a probe. Closing its pipe, also on Ctrl-C, makes it end everything that it started."""
+    """Let the guard run a probe; returns how it ended. Raises `RunFailed`.
+
+    When its pipe is closed, also on Ctrl-C, the guard ends every process that it started.
+    """
     guard = subprocess.Popen(
         [sys.executable, "-I", "-S", str(_TOOLS / "guard.py")],
         stdin=subprocess.PIPE,
@@ -103,7 +106,7 @@ def guarded(line: bytes) -> dict[str, Any]:
 
 
 def keep(source: Path, target: Path, limit: int = -1) -> None:
-    """Copy a file that a run wrote, at most `limit` bytes; anything but a file becomes an empty folder."""
+    """Copy a file that a run wrote, at most `limit` bytes (-1: all); anything but a file becomes an empty folder."""
     if source.is_file():
         with source.open("rb") as file:
             target.write_bytes(file.read(limit))
@@ -112,7 +115,7 @@ def keep(source: Path, target: Path, limit: int = -1) -> None:
 
 
 def hide(secrets: list[str], part: Path) -> None:
-    """Remove the values of passed variables from the results: only this machine knows them."""
+    """Replace the values of passed variables in the results, since the machine that absorbs them can't know them."""
     forms = {form for secret in secrets for form in (secret, json.dumps(secret)[1:-1])}
     for path in (file for file in part.iterdir() if forms and file.is_file()):
         packed = path.suffix == ".gz"

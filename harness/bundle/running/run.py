@@ -4,7 +4,7 @@
     python run.py --what-is-there   list the packages of this Python as JSON (for `harness bundle --installed`)
 
 It needs only the standard library. Verdicts come from `harness absorb` on the machine that made the bundle.
-Exit codes: 0 all have run, 2 wrong machine, 3 some could not run, 6 can't write here, 130 stopped.
+Exit codes: 0 all have run, 2 wrong machine or incomplete bundle, 3 some could not run, 6 can't write here, 130 stopped.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ QUERY_S = 20.0
 
 
 class Problem(Exception):
-    """Why a probe can't be run here: one sentence."""
+    """A probe can't be run here; the message is one sentence that says why."""
 
 
 class NotHere(Exception):
-    """Why nothing of this bundle can be run here: one sentence."""
+    """No probe of this bundle can be run here; the message is one sentence that says why."""
 
 
 def main() -> int:
-    """Run what has not been run, and return the exit code."""
+    """Run the probes that have not been run; return the exit code."""
     parser = argparse.ArgumentParser(description="Run the probes of this bundle that have not been run yet.")
     parser.add_argument("--what-is-there", action="store_true", help="list installed packages as JSON and exit")
     if parser.parse_args().what_is_there:
@@ -59,13 +59,13 @@ def main() -> int:
 
 
 def told(kind: str, words: str, code: int) -> int:
-    """Say why it ends here."""
+    """Print why the script ends; return `code`."""
     print(f"{kind}: {words}", file=sys.stderr)
     return code
 
 
 def run_all(probes: list[dict[str, Any]]) -> int:
-    """Run each probe that has left nothing yet."""
+    """Run each probe that has no results yet; return the exit code."""
     failed = 0
     for i, probe in enumerate(probes, 1):
         where, kept = f"{i} of {len(probes)}  {probe['label']}", HERE / "observed" / probe["key"]
@@ -85,7 +85,7 @@ def run_all(probes: list[dict[str, Any]]) -> int:
 
 
 def run_one(probe: dict[str, Any], kept: Path, where: str) -> None:
-    """Make the environment of a probe, run it, keep what it leaves, and remove the environment."""
+    """Create the environment of a probe, run it, keep its results, and remove the environment. Raises `Problem`."""
     gpus = list_gpus(probe["gpu_queries"])
     check_node_packages(probe["from_node"])
     print(f"{where}: creating its environment with {len(probe['packed'])} wheels", flush=True)
@@ -115,11 +115,11 @@ def run_one(probe: dict[str, Any], kept: Path, where: str) -> None:
 
 
 def make_environment(probe: dict[str, Any], folder: Path) -> Path:
-    """A virtual environment with the wheels of the bundle in it and no pip; its interpreter."""
+    """Create a virtual environment with the probe's wheels, without pip; return its interpreter. Raises `Problem`."""
     called([sys.executable, "-m", "venv", "--without-pip", str(folder)], "can't create a virtual environment")
     python = folder / "bin" / "python"
     if probe["from_node"]:
-        # --system-site-packages would show those of the base interpreter, not those of an environment that we run in.
+        # --system-site-packages would add the packages of the base interpreter, not of the environment that we run in.
         packages = next(folder.glob("lib*/python*/site-packages"))
         lines = [f"import site; site.addsitedir({path!r})\n" for path in package_folders()]
         (packages / "zz_node_packages.pth").write_text("".join(lines), encoding="utf-8")
@@ -134,7 +134,7 @@ def make_environment(probe: dict[str, Any], folder: Path) -> Path:
 
 
 def run_under_guard(probe: dict[str, Any], python: Path, part: Path, record: dict[str, Any]) -> dict[str, Any]:
-    """One run with the tools of the bundle, and how it ended. Raises `Problem`."""
+    """Run a probe with the bundle's tools; return how it ended. Raises `Problem`."""
     sys.path.insert(0, str(TOOLS))
     import packed_run  # type: ignore[import-not-found]
 
@@ -146,7 +146,7 @@ def run_under_guard(probe: dict[str, Any], python: Path, part: Path, record: dic
 
 
 def called(argv: list[str], complaint: str) -> str:
-    """Run a command to its end and return what it printed. Raises `Problem`."""
+    """Run a command and return its output. Raises `Problem` if it fails."""
     env = {name: value for name, value in os.environ.items() if not NOT_PASSED.match(name)}
     env.update(PIP_CONFIG_FILE=os.devnull, PIP_NO_INDEX="1", PIP_NO_CACHE_DIR="1", PIP_DISABLE_PIP_VERSION_CHECK="1")
     ended = subprocess.run(argv, env=env, cwd=HERE, capture_output=True, text=True, check=False)
@@ -158,7 +158,7 @@ def called(argv: list[str], complaint: str) -> str:
 
 
 def list_gpus(queries: list[list[str]]) -> str:
-    """What the first command that works says of the GPUs; "" if the probe asks for none. Raises `Problem`."""
+    """Return the output of the first command that lists GPUs, "" if the probe needs none. Raises `Problem`."""
     for query in queries:
         try:
             answer = subprocess.run(query, capture_output=True, text=True, timeout=QUERY_S, check=False)
@@ -172,7 +172,7 @@ def list_gpus(queries: list[list[str]]) -> str:
 
 
 def check_here(bundle: dict[str, Any]) -> None:
-    """Wheels fit one minor version of one implementation on one platform; all parts are here. Raises `NotHere`."""
+    """Check that the bundle is complete and for this Python and platform. Raises `NotHere`."""
     if not (TOOLS.is_dir() and (HERE / "installer").is_dir()):
         raise NotHere(f"{TOOLS.name} or installer is missing; the bundle is incomplete")
     pythons = (bundle, this_python())
@@ -183,7 +183,7 @@ def check_here(bundle: dict[str, Any]) -> None:
 
 
 def check_node_packages(wanted: dict[str, str]) -> None:
-    """What was not packed has to be here in just that version. Raises `Problem`."""
+    """Check that the packages that were not packed are installed with exactly their versions. Raises `Problem`."""
     here = installed_here() if wanted else {}
     wrong = [
         f"{name} {there} (here: {here.get(name, 'none')})" for name, there in wanted.items() if here.get(name) != there
@@ -195,7 +195,7 @@ def check_node_packages(wanted: dict[str, str]) -> None:
 
 
 def this_python() -> dict[str, str]:
-    """Which Python this is, in the words of a lock."""
+    """The version, implementation and platform of this Python, as in `bundle.json`."""
     return {
         "python": platform.python_version(),
         "implementation": platform.python_implementation(),
@@ -204,13 +204,13 @@ def this_python() -> dict[str, str]:
 
 
 def package_folders() -> list[str]:
-    """Where this Python has its packages, but for those of a single user, which a probe doesn't see."""
+    """The site-packages folders of this Python, without the user's, which a probe does not see."""
     kinds = ("site-packages", "dist-packages")
     return [path for path in sys.path if Path(path).name in kinds and path != site.getusersitepackages()]
 
 
 def installed_here() -> dict[str, str]:
-    """Versions by normalised name; of two with one name the first counts, as in an import."""
+    """Versions by normalised name; of two distributions with the same name the first counts, as for imports."""
     found: dict[str, str] = {}
     for one in importlib.metadata.distributions(path=package_folders()):
         name = one.metadata["Name"]
@@ -220,12 +220,12 @@ def installed_here() -> dict[str, str]:
 
 
 def digest(path: Path) -> str:
-    """SHA-256 of a file."""
+    """The SHA-256 of a file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def read(path: Path) -> dict[str, Any]:
-    """A JSON file of the bundle. Raises `NotHere`."""
+    """Read a JSON file of the bundle. Raises `NotHere`."""
     try:
         told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Stored answers: one JSON record each, with everything a report needs that no observation has."""
+"""Stored answers: one JSON record each, with everything that a report needs besides the observations."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class KeptAnswer:
     """An answer with its question.
 
     `releases` are those that could be tried, in version order; `requirements` and `holds` were requested besides the
-    subject; `kept` is an ISO 8601 time in UTC; `pass_env` names variables that the repro saw, whose values no report
-    may show; `facts` are further facts for its report, as label and text.
+    subject; `kept` is the time of storing (ISO 8601, UTC); `pass_env` names the variables passed to the repro, whose
+    values no report may show; `facts` are further facts for its report, as label and text.
     """
 
     id: str
@@ -55,9 +55,9 @@ class KeptAnswer:
 def kept_answer(
     plan: Plan, answer: Answer, kept: str, pass_env: tuple[str, ...] = (), commits: tuple[str, ...] = ()
 ) -> KeptAnswer:
-    """An answer and its plan as one value; `kept` is the time (ISO 8601, UTC).
+    """Combine an answer and its plan; `kept` is the current time (ISO 8601, UTC).
 
-    `commits` replace releases if commits were searched.
+    If commits were searched, `commits` replace the releases.
     """
     versions = list(commits) or [str(release.version) for release in plan.releases]
     what = [
@@ -101,9 +101,9 @@ class Archive:
         self.store.write(f"{_FOLDER}/{kept.id}.json", json.dumps(record, indent=1, sort_keys=True))
 
     def get(self, prefix: str | None = None) -> KeptAnswer:
-        """The answer whose id starts with this text, by default the newest.
+        """Return the answer whose id starts with `prefix` (default: the newest answer).
 
-        Raises `UserMistake` if there is not exactly one.
+        Raises `UserMistake` if there is none, or more than one id starts with it.
         """
         known = self.all()
         if not known:
@@ -118,7 +118,7 @@ class Archive:
         raise UserMistake(f"{many} with {prefix!r} in {self.store.root}", hint=f"known answers: {listed}")
 
     def all(self) -> list[KeptAnswer]:
-        """Every answer, the newest last. Skips records that can't be read."""
+        """Return all answers, the newest last; skips records that can't be read."""
         found = []
         for path in (self.store.root / _FOLDER).glob("*.json"):
             try:
@@ -131,7 +131,7 @@ class Archive:
 
 
 def _lean(answer: Answer) -> Answer:
-    """The answer without data that only the search needed; the observations keep it."""
+    """The answer without data that only the search needed, and that the stored observations have."""
     answer = evolve(answer, sides=tuple(_lean_run(side) for side in answer.sides))
     if answer.culprit is None:
         return answer

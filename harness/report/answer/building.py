@@ -46,10 +46,10 @@ def make_content(
     repositories: Mapping[str, str] | None = None,
     private: Private = Private(),  # noqa: B008 - a frozen value
 ) -> ReportContent:
-    """The content of a report, without private data.
+    """Return the content of a report, without private data.
 
     `logs` maps observation keys to the output of these runs; `failing` is a run with the bug, for an answer without two
-    sides; `repositories` maps distributions to the repository in their metadata.
+    sides; `repositories` maps distributions to the repositories that their metadata name.
     """
     answer = kept.answer
     sides = _sides(kept, logs or {})
@@ -99,7 +99,7 @@ def _traceback_fields(kept: KeptAnswer, shows_bug: Observation | None) -> dict[s
 
 
 def _record(kept: KeptAnswer, sides: tuple[ReportSide, ...]) -> dict[str, Any]:
-    """The answer as JSON, with what only the report knows."""
+    """The JSON report: the answer and the fields that only reports have."""
     return {
         **kept.answer.as_json(),
         "id": kept.id,
@@ -131,7 +131,7 @@ def _footer(kept: KeptAnswer) -> str:
 
 
 def _versions(kept: KeptAnswer) -> tuple[VersionRow, ...]:
-    """The rows for the subject, the culprit, the repro's requirements, and the first of the other changes."""
+    """The rows for the subject, the culprit, the repro's requirements, and the first few of the other changes."""
     answer = kept.answer
     before, after = _locks(answer)
     if before is None or after is None:

@@ -1,4 +1,4 @@
-"""The commands that repeat one side with nothing but uv and the repro."""
+"""The commands that reproduce one side with only uv and the repro."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def asked_for(requirements: Iterable[str]) -> set[str]:
-    """The normalised names of requirements."""
+    """The normalised names of requirements; invalid requirements are ignored."""
     names = set()
     for text in requirements:
         try:
@@ -35,12 +35,12 @@ def side_command(
     repro: Repro,
     signature: Signature | None,
 ) -> str:
-    """One command line for a shell.
+    """Return the shell command that reproduces one side.
 
-    It pins the names in `pinned` as in the lock; everything else is chosen as of the day of the run. Names in `held`
-    may be newer than the requested date, so they get the day of the run itself. A version's local part (+cpu) is
-    dropped, because other indexes lack it. The script is started with `python`, so that uv does not read its inline
-    metadata, which would install the newest releases.
+    It pins the names in `pinned` to the versions in the lock; everything else is resolved as of the requested date, or
+    else the time of the run. Names in `held` may be newer than the requested date, so their limit is the time of the
+    run. A version's local part (+cpu) is dropped, because other indexes lack it. The script is started with `python`,
+    so that uv does not read its inline metadata, which would install the newest releases.
     """
     words = _uv_run(lock)
     for pin in lock.pins:
@@ -56,12 +56,12 @@ def side_command(
 
 
 def exact_command(lock: Lock, lock_file: str, repro: Repro) -> str:
-    """The command with exactly the files of a lock, whose requirement lines are in `lock_file`."""
+    """Return the command that installs exactly the files of a lock, whose requirement lines are in `lock_file`."""
     return shlex.join([*_uv_run(lock), "--with-requirements", lock_file, *_started(repro)])
 
 
 def newest_day(observation: Observation) -> str:
-    """The upload date limit of this run: the requested date, else the time of the run."""
+    """The limit of upload times for a run: the requested date, else the time of the run."""
     return _zulu(observation.as_of or observation.started)
 
 

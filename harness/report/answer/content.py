@@ -1,4 +1,4 @@
-"""The content of a report, as one frozen value. Every format renders it, and decides nothing."""
+"""The content of a report, as one frozen value, which every format renders without further logic."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.report.altered import AlteredRow
 
 @frozen
 class VersionRow:
-    """One distribution on both sides; "" if a side lacks it. `role` says why it matters."""
+    """The versions of one distribution on both sides; "" if a side lacks it. `role` says why it is listed."""
 
     package: str
     before: str
@@ -21,7 +21,7 @@ class VersionRow:
 
 @frozen
 class Hunk:
-    """One changed region of the culprit: where it is, and its unified diff."""
+    """One changed region of the culprit: its place and its unified diff."""
 
     file: str
     place: str
@@ -69,8 +69,10 @@ class LevelRow:
 
 @frozen
 class RangeCell:
-    """One release in the picture of the range; `state` is good, bad, skip, untried, excluded or left-out; of a
-    history also between-good or between-bad. `href` is where its log is in the page.
+    """One release in the picture of the range.
+
+    `state` is good, bad, skip, untried, excluded or left-out; in a history also between-good or between-bad. `href`
+    links to the log in the page.
     """
 
     release: str
@@ -82,7 +84,7 @@ class RangeCell:
 
 @frozen
 class StepRow:
-    """One judged release. `took` is a duration, or says that it was known already."""
+    """One release and its verdict. `took` is a duration, or says that the verdict was known already."""
 
     number: int
     release: str
@@ -96,8 +98,8 @@ class StepRow:
 class ReportSide:
     """One side of the change.
 
-    `command` repeats it with uv and the repro alone; `lock` has requirement lines with hashes, and `exact_command` runs
-    with exactly these, once they are saved as `lock_file`; `log` is the end of the output; `versions` maps each
+    `command` reproduces it with only uv and the repro. `lock` has requirement lines with hashes; `exact_command` runs
+    with exactly these files after they are saved as `lock_file`. `log` is the end of the output; `versions` maps each
     installed distribution to its version.
     """
 
@@ -117,13 +119,13 @@ class ReportSide:
 
 @frozen
 class ReportContent:
-    """All of a report. Texts are plain, not escaped for any format; empty parts are left out.
+    """All content of a report. Texts are plain, not escaped for any format; empty parts are not rendered.
 
     `sentence` is the answer and `certainty` how sure it is; `recipient` is set if the culprit is not the subject;
     `before` and `after` are the headings of the two sides in version order; `facts` are label and text; `replay` is a
-    log of the commits that were run, for `git bisect replay`; `left_out` and `links` are release and reason, label and
-    address; `altered` lists files that runs changed; `not_tried` states the limits of the answer; `record` is the JSON
-    format.
+    log of the commits that were run, for `git bisect replay`; `left_out` are release and reason, `links` label and
+    address; `altered` lists files that runs changed; `not_tried` has the limits of the answer; `record` is the report
+    as JSON.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""What a report shows of a culprit: its lines, its commits, its proofs, and each level of the search."""
+"""The rows of a report about a culprit: its lines, commits and proofs, and each level of the search."""
 
 from __future__ import annotations
 

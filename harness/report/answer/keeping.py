@@ -38,7 +38,7 @@ def keep_and_report(
 
 
 def write_reports(store: Store, kept: KeptAnswer) -> tuple[Path, ...]:
-    """Store an answer, perhaps again, and write its reports; returns their paths. Raises `NoSpace`."""
+    """Store an answer, replacing its record, and write its reports; returns their paths. Raises `NoSpace`."""
     kept = redacted(kept, Private(passed_secrets(os.environ, kept.pass_env)))
     Archive(store).put(kept)
     content = content_of(store, kept)
@@ -48,7 +48,7 @@ def write_reports(store: Store, kept: KeptAnswer) -> tuple[Path, ...]:
 
 
 def content_of(store: Store, kept: KeptAnswer) -> ReportContent:
-    """The content of a stored answer's report with this machine's records, without private data."""
+    """The content of a stored answer's report, with the logs in this store and without private data."""
     answer = kept.answer
     failing = next((step.observation for step in reversed(answer.steps) if step.verdict is Verdict.BAD), None)
     pins = {pin.name for side in answer.sides if side.lock is not None for pin in side.lock.pins}
@@ -63,7 +63,7 @@ def content_of(store: Store, kept: KeptAnswer) -> ReportContent:
 
 
 def repositories_of(kept: KeptAnswer) -> dict[str, str]:
-    """The repositories in the metadata of the newer side's environment, if it still exists."""
+    """Each distribution's repository, from the metadata in the newer side's environment if it still exists."""
     sides = kept.answer.sides
     if not sides or (lock := sides[-1].lock) is None:
         return {}

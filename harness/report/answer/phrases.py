@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def certainty(answer: Answer) -> str:
-    """How sure the answer is, in words."""
+    """A phrase for how sure the answer is."""
     if answer.status is Status.INCONCLUSIVE:
         return f"not certain; the suspects are {', '.join(answer.suspects)}" if answer.suspects else "not certain"
     if answer.status not in (Status.FOUND, Status.FIXED):
@@ -33,7 +33,7 @@ def certainty(answer: Answer) -> str:
 
 
 def state_of(finding: Finding) -> str:
-    """How well one level is proved."""
+    """A phrase for how well one level is proved."""
     if finding.is_proved:
         return "proved both ways"
     return "shown one way only" if finding.is_shown_one_way else "not proved"
@@ -57,7 +57,7 @@ def title_of(answer: Answer) -> str:
 
 
 def recipient_of(answer: Answer) -> str:
-    """Whom the report is for, if not the maintainers of the named package."""
+    """Whom the report is for, if the culprit is not the subject; "" otherwise."""
     if answer.culprit is None or any(change.name == answer.subject for change in answer.culprit.packages):
         return ""
     names = " and ".join(dict.fromkeys(change.name for change in answer.culprit.packages))
@@ -70,7 +70,7 @@ def recipient_of(answer: Answer) -> str:
 
 
 def facts_of(kept: KeptAnswer) -> list[tuple[str, str]]:
-    """What was run, and on what, as label and text."""
+    """What was run and where, as label and text."""
     answer = kept.answer
     lock = next((side.lock for side in answer.sides if side.lock is not None), None)
     told = [
@@ -111,7 +111,7 @@ def _device(answer: Answer) -> str:
 
 
 def device_kind(device: str, machine: Mapping[str, Any]) -> str:
-    """A device in words, with the name and driver that a run found."""
+    """A device in words, with the name and driver that the run reported."""
     name = machine.get("name") or machine.get("device_name")
     driver = f", driver {machine['driver']}" if machine.get("driver") else ""
     kind = {"emulated": "CPU with a stand-in for CUDA", "cpu": "CPU", "cuda": "CUDA"}.get(device, device)
@@ -119,13 +119,13 @@ def device_kind(device: str, machine: Mapping[str, Any]) -> str:
 
 
 def device_worth(observation: Observation, repro: Repro) -> str:
-    """The device of a run, and what a result on it is worth."""
+    """The device of a run, and how far a result on it can be trusted."""
     _, worth = choose_device(observation.device.value, repro.device, ())
     return f"{device_kind(observation.device.value, observation.machine)}. {worth}"
 
 
 def how_to_see_it(kept: KeptAnswer) -> list[str]:
-    """What a reader must know before running the two commands."""
+    """What a reader needs to know before running the two commands."""
     told = []
     if kept.repro.source:
         told.append(f"Save the repro below as {kept.repro.name}.py; uv is all it needs.")

@@ -18,7 +18,7 @@ _LEFT_OUT = ("left-out", "x")
 
 
 def cells_of(kept: KeptAnswer) -> tuple[RangeCell, ...]:
-    """One cell for each release between the outermost judged ones, including left-out ones."""
+    """Return one cell for each release between the first and the last with a verdict, left-out ones included."""
     answer = kept.answer
     verdicts = {step.release: step for step in answer.steps}
     if not verdicts:
@@ -45,7 +45,7 @@ def cells_of(kept: KeptAnswer) -> tuple[RangeCell, ...]:
 
 
 def _between(judged: Iterable[str], names: Iterable[str], listed: list[str]) -> list[str]:
-    """The names between the outermost judged ones: releases by version, commits in their order."""
+    """The names from the first to the last with a verdict: releases by version, commits in the order of `listed`."""
     try:
         first, last = (end(map(Version, judged)) for end in (min, max))
         return sorted((name for name in names if first <= Version(name) <= last), key=Version)

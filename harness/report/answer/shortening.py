@@ -1,4 +1,4 @@
-"""Shortens a report to fit into an issue: drops long details, never the answer, its proofs or the repro."""
+"""Shortens a report to fit into an issue: drops details, never the answer, its proofs or the repro."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ ISSUE_LIMIT = 65_536  # GitHub's limit in characters
 
 
 def shortened(content: ReportContent, render: Callable[[ReportContent], str], limit: int = ISSUE_LIMIT) -> str:
-    """The text of a report in at most `limit` characters, if leaving out details is enough.
+    """Return the text of a report in at most `limit` characters, or longer if dropping all details is not enough.
 
-    It says what was left out.
+    The text says what was left out.
     """
     text = render(content)
     gone: list[str] = []

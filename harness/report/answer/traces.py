@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
     from harness.model import RaisedException, StackFrame
 
-_LONGEST_RUN = 12  # frames of one package in a row that are shown, the outer and the inner half
+_LONGEST_RUN = 12  # shown frames of one package in a row: the outermost and the innermost half
 _MESSAGE_LINES = 12
 _WIDTH = 400
 
 
 def trimmed_traceback(raised: RaisedException, packages: Collection[str], repro_file: str) -> str:
-    """The text of an exception with the frames of `packages` and of the repro; causes come first, as in Python."""
+    """Return a traceback with the frames of `packages` and of the repro; causes come first, as in Python."""
     blocks = []
     one: RaisedException | None = raised
     while one is not None:

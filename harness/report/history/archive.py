@@ -35,7 +35,7 @@ def history_id(history_plan: HistoryPlan) -> str:
 
 
 def keep_history(store: Store, history_plan: HistoryPlan, history: History, kept: str, private: Private) -> str:
-    """Write the record of a history, without private data; returns its id. `kept` is an ISO 8601 time in UTC.
+    """Store a history, without private data; returns its id. `kept` is the current time (ISO 8601, UTC).
 
     Raises `NoSpace`.
     """

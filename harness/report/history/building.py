@@ -1,4 +1,4 @@
-"""Builds the page of a history: windows, a cell for each release, numbers over releases, and logs."""
+"""Builds the page of a history: windows, a cell for each release, charts of metrics, and logs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class WindowRow:
 
 @frozen
 class RunRow:
-    """One judged release; `anchor` is the name of its log in the page, `log` its end."""
+    """One release and its verdict; `anchor` is the name of its log in the page, `log` the end of its output."""
 
     number: int
     release: str
@@ -54,7 +54,7 @@ class RunRow:
 
 @frozen
 class HistoryContent:
-    """All content of a history's page or Markdown; texts are plain, not escaped for any format."""
+    """The content of a history's page or Markdown; texts are plain, not escaped for any format."""
 
     title: str
     sentence: str
@@ -75,7 +75,7 @@ class HistoryContent:
 
     @property
     def charts(self) -> tuple[Chart, ...]:
-        """Charts of the numbers."""
+        """The charts of the metrics."""
         return metric_charts(self.points)
 
 
@@ -87,9 +87,9 @@ def history_content(
     logs: Mapping[str, str],
     private: Private = Private(),  # noqa: B008 - a frozen value
 ) -> HistoryContent:
-    """The content for a history, without private data.
+    """Return the content for a history, without private data.
 
-    `kept` is an ISO 8601 time in UTC; `logs` maps observation keys to the output of these runs.
+    `kept` is the time of storing (ISO 8601, UTC); `logs` maps observation keys to the output of these runs.
     """
     repro = history_plan.plan.repro
     tried = [row for row in history.rows if row.state is not RowState.LEFT_OUT]
@@ -115,12 +115,12 @@ def history_content(
 
 
 def render_history_html(content: HistoryContent) -> str:
-    """One HTML file without external resources."""
+    """Render one HTML file without external resources."""
     return filled("history.html.j2", r=content)
 
 
 def render_history_markdown(content: HistoryContent) -> str:
-    """Markdown for GitHub, without the logs."""
+    """Render Markdown for GitHub, without the logs."""
     return filled("history.md.j2", r=content).strip("\n") + "\n"
 
 
@@ -162,7 +162,7 @@ def _window(window: BrokenWindow) -> WindowRow:
 
 
 def _certainty(window: BrokenWindow) -> str:
-    """How far a window with judged edges reaches."""
+    """A phrase for how certain the edges of a window are, if none of its neighbours was skipped."""
     sides = (window.last_good, "before"), (window.fixed_in, "after")
     missing = [side for known, side in sides if known is None]
     if missing:
@@ -205,7 +205,7 @@ def _runs(history: History, logs: Mapping[str, str]) -> list[RunRow]:
 
 
 def _took(steps: Sequence[Step]) -> str:
-    """The seconds of all runs of a release."""
+    """The total duration of a release's runs."""
     if all(step.cached for step in steps):
         return "known already"
     return f"{sum(step.seconds for step in steps):.1f} s"

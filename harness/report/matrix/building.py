@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _WORDS = (*(verdict.value for verdict in (Verdict.BAD, Verdict.GOOD, Verdict.SKIP)), NOT_RUN)
 _READINGS = 12  # columns described in words
-_SPANS = 6  # changes described of each
+_SPANS = 6  # changes described for each column
 
 
 def make_matrix_content(
@@ -40,7 +40,7 @@ def make_matrix_content(
     log_of: Callable[[Observation], str],
     private: Private = Private(),  # noqa: B008
 ) -> MatrixContent:
-    """The content of the page and its record; `log_of` gives the output of a run."""
+    """Return the content of the page and its record; `log_of` returns the output of a run."""
     if matrix.withheld:
         matrix = evolve(matrix, standings=tuple(map(_without_words, matrix.standings)))
     standings = matrix.standings
@@ -78,7 +78,7 @@ def _sentence(counts: Counter[str], cells: int) -> str:
 
 
 def _without_words(standing: Standing) -> Standing:
-    """The panel without the output of its run; its outcome stays."""
+    """Remove the messages of a run from a standing; the outcome is kept."""
     run = standing.run
     if run is None:
         return standing
@@ -89,12 +89,12 @@ def _without_words(standing: Standing) -> Standing:
 
 
 def _about(runs: Sequence[CellRun]) -> str:
-    """What the repros show, from their docstrings."""
+    """What the repros show, from the first sentences of their docstrings."""
     return " ".join(dict.fromkeys(run.probe.repro.summary for run in runs if run.probe.repro.summary))
 
 
 def _readings(laid: Pivot, standings: Sequence[Standing]) -> tuple[tuple[str, str], ...]:
-    """Each column in words: the verdicts and their ranges."""
+    """A description of each column: the verdicts and their ranges."""
     told = []
     for column in laid.columns[:_READINGS]:
         line = [
@@ -137,7 +137,7 @@ def _minute(written: str) -> str:
 
 
 def _ids(cells: Sequence[Cell]) -> list[str]:
-    """A name for each cell that is safe in a URL."""
+    """An id for each cell, unique and safe in a URL."""
     ids: list[str] = []
     for cell in cells:
         plain = f"cell-{re.sub(r'[^A-Za-z0-9_.=-]+', '-', cell.name)}"

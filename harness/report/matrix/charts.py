@@ -1,4 +1,4 @@
-"""The numbers of a matrix's runs as points of charts: one line per column of its table."""
+"""The metrics of a matrix's runs as charts, with one line per column of its table."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Plots:
 
     @property
     def charts(self) -> tuple[Chart, ...]:
-        """Charts of the numbers."""
+        """The charts of the metrics."""
         return metric_charts(self.points)
 
 
 def plots(laid: Pivot, standings: Sequence[Standing], ids: Sequence[str]) -> tuple[Plots, ...]:
-    """Charts of what varies over releases; none if fewer than two of them have numbers."""
+    """Return charts over the vertical axis; none if fewer than two of its values have metrics."""
     return tuple(filter(None, (_plots(title, part, standings, ids) for title, part in parts(laid))))
 
 
@@ -48,7 +48,7 @@ def _plots(title: str, laid: Pivot, standings: Sequence[Standing], ids: Sequence
     rows = [row for row in laid.rows if any(row == other for other, _ in numbered)]
     if len(rows) < 2:
         return None
-    # In the order of the rows, which is that of the labels; the names of lines come in that of the columns.
+    # Points are in the order of the rows, which sets the order of labels; the order of lines is that of the columns.
     points = [
         ChartPoint(metric, row, value, standings[position].word, _named(laid, column), f"#{ids[position]}")
         for row in rows
@@ -61,7 +61,7 @@ def _plots(title: str, laid: Pivot, standings: Sequence[Standing], ids: Sequence
 
 
 def _numbers(standing: Standing) -> Iterator[tuple[str, float]]:
-    """The repro's metrics first, then the harness's."""
+    """The repro's metrics, then those that the harness measures."""
     if standing.run is None or not standing.run.observation.outcome.ran:
         return
     seen: Observation = standing.run.observation

@@ -1,4 +1,4 @@
-"""The content of a matrix's page, as one frozen value. The template renders it, and decides nothing."""
+"""The content of a matrix's page, as one frozen value, which the template renders without further logic."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Head:
 class Chip:
     """A cell in a heat map.
 
-    `id` links to its panel, `state` gives its colour; `apart` distinguishes it from others at the same place.
+    `id` links to its panel, `state` selects its colour; `apart` distinguishes it from others at the same place.
     """
 
     id: str
@@ -44,7 +44,7 @@ class HeatRow:
 class HeatMap:
     """One table of cells; `heads` are its levels of headings, each an axis with its values.
 
-    If nothing varies across, there are no headings, and the rows may flow like words.
+    Without a horizontal axis there are no headings, and the rows may wrap like words.
     """
 
     title: str
@@ -55,7 +55,7 @@ class HeatMap:
 
 @frozen
 class Panel:
-    """Everything about one cell; `label` distinguishes it from the others.
+    """The details of one cell; `label` distinguishes it from the others.
 
     `older` and `newer` are the ids of its neighbours in the heat map, "" for none.
     """
@@ -91,7 +91,7 @@ class Count:
 
 @frozen
 class MatrixContent:
-    """The whole page. `readings` describe each column, `plots` draw its numbers, `record` is the page's JSON."""
+    """The whole page. `readings` describe each column, `plots` show its metrics, `record` is the page as JSON."""
 
     name: str
     about: str

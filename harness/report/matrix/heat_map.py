@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def heat_maps(
     laid: Pivot, standings: Sequence[Standing], ids: Sequence[str], labels: Sequence[str]
 ) -> tuple[HeatMap, ...]:
-    """The heat maps of a pivot; `ids` link to panels, `labels` name the cells."""
+    """Return the heat maps of a pivot; `ids` link to panels, `labels` name the cells."""
     chips = [
         Chip(
             one_id,
@@ -36,7 +36,7 @@ def heat_maps(
 
 
 def neighbours(laid: Pivot) -> dict[int, tuple[int, ...]]:
-    """For each cell, the positions of cells that differ only on the vertical axis and are older, the nearest last."""
+    """Map each cell to the older cells that differ only on the vertical axis (positions, the nearest last)."""
     found: dict[int, tuple[int, ...]] = {}
     for column in laid.columns:
         older: tuple[int, ...] = ()
@@ -48,7 +48,7 @@ def neighbours(laid: Pivot) -> dict[int, tuple[int, ...]]:
 
 
 def state_class(word: str) -> str:
-    """A verdict's word as a class in the style sheet."""
+    """The CSS class for the word of a verdict."""
     return word.replace(" ", "-")
 
 
@@ -62,7 +62,7 @@ def _map(title: str, laid: Pivot, chips: Sequence[Chip], cells: Sequence[Cell]) 
 
 
 def _level(columns: Sequence[Choice], level: int) -> tuple[Head, ...]:
-    """One level of headings; equal neighbours below the same heading are merged."""
+    """One level of headings; equal neighbours under the same heading are merged."""
     grouped = groupby(columns, key=lambda column: column[: level + 1])
     return tuple(Head(key[level] or "-", len(list(below))) for key, below in grouped)
 

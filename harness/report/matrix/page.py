@@ -52,7 +52,7 @@ def write_page(
 
 
 def _passed_before(store: Store, name: str) -> tuple[str, ...]:
-    """The variables that earlier runs on the page saw."""
+    """The variables that were passed to earlier runs on the page."""
     try:
         record = json.loads((store.root / _FOLDER / f"{name}.json").read_text(encoding="utf-8"))
         return tuple(map(str, record["pass_env"]))

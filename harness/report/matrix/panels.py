@@ -1,4 +1,4 @@
-"""Everything about one cell: its verdict, how to repeat it, what was installed, and its output."""
+"""The details of one cell: its verdict, how to repeat it, what was installed, and its output."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LOG_CHARACTERS = 20_000  # per cell, because a page has hundreds
 
 @frozen
 class Panels:
-    """Builds the panels of a matrix; `older` gives for each position the older ones to compare with."""
+    """Builds the panels of a matrix; `older` maps each position to the older ones to compare it with."""
 
     standings: Sequence[Standing]
     ids: Sequence[str]
@@ -81,7 +81,7 @@ class Panels:
         )
 
     def _compared(self, run: CellRun, older: tuple[int, ...]) -> int | None:
-        """The nearest older cell that has a lock, if its verdict differs."""
+        """The position of the nearest older cell that has a lock, if its verdict differs."""
         for position in reversed(older):
             other = self.standings[position]
             if other.run is not None and other.run.observation.lock is not None:
@@ -90,13 +90,13 @@ class Panels:
 
 
 def _day(cell: Cell, run: CellRun | None) -> tuple[str, ...]:
-    """The day that was given for all cells, if this cell names none."""
+    """The option for the date that applies to all cells, unless this cell has its own."""
     day = run.probe.combination.as_of if run is not None and cell.as_of is None else None
     return ("--as-of", day.isoformat()) if day is not None else ()
 
 
 def _command(words: Iterable[str]) -> str:
-    """A command for a shell; a long one has one option per line."""
+    """A shell command; a long one has one option per line."""
     line = shlex.join(words)
     return line if len(line) <= _LINE else re.sub(r" (--[a-z-]+ )", r" \\\n    \1", line)
 
@@ -125,7 +125,7 @@ def _facts(run: CellRun) -> tuple[tuple[str, str], ...]:
 
 
 def _versions(run: CellRun, lock: Lock | None) -> tuple[tuple[str, str], ...]:
-    """The installed versions of what the axes, the repro and the holds name; the axes first."""
+    """The installed versions of the packages that the axes, the repro and the holds name; the axes first."""
     if lock is None:
         return ()
     axes = _packages(run.cell)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Choice = tuple[str, ...]
 
-_WIDE = 10  # columns
+_WIDE = 10  # columns in one table
 ABSENT = ""  # shown if a cell has no value on an axis
 
 
@@ -27,9 +27,9 @@ ABSENT = ""  # shown if a cell has no value on an axis
 class Pivot:
     """Cells by row and column, both in the order of their values.
 
-    `down` and `across` are names of axes, `rows` and `columns` values as text (a column has one for each axis in
-    `across`); `places` maps row and column to the positions of their cells: several if cells differ in something that
-    is not an axis.
+    `down` and `across` are names of axes; `rows` and `columns` are values as text (a column has one for each axis in
+    `across`). `places` maps row and column to the positions of their cells: more than one if cells differ in something
+    that is not an axis.
     """
 
     down: str
@@ -39,7 +39,7 @@ class Pivot:
     places: Mapping[tuple[str, Choice], tuple[int, ...]]
 
     def of(self, positions: Collection[int]) -> Pivot:
-        """The table with only these cells."""
+        """Return the pivot with only these cells."""
         places = {
             side: kept for side, place in self.places.items() if (kept := tuple(i for i in place if i in positions))
         }
@@ -53,8 +53,8 @@ class Pivot:
 
 
 def pivot(cells: Sequence[Cell]) -> Pivot:
-    """Arrange cells: releases in version order, dates in time order, others as in the file."""
-    import pandas as pd  # imported here because it takes half a second
+    """Pivot cells: releases in version order, dates in time order, other values as in the file."""
+    import pandas as pd  # imported here because it is slow
 
     varying = _varying(cells)
     down = max(varying, key=lambda axis: len(_values(cells, axis)), default="repro")
@@ -63,7 +63,7 @@ def pivot(cells: Sequence[Cell]) -> Pivot:
     frame["position"] = range(len(cells))
     if not across:
         frame[_ALONE] = ABSENT
-    # Several cells can have the same place, so each place has a tuple.
+    # Several cells can be at the same place, so each place has a tuple.
     sides = (down, across or [_ALONE])
     table = frame.pivot_table("position", *sides, aggfunc=tuple, observed=True)  # type: ignore[arg-type]
     keys: list[Choice] = [tuple(key) if len(across) > 1 else (str(key),) for key in table.columns]
@@ -77,7 +77,7 @@ def pivot(cells: Sequence[Cell]) -> Pivot:
 
 
 def parts(laid: Pivot) -> list[tuple[str, Pivot]]:
-    """Titled parts: the whole, or one part for each value of an axis if there are too many columns to read."""
+    """Split a pivot with too many columns into one part for each value of an axis; returns titles and parts."""
     if len(laid.columns) <= _WIDE or len(laid.across) < 2:
         return [("", laid)]
     counts = [len({column[level] for column in laid.columns}) for level in range(len(laid.across))]
@@ -101,12 +101,12 @@ def parts(laid: Pivot) -> list[tuple[str, Pivot]]:
 
 
 def axis_name(axis: str) -> str:
-    """The name of an axis without its table."""
+    """The name of an axis without its prefix."""
     return axis.removeprefix(PACKAGES).removeprefix(PARAMETERS)
 
 
 def differences(cells: Sequence[Cell]) -> tuple[str, ...]:
-    """Distinguishes cells at one place: the words of each command that not all of them have."""
+    """Distinguish cells at one place: return the words of each command that not all of them have."""
     if len(cells) < 2:
         return ("",) * len(cells)
     common = set.intersection(*(set(cell.arguments) for cell in cells))
@@ -116,7 +116,7 @@ def differences(cells: Sequence[Cell]) -> tuple[str, ...]:
 
 
 def labels(cells: Sequence[Cell]) -> tuple[str, ...]:
-    """A label for each cell: what varies ("transformers 4.53.0, case=lora"), or its name if that is not enough."""
+    """Label each cell by what varies ("transformers 4.53.0, case=lora"), or by its name if that is not unique."""
     varying = _varying(cells)
     short = [", ".join(_told(axis, cell.choice[axis]) for axis in varying if axis in cell.choice) for cell in cells]
     return tuple(
@@ -157,7 +157,7 @@ def _text(value: Value) -> str:
 
 
 def _ordered(axis: str, texts: list[str]) -> pd.Categorical[Any]:
-    """The values in the order for pandas."""
+    """The values as a pandas categorical, which sets their order."""
     import pandas as pd
 
     known = list(dict.fromkeys(texts))
@@ -169,7 +169,7 @@ def _ordered(axis: str, texts: list[str]) -> pd.Categorical[Any]:
 
 
 def _release_order(text: str) -> tuple[bool, Version | str]:
-    """Releases by version; ranges and missing values after them, as written."""
+    """A sort key: releases by version, then ranges and missing values by their text."""
     version = parsed_version(text)
     return (False, version) if version is not None else (True, text)
 

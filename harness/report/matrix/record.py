@@ -16,8 +16,8 @@ SCHEMA = 1
 class MatrixStanding:
     """A matrix to report on: `standings` in the order of its cells, `written` an ISO 8601 time in UTC.
 
-    `command` is what the user typed; `left_out` are releases (or cells) and reasons; `pass_env` names variables whose
-    values repros saw; `withheld` says why logs and messages must not be shown, "" if they may.
+    `command` is what the user typed; `left_out` are releases (or cells) and reasons; `pass_env` names the variables
+    passed to repros; `withheld` says why logs and messages must not be shown, "" if they can be.
     """
 
     name: str
@@ -30,7 +30,7 @@ class MatrixStanding:
 
 
 def make_record(matrix: MatrixStanding) -> dict[str, Any]:
-    """The record of a matrix; the writer handles numbers that JSON lacks."""
+    """Return the record of a matrix. It may have NaN and infinities, which `render_record` replaces with null."""
     words = [standing.word for standing in matrix.standings]
     return {
         "schema": SCHEMA,
