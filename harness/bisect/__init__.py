@@ -1,1 +1,1 @@
-"""`harness bisect`: from a plan to an answer that names the release and what in it made the difference."""
+"""`harness bisect`: bisects releases, commits or whole environments, and finds the culprit."""

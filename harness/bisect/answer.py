@@ -1,4 +1,4 @@
-"""An answer: what the search found, each step that led there, and one sentence that sums it up."""
+"""The answer of a bisection: what the search found, each step that led there, and one sentence that sums it up."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class Answer:
     is right, estimated from the runs; `good_side` and `bad_side` count the runs on both sides of the change; `effect`
     is the difference of a metric between them. `sentence` is the answer, `advice` the next command. `left_out` maps
     untested releases of the range to their reasons; `lock_changes` is the difference of the locks at the two sides;
-    `drift` lists by release what could not be held, `altered` the files of its environment that a run changed; `sides`
-    are the observations just before and just after the change; `culprit` is what made the difference, if it was
-    searched. `probes` counts the releases that were run now rather than answered by the store, `culprit_probes` the
-    runs of the search for the culprit.
+    `drift` lists by release what could not be held, `altered` the files of its environment that a run changed. `sides`
+    are the observations just before and just after the change. `culprit` is what made the difference, None if the
+    search did not go below the release or found nothing. `probes` counts the releases that were run now rather than
+    answered by the store, `culprit_probes` the runs of the search for the culprit. `wall_s` is in seconds.
     """
 
     subject: str
@@ -86,7 +86,7 @@ class Answer:
         return sentence_and_table(self.sentence, ("release", "verdict", "reason", "seconds"), rows)
 
     def as_json(self) -> dict[str, Any]:
-        """The answer as `harness bisect --json` prints it (schema 2); a repro is one group without tests."""
+        """Return the answer as `harness bisect --json` prints it (schema 2); a repro is one group without tests."""
         ends = (
             {"last_bad": self.last_bad, "first_good": self.first_good}
             if self.status is Status.FIXED or self.status is Status.NOT_FIXED or self.last_bad is not None
@@ -130,7 +130,7 @@ class Answer:
         }
 
     def _group(self) -> dict[str, Any]:
-        """The one group of a repro, with its culprits."""
+        """Return the one group of a repro, with its culprits."""
         return {
             "tests": [],
             "signature": given_parts(self.signature),
@@ -140,7 +140,7 @@ class Answer:
         }
 
     def _culprits(self) -> Iterator[dict[str, Any]]:
-        """The packages of the finest finding; the subject if nothing finer was searched."""
+        """Yield the packages of the finest finding, or the subject if the search did not go below the release."""
         older, newer = (self.last_good, self.first_bad) if self.first_bad else (self.last_bad, self.first_good)
         if self.status not in (Status.FOUND, Status.FIXED) or newer is None:
             return
@@ -166,7 +166,7 @@ class Answer:
 
 
 def _culprit(culprit: Culprit | None) -> list[dict[str, Any]] | None:
-    """Each level's finding, the coarsest first."""
+    """Return the finding of each level, the coarsest first."""
     if culprit is None:
         return None
     return [

@@ -25,12 +25,12 @@ _STATUS = {
     BisectionStatus.NOT_FIXED: Status.NOT_FIXED,
     BisectionStatus.INCONCLUSIVE: Status.INCONCLUSIVE,
     BisectionStatus.FLAKY: Status.INCONCLUSIVE,
-    BisectionStatus.OPEN: Status.INCONCLUSIVE,  # left to the levels below, which could not go on
+    BisectionStatus.OPEN: Status.INCONCLUSIVE,  # the levels below were to decide, and could not
 }
 
 
 def answer_of(searched: Searched) -> Answer:
-    """The answer of a search over releases, without a culprit."""
+    """Return the answer of a search over releases, without a culprit."""
     plan, record, result = searched.plan, searched.record, searched.search.result
     name = {position: str(release.version) for position, release in enumerate(plan.releases)}
     sides = searched.sides
@@ -77,7 +77,7 @@ def answer_of(searched: Searched) -> Answer:
 
 
 def _ends(plan: Plan) -> dict[str, dict[str, str] | None]:
-    """The two ends of a plan; None for an end that the search had to find."""
+    """Return the two ends of a plan; None for an end that the search had to find."""
     named = {"good": plan.good, "bad": plan.bad}
     return {
         end: {"kind": "release", "text": str(plan.releases[position].version)} if position is not None else None
@@ -86,7 +86,7 @@ def _ends(plan: Plan) -> dict[str, dict[str, str] | None]:
 
 
 def _between(plan: Plan, reached: list[str]) -> dict[str, str]:
-    """Releases left out between the outermost judged ones."""
+    """Return the releases left out between the outermost judged ones, with their reasons."""
     tried = [release.version for release in plan.releases if str(release.version) in set(reached)]
     if not tried:
         return {}

@@ -54,7 +54,7 @@ class CommitAnswer:
 
 
 def ask_commits(session: Session, question: Question, ends: Ends, told: tuple[str, ...] = ()) -> CommitAnswer:
-    """Bisect the commits between two ends; `told` is what was chosen for the user before.
+    """Bisect the commits between two ends; `told` are sentences about choices already made for the user.
 
     Raises `BadRepository`, `UserMistake`, `UnknownProject`, `NoWorkers`, `Interrupted`, `NoNetwork` and `NoSpace`.
     """
@@ -89,7 +89,10 @@ def ask_commits(session: Session, question: Question, ends: Ends, told: tuple[st
 
 
 def _source(session: Session, trials: Trials, span: Range) -> CommitSource:
-    """Runs the commits of a range; the newer one has run already and shows how to recognise the bug."""
+    """Run the newer commit, whose failure can become the signature, and return the source that runs the others.
+
+    To find a fix, the failure is that of the oldest commit. Raises `UserMistake` if the commits can't be run.
+    """
     plan, repository = trials.plan, span.repository
     combination = _combination(plan, span, span.newer)
     lock = _lock(session, plan, combination)
@@ -142,7 +145,10 @@ def _lock(session: Session, plan: Plan, combination: Combination) -> Lock:
 
 
 def _combination(plan: Plan, span: Range, commit: Commit) -> Combination:
-    """The base release with the requirements that a commit declares, as of the newer commit's day or its own."""
+    """Combine the base release with the requirements that a commit declares.
+
+    The date is that of the plan; with "era" it is the day of the commit itself, and the base release is only held.
+    """
     repository = span.repository
     folder = project_folder(repository, commit.sha, plan.subject)
     declared = declared_requirements(project_files(repository, repository.tree(commit.sha), folder))
@@ -154,16 +160,16 @@ def _combination(plan: Plan, span: Range, commit: Commit) -> Combination:
     return Combination(
         python=plan.interpreter.version,
         requirements=(*plan.requirements, plan.subject if is_era else base, *own),
-        # A release that is held may be newer than the day of the commit.
+        # The base release may be newer than the commit, and a hold is allowed to be newer than the date.
         holds=(*plan.holds, base) if is_era else plan.holds,
         as_of=AsOf.read(plan.as_of).of(day),
         device=plan.device,
-        # What is built are the commits; the release that they take the place of has a wheel.
+        # Only the commits are built; the release whose files they replace has a wheel.
         from_source=tuple(name for name in plan.question.from_source if normalized_name(name) != plan.subject),
     )
 
 
 def _day_of(span: Range) -> str:
-    """The day of the newer commit, or of the release if that came later."""
+    """Return the day of the newer commit, or that of the release if it is later."""
     day = span.repository.dates([span.newer.sha])[span.newer.sha].astimezone(UTC)
     return str(max(day, span.base.uploaded + ERA_MARGIN) if span.base.uploaded is not None else day)

@@ -1,4 +1,4 @@
-"""Answers a question between two worlds in a session: builds the worlds of its ends, and searches between them."""
+"""Answers a question between two worlds: builds the worlds of its ends and searches between them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Below:
 
 @frozen
 class UpgradeQuestion:
-    """A question between two ends: what broke `repro`?
+    """A question between two ends: which package upgrade broke `repro`?
 
     `subject` is the only package to look at, "" for all. `requirements` are added to the repro's own; `told` are
     sentences about the choices made for the user.
@@ -57,9 +57,10 @@ class UpgradeQuestion:
 
 
 def ask_upgrade(session: Session, question: UpgradeQuestion, until: Level = Level.RELEASE) -> UpgradeAnswer:
-    """Answer a question between worlds, each culprit down to `until`.
+    """Answer a question between worlds, with the search for each culprit down to `until`.
 
-    Raises `UserMistake`, `NoWorkers`, `Interrupted`, `NoNetwork`, `NoSpace`."""
+    Raises `UserMistake`, `NoWorkers`, `Interrupted`, `NoNetwork` and `NoSpace`.
+    """
     device, why = session.device_for(question.repro)
     requirements = merged_requirements(question.repro.dependencies, question.requirements)
     if question.subject and question.subject not in {normalized_name(Requirement(text).name) for text in requirements}:
@@ -99,7 +100,7 @@ def ask_upgrade(session: Session, question: UpgradeQuestion, until: Level = Leve
 
 
 def only_tests(repro: Repro, tests: tuple[str, ...]) -> Repro:
-    """The repro with its command restricted to some tests; unchanged if there are none."""
+    """Return the repro with its command restricted to these tests; unchanged without tests."""
     if not tests:
         return repro
     argv = only(repro.argv, tests)

@@ -35,10 +35,11 @@ _FEW = 4
 
 @frozen
 class Boundary:
-    """Two releases of a package between which the tests change; `suspects` if it is one of several.
+    """Two releases of a package between which the tests began to fail.
 
-    `since` is the first release with the message of the bad end, if that is not `first_bad`; `sides` are the runs just
-    before and just after the change.
+    A version is None if that end lacks the package. `suspects` are the releases in which the change may be, a single
+    one if it is certain. `since` is the first release with the message of the bad end, if that is not `first_bad`;
+    `message` is the failure of `first_bad`. `sides` are the runs just before and just after the change.
     """
 
     package: str
@@ -70,9 +71,9 @@ class Boundary:
 def find_boundary(
     means: Means, bad: World, change: Change, stand: Stand, repro: Repro, held: Versions, *, is_strict: bool
 ) -> Boundary:
-    """Search the releases from the older to the newer version of a package, with `held` held back if possible.
+    """Bisect the releases of a package between its versions at both ends, with `held` held back if possible.
 
-    With `is_strict` only the failure of the bad end is bad.
+    With `is_strict` only the failure of the bad end is bad; otherwise every failure of the tests is.
     """
     ends = Boundary(change.name, change.before, change.after, suspects=(change.after,) if change.after else ())
     if change.before is None or change.after is None:
@@ -115,7 +116,10 @@ def find_boundary(
 def find_change_of_message(
     means: Means, bad: World, change: Change, stand: Stand, repro: Repro, held: Versions
 ) -> tuple[str, Observation] | None:
-    """The newest release of a package without the message of the bad end, and its run; None if there is none."""
+    """Find the newest release of a package without the message of the bad end.
+
+    Returns the version and its run, or None if there is no such release.
+    """
     if change.before is None or change.after is None:
         return None
     releases, _ = _between(means, bad, change, change.before, change.after)
@@ -154,9 +158,9 @@ class _Search:
         self._held = held
 
     def run(self, good: int, bad: int, judged_by: Callable[[Stood], Judgement]) -> BisectionResult:
-        """One bisection between two positions.
+        """Bisect between two positions.
 
-        It starts where a new major release begins, because most changes come with one.
+        First tries the newest step to another major version, because most changes come with one.
         """
         self._try_likely(good, bad, judged_by)
         known = {
@@ -178,7 +182,7 @@ class _Search:
         return search.result
 
     def _try_likely(self, good: int, bad: int, judged_by: Callable[[Stood], Judgement]) -> None:
-        """The two sides of the step to another major release nearest to the bad end."""
+        """Run both sides of the newest step to another major version; the older side only if the newer one is bad."""
         if bad - good < _FEW:
             return
         steps = [at for at in range(good + 1, bad + 1) if self._major(at) != self._major(at - 1)]
@@ -211,7 +215,7 @@ class _Search:
 def _between(
     means: Means, bad: World, change: Change, before: str, after: str
 ) -> tuple[tuple[Release, ...], dict[str, str]]:
-    """The releases from the good to the bad end in order, and why others are left out."""
+    """Return the releases from the good to the bad end, in this order, and the reasons why others are left out."""
     try:
         known = means.index.releases(change.name)
         ends = Version(Version(before).public), Version(Version(after).public)

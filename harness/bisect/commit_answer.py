@@ -1,4 +1,4 @@
-"""Makes the answer of a search over commits from its runs and its final two neighbours."""
+"""Makes the answer of a bisection over commits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def search_commits(plan: Plan, source: CommitSource, chain: tuple[str, ...]) -> Answer:
-    """Run both ends of a chain of commits (hashes, the oldest first), bisect it if they differ, and answer the plan.
+    """Run both ends of a chain of commits (hashes, the oldest first), bisect it if they differ, and return the answer.
 
     Raises `Interrupted`, `NoNetwork` and `NoSpace`.
     """
@@ -67,7 +67,7 @@ def _answer_of_runs(plan: Plan, source: CommitSource) -> Answer:
 
 
 def _why_not_found(source: CommitSource, older: str, newer: str) -> Status:
-    """What two ends show whose verdicts do not differ as expected."""
+    """Return the status of a question whose two ends do not have the expected verdicts."""
     verdict = source.runs.verdict(newer)
     is_fix = source.sides.before.verdict is Verdict.BAD
     if Verdict.SKIP in (verdict, source.runs.verdict(older)):

@@ -37,7 +37,7 @@ class Range:
 
     @property
     def chain(self) -> tuple[str, ...]:
-        """The commits after the start up to the newer one, along first parents."""
+        """The hashes of the commits after the start up to the newer one, the oldest first, along first parents."""
         return self.repository.first_parents(self.start, self.newer.sha)
 
     @property
@@ -47,7 +47,7 @@ class Range:
 
 
 def find_range(session: Session, question: Question, ends: Ends) -> Range:
-    """The range between two ends. Raises `BadRepository`, `UserMistake`, `UnknownProject` and `NoNetwork`."""
+    """Find the range between two ends. Raises `BadRepository`, `UserMistake`, `UnknownProject` and `NoNetwork`."""
     url = _own_repository(session, question) if question.git == "auto" else ""
     repository = open_repository(question.git, url, session.workspace.clones)
     tags = repository.tags()
@@ -71,7 +71,10 @@ def find_range(session: Session, question: Question, ends: Ends) -> Range:
 
 
 def _own_repository(session: Session, question: Question) -> str:
-    """The repository that the newest release of the subject names, "" for none; only that release is installed."""
+    """Return the URL of the repository in the metadata of the subject's newest release, "" for none.
+
+    Installs that release without its dependencies.
+    """
     usable = _usable(session, question)
     if not usable:
         return ""
@@ -90,7 +93,7 @@ def _own_repository(session: Session, question: Question) -> str:
 
 
 def _usable(session: Session, question: Question) -> list[Release]:
-    """The releases of the subject that can be installed here."""
+    """Return the releases of the subject that can be installed on this machine."""
     wheel_tags = frozenset(session.interpreter.wheel_tags())
     return [
         release
@@ -100,7 +103,7 @@ def _usable(session: Session, question: Question) -> list[Release]:
 
 
 def _commit(repository: Repository, tags: dict[str, str], end: End, subject: str) -> Commit:
-    """The commit of an end: a release's tag, or a revision."""
+    """Return the commit of an end, which is a release with a tag or a revision."""
     if end.kind is EndKind.COMMIT:
         return repository.commit(end.text)
     if end.kind is not EndKind.RELEASE:
@@ -114,7 +117,7 @@ def _commit(repository: Repository, tags: dict[str, str], end: End, subject: str
 
 
 def _base(session: Session, question: Question, repository: Repository, newer: Commit) -> tuple[Release, str]:
-    """The newest installable release tagged at or before a commit, and the hash of its tag's commit."""
+    """Return the newest installable release with a tag up to a commit, and the hash of the tagged commit."""
     subject = normalized_name(question.subject)
     tagged = tagged_up_to(repository, subject, newer.sha)
     before = [release for release in _usable(session, question) if release.version in tagged]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def sentence_of(answer: Answer, repository: Repository, why_not: str) -> str:
-    """One sentence that answers the question; `why_not` is the reason why no commit can be named."""
+    """Return one sentence that answers the question; `why_not` says why no commit can be named."""
     name = answer.subject
     if answer.culprit is not None:
         commit = answer.culprit.finest.commits[0].described
@@ -37,7 +37,7 @@ def sentence_of(answer: Answer, repository: Repository, why_not: str) -> str:
 
 
 def what_next(plan: Plan, repository: Repository, commit: str) -> str:
-    """The command that repeats the run of the found commit."""
+    """Return a sentence with the command that runs the found commit again."""
     typed = [word for word in plan.question.typed if word != "--repro"] or [plan.repro.name]
     folder = shlex.quote(f"{plan.subject} @ {repository.folder}@{commit}")
     return f"To run that commit again: harness probe {' '.join(typed)} --with {folder}"

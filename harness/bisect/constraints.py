@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def constraint_of(boundary: Boundary) -> str:
-    """The loosest constraint that keeps a package on the passing side: `numpy<2`, `pandas<=2.1.4`."""
+    """Return the loosest constraint that keeps a package on the good side, such as `numpy<2`; "" if there is none."""
     name = boundary.package
     if boundary.first_bad is None:  # the package is no longer there at the bad end
         return f"{name}=={boundary.last_good}"
@@ -27,7 +27,7 @@ def constraint_of(boundary: Boundary) -> str:
     older, newer = _version(boundary.last_good), _version(boundary.first_bad)
     if older is None or newer is None:
         return f"{name}=={boundary.last_good}"
-    if older > newer:  # it went back to an older release
+    if older > newer:  # the bad end has the older release
         return f"{name}>={boundary.last_good}"
     if not boundary.is_certain:
         return f"{name}<={boundary.last_good}"
@@ -35,7 +35,7 @@ def constraint_of(boundary: Boundary) -> str:
 
 
 def constraints_of(culprits: Sequence[PackageCulprit]) -> list[str]:
-    """One constraint for each culprit; for culprits that break it only together, one of them is enough."""
+    """Return one constraint for each culprit, but only one for culprits that break the tests only together."""
     settled: set[str] = set()
     found = []
     for culprit in culprits:
@@ -48,9 +48,9 @@ def constraints_of(culprits: Sequence[PackageCulprit]) -> list[str]:
 
 
 def constraint_until_then(answer: Answer) -> str:
-    """The constraint on the subject confirmed by a bisection over its releases, or "".
+    """Return the constraint on the subject that a bisection over its releases confirmed, or "".
 
-    For a fix it allows the fixed release and later ones, and no more than the runs have shown.
+    For a fix it allows only the fixed release and later ones.
     """
     if answer.status is Status.FOUND and answer.last_good and answer.first_bad:
         older, newer = _version(answer.last_good), _version(answer.first_bad)
@@ -63,7 +63,7 @@ def constraint_until_then(answer: Answer) -> str:
 
 
 def constraint_with(answer: Answer, culprit: Culprit) -> str:
-    """The same for a known culprit: a constraint on its package, if a run has shown that this alone is enough."""
+    """Return a constraint on the culprit's package if a run proved that this is enough, else that of the answer."""
     finding = culprit.findings[0]
     shown = finding.proofs[0] if finding.proofs else None
     if answer.status is not Status.FOUND or len(finding.packages) != 1 or shown is None or not shown.holds:
@@ -78,7 +78,7 @@ def constraint_with(answer: Answer, culprit: Culprit) -> str:
 
 
 def _shortest(older: Version, newer: Version) -> str:
-    """The newer version without trailing zeros, if it stays above the older one: 2.0.0 is 2."""
+    """Return the newer version without trailing zeros (2.0.0 is 2), unless that is not above the older one."""
     if newer.is_prerelease or newer.is_postrelease or newer.epoch:
         return str(newer)
     parts = list(newer.release)

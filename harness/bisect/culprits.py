@@ -1,8 +1,8 @@
-"""From packages that must be held back together to culprits, and packages that only moved along.
+"""Finds the culprits among packages that must be held back together.
 
-An older release of one package may need an older one of another; that one is held back too and is no culprit. So as
-soon as the release of a culprit is known, its newest good release replaces that of the good end, and packages that need
-not be held back any more are dropped. If two packages move together at the boundary, each is advanced alone.
+An older release of one package may need an older release of another, which is then held back too but is no culprit. So
+once the release of a culprit is known, its newest good release replaces that of the good end, and packages that no
+longer need to be held back are dropped. If two packages change together at the boundary, each is upgraded alone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,11 @@ if TYPE_CHECKING:
 
 @frozen
 class Search:
-    """The search of one group: its question, both worlds, the changes (most likely first), and what stays held back."""
+    """The search for the culprits of one group.
+
+    `units` are the changes by package, `order` the packages with the most likely first. `held` is also held back in
+    every run.
+    """
 
     means: Means
     question: GroupQuestion
@@ -41,7 +45,7 @@ class Search:
     held: Versions
 
     def passes(self, versions: Versions) -> Observation | None:
-        """The run with these held back; None if the group does not pass in it."""
+        """Run the bad world with these versions held back; returns the run if the group passes in it, else None."""
         probe = self.bad.with_versions({**self.held, **versions}, self.repro)
         names = ", ".join(f"{name} {version or '(absent)'}" for name, version in versions.items())
         run = self.means.observe(f"held back: {names}", probe)
@@ -49,7 +53,7 @@ class Search:
 
 
 def culprits_of(search: Search, names: Sequence[str], versions: Mapping[str, str | None]) -> list[PackageCulprit]:
-    """The culprits among packages that must be held back together; `versions` are those with which the group passes."""
+    """Find the culprits among packages that must be held back together; with `versions` the group passes."""
     held = dict(versions)
     waiting = list(names)
     found: list[PackageCulprit] = []
@@ -61,7 +65,7 @@ def culprits_of(search: Search, names: Sequence[str], versions: Mapping[str, str
         culprit = _culprit(search, search.units[name], others, {one.package for one in found})
         found.append(culprit)
         held[culprit.package] = culprit.boundary.last_good
-        if culprit.package != name:  # it moved along, and may be all that breaks the tests
+        if culprit.package != name:  # the package found instead may be the only culprit
             if search.passes({other: version for other, version in held.items() if other != name}) is not None:
                 del held[name]
             else:
@@ -69,7 +73,7 @@ def culprits_of(search: Search, names: Sequence[str], versions: Mapping[str, str
         for other in [other for other in waiting if other in held]:
             if _is_not_needed(search, held, other):
                 del held[other]
-    # What was looked at first may only have been held back for what came after it.
+    # An earlier culprit may only have been held back because of a later one.
     for culprit in found[:-1]:
         if len(held) > 1 and _is_not_needed(search, held, culprit.package):
             del held[culprit.package]
@@ -78,7 +82,7 @@ def culprits_of(search: Search, names: Sequence[str], versions: Mapping[str, str
 
 
 def _partners_of(search: Search, culprits: Sequence[PackageCulprit]) -> list[PackageCulprit]:
-    """The packages that break the tests only together with a culprit, each with its release."""
+    """Return the packages that break the tests only together with a culprit, each with its boundary."""
     known = {culprit.package for culprit in culprits}
     found = []
     for culprit in culprits:
@@ -116,9 +120,10 @@ def _is_not_needed(search: Search, held: Mapping[str, str | None], name: str) ->
 
 
 def _culprit(search: Search, change: Change, others: Versions, known: Collection[str]) -> PackageCulprit:
-    """The release of one package, or of one that moved with it and broke the tests, if not known already.
+    """Find the boundary of one package, or of a package that changed with it and is the actual culprit.
 
-    A package that moved along is searched with this one held back: the two may break the tests one after the other.
+    Packages in `known` are not searched again. A package that changed along with this one is searched with this one
+    held back, because the two may break the tests one after the other.
     """
     boundary = _boundary(search, change, others)
     moved = _moved(boundary)
@@ -139,9 +144,9 @@ def _moved(boundary: Boundary) -> tuple[Change, ...]:
 
 
 def _pinned_by(search: Search, boundary: Boundary, moved: Sequence[Change]) -> Change | None:
-    """The package that a transitive one belongs to: it moved with it, and pins exactly this release.
+    """Return the requested package that pins exactly the first bad release of a transitive one; None if there is none.
 
-    Nobody can upgrade or hold back one without the other, so the requested package is named.
+    Neither can be upgraded or held back without the other, so the requested package is named as the culprit.
     """
     asked = {normalized_name(Requirement(text).name) for text in search.bad.requirements}
     if boundary.package in asked or boundary.first_bad is None or len(boundary.sides) != 2:
@@ -155,7 +160,7 @@ def _pinned_by(search: Search, boundary: Boundary, moved: Sequence[Change]) -> C
 
 
 def _moved_along(search: Search, boundary: Boundary, moved: Sequence[Change]) -> Change | None:
-    """The package that moved with another one's release and breaks the tests, if that release alone does not."""
+    """Return the package that changed with the first bad release and breaks the tests, unless that release does."""
     along = [
         change
         for change in moved
@@ -172,9 +177,9 @@ def _moved_along(search: Search, boundary: Boundary, moved: Sequence[Change]) ->
 
 
 def _fails_with(search: Search, boundary: Boundary, before: Lock, after: Lock, name: str) -> bool:
-    """Whether the group fails as with the first bad release if one package is advanced alone, whatever it requires.
+    """Whether the group fails as with the first bad release if only one package is upgraded, ignoring its requirements.
 
-    If that release fails differently than the bad end, any failure of all the tests that it breaks counts.
+    If that release fails differently from the bad end, any failure counts, if all tests that the release breaks fail.
     """
     lock = exchanged(before, after, [name])
     combination = search.bad.with_versions({}, search.repro).combination
@@ -191,9 +196,9 @@ def _fails_with(search: Search, boundary: Boundary, before: Lock, after: Lock, n
 
 
 def _partners(search: Search, boundary: Boundary) -> tuple[tuple[str, ...], Observation | None]:
-    """The packages that break the tests only together with a culprit.
+    """Return the packages that a culprit needs to break the tests, and the run of the good world with only it upgraded.
 
-    It does not break them alone in the good world.
+    There are none if it breaks the tests alone. The run is None if it could not be tried.
     """
     name = boundary.package
     after = search.units[name].after

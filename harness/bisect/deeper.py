@@ -1,4 +1,4 @@
-"""Turns each culprit of an answer between worlds into an answer for its report and the levels below."""
+"""Searches the levels below each culprit of an answer between worlds, and makes an answer for its report."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class _GroupJudge(Judge):
     group: Group = field(kw_only=True)
 
     def __call__(self, observation: Observation) -> Judgement:
-        """The verdict on one observation, with its reason."""
+        """Return the verdict on one observation, with its reason."""
         return judge_group(observation, self.group) if self.group.tests else super().__call__(observation)
 
 
 def deepened(answer: UpgradeAnswer, means: Means, world: World, question: Question, until: Level) -> UpgradeAnswer:
-    """The answer with each culprit searched down to `until`, if its first bad release fails like the bad end.
+    """Search each culprit down to `until`, if its first bad release fails like the bad end; returns the new answer.
 
-    `question` is the question for each; its subject is filled in.
+    `question` has the settings for every culprit; its subject is replaced.
     """
     groups = tuple(
         evolve(
@@ -51,9 +51,9 @@ def deepened(answer: UpgradeAnswer, means: Means, world: World, question: Questi
 
 
 def answers_of(answer: UpgradeAnswer, means: Means, world: World, question: Question) -> list[tuple[Plan, Answer]]:
-    """A plan and an answer for each culprit with two runs, for its report."""
+    """Return a plan and an answer for the report of each proved culprit."""
     found: dict[tuple[str, str | None], tuple[Plan, Answer]] = {}
-    # Where a copy of the project lies on this machine is nobody's business.
+    # Reports must not show where the copy of the project is on this machine.
     told = evolve(question, repro=evolve(question.repro, project="", inside="", search_path=()))
     for group in answer.groups:
         for culprit in group.culprits:
@@ -72,7 +72,7 @@ def _deeper(
     judge = _GroupJudge(group.signature, means.prober.store, group=tests)
     if sides is None or judge(sides.after.observation).verdict is not Verdict.BAD:
         return culprit
-    if group.tests:  # traceback and exception are those of the group's own tests
+    if group.tests:  # use the traceback and exception of the group's own tests
         sides = evolve(sides, after=evolve(sides.after, observation=seen_by(sides.after.observation, tests)))
     plan = _plan(culprit, means, world, question)
     trials = Trials(plan, means.prober, means.lanes, means.index, judge, means.reporter)

@@ -1,4 +1,4 @@
-"""Adds evidence to an answer: what the APIs of a culprit's two releases say about the failure. Nothing is run."""
+"""Adds evidence to an answer: how the public APIs of a culprit's two releases explain the failure. Runs nothing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Seen = dict[tuple[str, str, str], tuple["Evidence", ...]]
 
 
 def with_evidence(answer: UpgradeAnswer, builder: Builder, log_of: Callable[[Observation], str]) -> UpgradeAnswer:
-    """The answer with evidence for each culprit with runs of both releases; `log_of` returns the output of a run."""
+    """Add evidence to each culprit that has runs of both releases; `log_of` returns the output of a run."""
     seen: Seen = {}
     groups = tuple(
         evolve(
@@ -49,7 +49,7 @@ def with_evidence(answer: UpgradeAnswer, builder: Builder, log_of: Callable[[Obs
 def evidence_of(
     raised: RaisedException, package: str, before: Lock, after: Lock, builder: Builder
 ) -> tuple[Evidence, ...]:
-    """What two releases of a package say about a failure."""
+    """Return what the public APIs of two releases of a package say about a failure."""
     older, newer = before.version_of(package), after.version_of(package)
     places = _place(before, builder), _place(after, builder)
     if older is None or newer is None or places[0] is None or places[1] is None:
@@ -60,7 +60,7 @@ def evidence_of(
 def _exceptions(
     culprit: PackageCulprit, group: GroupAnswer, answer: UpgradeAnswer, log_of: Callable[[Observation], str]
 ) -> list[RaisedException]:
-    """What the group raised at the bad end, and with the first bad release if that differs."""
+    """Return the exceptions of the group at the bad end and with the first bad release."""
     found = []
     for observation in (*answer.sides[-1:], *culprit.boundary.sides[-1:]):
         one = seen_by(observation, Group(group.tests, group.signature)) if group.tests else observation
@@ -98,12 +98,12 @@ def _told(
 ) -> tuple[Evidence, ...]:
     try:
         return api_evidence(raised, package, older=older, newer=newer)
-    except OSError:  # an environment that someone removes just now
+    except OSError:  # another process removed the environment
         return ()
 
 
 def _place(lock: Lock, builder: Builder) -> Path | None:
-    """Where a lock's packages are installed; None if they are gone, because evidence is not worth a failure."""
+    """Return the folder where a lock is installed, or None if it can't be built: missing evidence is no error."""
     try:
         built = builder.build(lock)
     except HarnessError:

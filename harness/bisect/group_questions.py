@@ -1,4 +1,4 @@
-"""The questions for every run: one for each group of newly failing tests, or one for a whole command."""
+"""The questions that each run answers: one for each group of newly failing tests, or one for a whole command."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from harness.store import Store
 
 @frozen
 class GroupQuestion:
-    """One group's question: its tests (none for a whole command), its signature, and how a run is judged.
+    """The question of one group: its tests (none for a whole command), its signature, and how to judge a run.
 
-    `exceptions` are those of the bad end, which point to packages.
+    `exceptions` are those of the bad end; they are used to guess the package.
     """
 
     tests: tuple[str, ...]
@@ -28,7 +28,7 @@ class GroupQuestion:
 
 @frozen
 class GroupQuestions:
-    """All questions between two runs, the largest group first; other tests are named as in `Groups`."""
+    """All questions between two runs, the largest group first; the other fields are as in `Groups`."""
 
     questions: tuple[GroupQuestion, ...]
     failing_at_both: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ def questions_between(
     good_again: Sequence[Observation] = (),
     bad_again: Sequence[Observation] = (),
 ) -> GroupQuestions:
-    """The questions about what passes in one run and fails in the other; none if nothing does.
+    """Return the questions about what passes in the good run and fails in the bad one, if anything does.
 
     Further runs of the same two environments show which tests are flaky.
     """
@@ -70,7 +70,7 @@ def questions_between(
 
 
 def raised_by(bad: Observation, group: Group) -> tuple[RaisedException, ...]:
-    """The exceptions of the group at the bad end, with their causes."""
+    """Return the exception of the group at the bad end, followed by its causes."""
     raised = seen_by(bad, group).exception
     found: list[RaisedException] = []
     while raised is not None:

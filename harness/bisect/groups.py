@@ -1,6 +1,6 @@
 """The tests broken by an upgrade, grouped by how they fail; each group is a separate question. Pure.
 
-One run of a test suite answers for every group. A failure that does not look like the group's is a skip, never bad.
+One run of a test suite judges every group. A failure that does not match the group's signature is a skip, never bad.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MESSAGE_LIMIT = 300
 
 @frozen
 class Group:
-    """Tests that fail in the same way: they passed at the good end; `signature` is their failure at the bad end."""
+    """Tests that passed at the good end and fail in the same way at the bad end; `signature` describes that failure."""
 
     tests: tuple[str, ...]
     signature: Signature
@@ -32,7 +32,7 @@ class Group:
 class Groups:
     """The tests of a question's two ends.
 
-    `groups` passed at the good end and fail at the bad one, the largest first; `flaky` contradicted themselves in one
+    `groups` passed at the good end and fail at the bad one, the largest first; `flaky` both passed and failed in one
     environment; `not_run` passed at the good end and have no result at the bad one; `only_at_bad` fail there and are
     unknown at the good end; `passing_at_good` is the number of tests that passed at the good end.
     """
@@ -46,7 +46,7 @@ class Groups:
 
     @property
     def tests(self) -> tuple[str, ...]:
-        """All tests in question."""
+        """The tests of all groups."""
         return tuple(test for group in self.groups for test in group.tests)
 
 
@@ -57,10 +57,10 @@ def newly_failing(
     good_again: Sequence[Observation] = (),
     bad_again: Sequence[Observation] = (),
 ) -> Groups:
-    """The tests that pass at the good end and fail at the bad one, grouped by how they fail.
+    """Group the tests that pass at the good end and fail at the bad one by how they fail.
 
     `good_again` and `bad_again` are further runs in the same two environments; a test with contradicting results is
-    flaky. A module that can't be imported stands for all its tests.
+    flaky. The failure of a module that can't be imported counts for all its tests.
     """
     flaky = _disagreeing((good, *good_again)) | _disagreeing((bad, *bad_again))
     at_good, at_bad = _Results(good), _Results(bad)
@@ -97,7 +97,7 @@ def newly_failing(
 
 
 def judge_group(observation: Observation, group: Group) -> Judgement:
-    """The verdict of a run for one group.
+    """Judge a run for one group.
 
     Bad if one of its tests fails with its signature, good if all of its tests ran and passed. Otherwise skip, with a
     reason that starts with `FAILS_DIFFERENTLY` or says what kept the tests from running.
@@ -115,10 +115,10 @@ def judge_group(observation: Observation, group: Group) -> Judgement:
 
 
 def fails_at_all(observation: Observation, group: Group) -> Judgement:
-    """The same, with any failure of its tests counted as bad.
+    """Judge a run for one group, with any failure of its tests counted as bad.
 
-    Inside a range of bad releases the exception may change: the tests then fail from an earlier release on than they
-    show the current message.
+    The exception may change within a range of bad releases, so the tests may fail in earlier releases than those with
+    the current message.
     """
     results = _Results(observation)
     failure = next(iter(results.all_failures(group.tests)), None)
@@ -128,9 +128,9 @@ def fails_at_all(observation: Observation, group: Group) -> Judgement:
 
 
 def seen_by(observation: Observation, group: Group) -> Observation:
-    """The run as if the group's tests had been all of it: it raised the group's exception, another one, or none.
+    """Return the run as if it had only run the group's tests, with their exception as that of the run.
 
-    What was written for a free-standing repro then reads it: frames, exception, and `judge` with the group's signature.
+    So code for repros, such as a `Judge` with the group's signature, also works for a group of tests.
     """
     judgement, results = judge_group(observation, group), _Results(observation)
     if judgement.verdict is Verdict.GOOD:
@@ -146,13 +146,13 @@ def seen_by(observation: Observation, group: Group) -> Observation:
 
 
 def failing_of(observation: Observation, tests: Iterable[str]) -> tuple[str, ...]:
-    """The tests among these that fail in a run, for whatever reason."""
+    """Return the tests among these that fail in a run, for any reason."""
     results = _Results(observation)
     return tuple(test for test in tests if results.failures(test))
 
 
 class _Results:
-    """The results of one run by test; a failed module, class or folder stands for the tests in it."""
+    """The results of one run by test; the failure of a module, class or folder counts for the tests in it."""
 
     def __init__(self, observation: Observation) -> None:
         self.own = {result.id: result for result in observation.tests}
@@ -162,9 +162,9 @@ class _Results:
             self._by_function.setdefault(_function(result.id), []).append(result)
 
     def of(self, test: str) -> list[TestResult]:
-        """The results that count for a test.
+        """Return the results that count for a test.
 
-        Its own result; otherwise those of its function with other parameters; otherwise the failure that stands for it.
+        Its own result; else those of its function with other parameters; else the failure of what contains it.
         """
         own = self.own.get(test)
         if own is not None:
@@ -175,15 +175,15 @@ class _Results:
         return sorted(near, key=lambda result: -len(result.id) if result.id != WHOLE_RUN else 1)[:1]
 
     def failures(self, test: str) -> list[TestResult]:
-        """The failures among these."""
+        """Return the failures among the results that count for a test."""
         return [result for result in self.of(test) if result.outcome.is_failure]
 
     def all_failures(self, tests: Iterable[str]) -> Iterable[TestResult]:
-        """Each failure of these tests once."""
+        """Return each failure of these tests once."""
         return {failure.id: failure for test in tests for failure in self.failures(test)}.values()
 
     def all_pass(self, test: str) -> bool:
-        """Whether it ran and passed."""
+        """Whether a test ran and passed."""
         results = self.of(test)
         return bool(results) and all(result.outcome in _PASSES for result in results)
 
@@ -203,7 +203,7 @@ def _stands_for(failed: str, test: str) -> bool:
 
 
 def _function(test: str) -> str:
-    """The test without its parameters, whose text may change between releases."""
+    """Return the id of a test without its parameters, because their text may change between releases."""
     head, bracket, _ = test.partition("[")
     return head if bracket and test.endswith("]") else test
 
@@ -222,12 +222,13 @@ def _disagreeing(observations: Sequence[Observation]) -> frozenset[str]:
 
 
 def _key(test: str, failure: TestResult, raised: RaisedException) -> tuple[str, ...]:
-    """What failures with one cause have in common.
+    """Return a key that is the same for failures with the same cause.
 
-    The text of a failed assertion belongs to one test; without a text, the frame in a package decides.
+    The message of an AssertionError differs between tests, so it is not used; the frame in a package is used instead,
+    as it is for failures without a message.
     """
     if failure.id != test and _function(failure.id) != _function(test):
-        raised = _root(raised)  # modules fail to import for one reason behind many
+        raised = _root(raised)  # several modules may fail to import for the same root cause
     if raised.name == "AssertionError":
         return (raised.type, _foreign_frame(raised) or _function(test))
     message = _told(raised)
@@ -235,7 +236,7 @@ def _key(test: str, failure: TestResult, raised: RaisedException) -> tuple[str, 
 
 
 def _signature(failures: Sequence[RaisedException]) -> Signature:
-    """How to recognise these failures again."""
+    """Return the signature that recognises these failures."""
     first = failures[0]
     if len({(raised.type, _told(raised)) for raised in failures}) > 1:
         roots = [_root(raised) for raised in failures]
@@ -253,19 +254,19 @@ def _root(raised: RaisedException) -> RaisedException:
 
 
 def _foreign_frame(raised: RaisedException) -> str:
-    """The innermost frame in an installed package, in the form of a signature; "" if there is none."""
+    """Return the innermost frame in an installed package as "file:function", "" if there is none."""
     inner = next((frame for frame in reversed(raised.frames) if frame.package), None)
     return f"{inner.file}:{inner.function}" if inner is not None else ""
 
 
 def _told(raised: RaisedException) -> str:
-    """The first sentence of a message; for a missing fixture only its name, not the test that requests it."""
+    """Return the first sentence of a message; for a missing fixture without the test that requests it."""
     sentence = _first_sentence(raised.message)
     return sentence.split(",")[0] if raised.name == "FixtureLookupError" else sentence
 
 
 def _first_sentence(message: str) -> str:
-    """The first sentence of the first line that is not empty, normalised."""
+    """Return the first sentence of the first line that is not empty, normalised."""
     line = next((line for line in message.splitlines() if line.strip()), "")
     return normalized_message(_SENTENCE_END.split(line.strip(), maxsplit=1)[0])[:_MESSAGE_LIMIT]
 

@@ -30,7 +30,7 @@ Candidate = frozenset[str]
 
 @define
 class Count:
-    """Counts the probes that were run rather than answered by the store, and the groups of tests without an answer."""
+    """Counts the probes that were run rather than answered by the store, and the groups of tests still to search."""
 
     ran_now: int = 0
     open_groups: int = 0
@@ -42,7 +42,7 @@ class Count:
 
 @frozen
 class Means:
-    """What the levels of a question between two worlds use to run their probes."""
+    """Runs the probes of a question between two worlds, for all of its levels."""
 
     prober: Probing
     lanes: Lanes
@@ -52,7 +52,10 @@ class Means:
     count: Count = field(factory=Count)
 
     def observe(self, label: str, probe: Probe, stand: Stand | None = None) -> Observation:
-        """A single run; `stand` determines its verdict."""
+        """Run one probe, or take its observation from the store; `stand` determines the reported verdict.
+
+        Without `stand` the run is that of an end: any failure is bad.
+        """
         self.reporter.report(Started(label))
         prepared = self.prober.prepare(probe)
         observation = self.prober.execute(prepared)
@@ -63,7 +66,7 @@ class Means:
         return observation
 
     def _as_it_ended(self, observation: Observation) -> Judgement:
-        """The verdict on an end by itself: any failure is bad."""
+        """Return the verdict on the run of an end, where any failure is bad."""
         judgement = Judge(None, self.prober.store)(observation)
         is_failure = judgement.verdict is Verdict.SKIP and observation.outcome.may_show_bug
         return evolve(judgement, verdict=Verdict.BAD) if is_failure else judgement
@@ -75,7 +78,7 @@ class Means:
         judge: Callable[[C, Observation], Judgement],
         progress: Callable[[], Progress],
     ) -> Engine[C]:
-        """The main loop over candidates, which counts its runs."""
+        """Return the main loop over candidates; it counts its runs."""
 
         def judged(candidate: C, observation: Observation, cached: bool) -> Judgement:
             self.count.add(observation, cached=cached)
@@ -89,7 +92,7 @@ class Means:
 
 @frozen
 class HeldBack:
-    """The packages that must be held back together, and the run that showed it (None if none did)."""
+    """The packages that must be changed together, and the run that showed that they are enough (None if none did)."""
 
     names: Candidate
     shown: Observation | None
@@ -105,7 +108,7 @@ def find_held_back(
     repro: Repro,
     held: Versions,
 ) -> HeldBack:
-    """The fewest packages of `order` whose older versions in the bad world make the tests pass.
+    """Find the fewest packages of `order` whose older versions in the bad world make the tests pass.
 
     `held` is also held back in every run.
     """
@@ -127,7 +130,7 @@ def find_partners(
     repro: Repro,
     upgraded: Versions,
 ) -> HeldBack:
-    """The fewest packages of `order` that must be upgraded with `upgraded` in the good world for the tests to fail."""
+    """Find the fewest packages of `order` that must be upgraded beside `upgraded` in the good world for a failure."""
 
     def probe_of(names: Candidate) -> Probe:
         return good.with_versions({**upgraded, **{name: changes[name].after for name in names}}, repro)
@@ -159,14 +162,14 @@ def _search(
         lambda: Progress(candidates=len(order), tried=search.result.runs),
     ).drive(search)
     result = search.result
-    if not result.shown:  # all of them: taken to be enough until now
+    if not result.shown:  # the search assumed that all of them are enough
         judgement = judged(result.needed, means.observe(label_of(result.needed), probe_of(result.needed)))
         if judgement.verdict is not flipped:
             return HeldBack(result.needed, None, result.runs + 1)
     return HeldBack(result.needed, seen[result.needed], result.runs)
 
 
-# What runs, measures and draws tests is rarely what breaks them.
+# Tools that run and measure tests rarely break them.
 _TEST_TOOL = re.compile(r"^(pytest.*|pluggy|iniconfig|coverage|exceptiongroup|tox)$")
 _RAISES_FOR_OTHERS = ("_pytest", "pytest", "pluggy")
 _NO_FIXTURE = "FixtureLookupError"
@@ -176,9 +179,10 @@ _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*[A-Za-z0-9]|[A-Za-z]")
 def ranked(
     changes: Mapping[str, Change], exceptions: Sequence[RaisedException], log: str, asked: Sequence[str]
 ) -> tuple[str, ...]:
-    """The changes, the most likely first.
+    """Return the names of the changed packages, the most likely culprit first.
 
-    Named by the message, in its frames, in the log, not a test tool, requested, a larger step.
+    In this order: named by the message, the exception type or an error line of the log, in the traceback, in a path of
+    the log, not a test tool, present at both ends, requested, a larger version step.
     """
     message = _projects(" ".join(raised.message for raised in exceptions))
     types = _projects(" ".join(map(_type, exceptions))) | _plugins(exceptions, changes)
@@ -205,7 +209,7 @@ def ranked(
 
 
 def named_in(exceptions: Sequence[RaisedException], order: Sequence[str]) -> tuple[str, ...]:
-    """The packages that exceptions name, then those in their traceback, the innermost first."""
+    """Return the packages of `order` that exceptions name, then those in their tracebacks, the innermost first."""
     words = _projects(" ".join(f"{_type(raised)} {raised.message}" for raised in exceptions))
     words |= _plugins(exceptions, order)
     frames = _packages_of_frames(exceptions)
@@ -214,24 +218,24 @@ def named_in(exceptions: Sequence[RaisedException], order: Sequence[str]) -> tup
 
 
 def _type(raised: RaisedException) -> str:
-    """The type of an exception; "" for those in which pytest reports other failures, which do not implicate pytest."""
+    """Return the type of an exception, "" for those that pytest raises to report a failure of something else."""
     return "" if raised.name in ("Failed", _NO_FIXTURE) else raised.type
 
 
 def _packages_of_frames(exceptions: Sequence[RaisedException]) -> list[str]:
-    """The packages in the tracebacks of exceptions, the innermost first; pytest raises on behalf of others."""
+    """Return the packages in the tracebacks of exceptions, the innermost first, without pytest and pluggy."""
     packages = [frame.package for raised in exceptions for frame in reversed(raised.frames) if frame.package]
     return [normalized_name(package) for package in packages if package not in _RAISES_FOR_OTHERS]
 
 
 def _plugins(exceptions: Sequence[RaisedException], names: Iterable[str]) -> frozenset[str]:
-    """The pytest plugins among some packages, if a fixture is missing: usually one of them provided it."""
+    """Return the pytest plugins among some packages if a fixture is missing, which one of them may provide."""
     if not any(raised.name == _NO_FIXTURE for raised in exceptions):
         return frozenset()
     return frozenset(name for name in names if name.startswith("pytest-"))
 
 
 def _projects(text: str) -> frozenset[str]:
-    """Words of a text as names of projects; a dotted name also counts by its beginning."""
+    """Return the words of a text as project names, and the first part of each dotted name."""
     words = set(_WORD.findall(text))
     return frozenset(normalized_name(part) for word in words for part in (word, word.split(".")[0]))

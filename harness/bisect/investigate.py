@@ -1,4 +1,4 @@
-"""Bisects the releases of the subject, then searches the change for what made the difference."""
+"""Bisects the releases of the subject, then searches the first changed release for the culprit."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 def ask(
     session: Session, question: Question, depth: Level = Level.REGION, told: tuple[str, ...] = ()
 ) -> tuple[Plan, Answer]:
-    """Plan a question and answer it, down to `depth`, in a session; `told` is what was chosen for the user before.
+    """Plan a question and answer it, down to `depth`; `told` are sentences about choices already made for the user.
 
     Raises `UnknownProject`, `UnknownRelease`, `UserMistake`, `NoWorkers`, `Interrupted`, `NoNetwork` and `NoSpace`.
     """
@@ -67,7 +67,7 @@ def investigate(plan: Plan, prober: Probing, lanes: Lanes, index: Index, reporte
         searched = search.go_on(searched)
     answer = evolve(answer_of(searched), culprit_probes=ran_now, wall_s=time.monotonic() - begun)
     if culprit is None or searched.search.is_noisy:
-        return answer  # what was found below stood on one lucky run
+        return answer  # the culprit was found with single runs, which a flaky bug makes unreliable
     answer = evolve(answer, culprit=culprit)
     answer = evolve(answer, constraint=constraint_with(answer, culprit), evidence=_evidence(prober, answer, culprit))
     return evolve(answer, sentence=sentence_with_culprit(answer, culprit))
@@ -103,7 +103,7 @@ def _tell(searched: Searched, sides: Sides, culprit: Culprit | None) -> None:
 
 
 def _evidence(prober: Probing, answer: Answer, culprit: Culprit) -> tuple[Evidence, ...]:
-    """What the two releases of a culprit say about the failure."""
+    """Return what the APIs of a culprit's two releases say about the failure, if the culprit is one package."""
     raised = next((side.exception for side in answer.sides if side.exception is not None), None)
     before, after = (side.lock for side in answer.sides)
     packages = [change.name for change in culprit.packages]
@@ -113,7 +113,7 @@ def _evidence(prober: Probing, answer: Answer, culprit: Culprit) -> tuple[Eviden
 
 
 def _sides(answer: Answer) -> Sides | None:
-    """The two observations around the change, if it is certain."""
+    """Return the two sides of the change, or None if there is no certain change."""
     if answer.status not in (Status.FOUND, Status.FIXED) or len(answer.sides) != 2:
         return None
     before, after = answer.sides

@@ -1,9 +1,9 @@
-"""A shortcut to what must be held back: follow the names in the failure from culprit to culprit.
+"""A shortcut to the packages that must be held back: follow the names in the failure from culprit to culprit.
 
-A failure usually names the package that it is about. If that package is held back to where the message is gone, the
-tests either pass or fail with the message of the next culprit. The result is used only if the tests pass at the end;
-otherwise the general search decides. A message can also disappear because an old release fails differently: whether a
-package is a culprit is shown by its boundary, not here.
+A failure usually names the package that it is about. With that package held back to a release without the message,
+the tests pass or fail with the message of the next culprit. The result is used only if the tests pass at the end;
+otherwise the general search decides. A message can also disappear because an old release fails differently, so a
+package is only called a culprit once its boundary is known.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _SUSPECTS = 2
 
 
 def peeled(search: Search, failing: Callable[[Observation], GroupQuestion | None]) -> dict[str, str | None] | None:
-    """The versions at which packages must be held back for the group to pass; None if the names do not lead there.
+    """Return the versions at which packages must be held back for the group to pass; None if the names don't show them.
 
-    `failing` returns the question for a run with another failure than the group's own.
+    `failing` returns the question for a run that fails differently from the group.
     """
     held: dict[str, str | None] = {}
     question = search.question
@@ -53,7 +53,11 @@ def peeled(search: Search, failing: Callable[[Observation], GroupQuestion | None
 def _step(
     search: Search, question: GroupQuestion, suspects: Sequence[str], held: dict[str, str | None]
 ) -> tuple[str, str | None, Observation] | None:
-    """The first suspect whose older release removes the current failure, at its newest such version."""
+    """Return the first suspect whose older releases don't have the current failure.
+
+    Returns it with a version and the run of that version: the good end's if the tests pass with it, else the newest
+    without the failure. None if there is no such suspect.
+    """
     for name in suspects:
         before = search.units[name].before
         probe = search.bad.near_versions({name: before}, {**search.held, **held}, search.repro, search.means.prober)
@@ -71,7 +75,7 @@ def _step(
 
 
 def narrowed(search: Search, versions: dict[str, str | None]) -> Search:
-    """The search with changes as small as peeling has shown them: starting from these versions."""
+    """Return the search with each change starting at the version in `versions`, if it has one."""
     units = {
         name: evolve(change, before=versions[name]) if versions.get(name) else change
         for name, change in search.units.items()

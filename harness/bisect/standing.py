@@ -1,7 +1,7 @@
 """The standing of a group's tests in one run: passed, failed like the bad end, failed differently, or did not run.
 
 A group is one question; a command without test results is one group without tests. Whether another failure counts
-depends on the question: a user's tests fail since the release in which they first did, whatever the message was then.
+as bad depends on the question: tests may have failed with another message before they failed with the current one.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ class Stood:
 
     @property
     def strict(self) -> Judgement:
-        """A failure other than that of the bad end is a skip."""
+        """The verdict if a failure other than that of the bad end is a skip."""
         verdicts = {Standing.PASSES: Verdict.GOOD, Standing.FAILS: Verdict.BAD}
         return Judgement(verdicts.get(self.standing, Verdict.SKIP), self.reason)
 
     @property
     def by_passing(self) -> Judgement:
-        """Every failure of the tests is bad."""
+        """The verdict if every failure of the tests is bad."""
         verdicts = {Standing.PASSES: Verdict.GOOD, Standing.UNTESTED: Verdict.SKIP}
         return Judgement(verdicts.get(self.standing, Verdict.BAD), self.reason)
 
     @property
     def by_message(self) -> Judgement:
-        """Only the failure of the bad end is bad; any other is good."""
+        """The verdict if only the failure of the bad end is bad, and any other is good."""
         verdicts = {Standing.FAILS: Verdict.BAD, Standing.UNTESTED: Verdict.SKIP}
         return Judgement(verdicts.get(self.standing, Verdict.GOOD), self.reason)
 
@@ -55,7 +55,7 @@ Stand = Callable[[Observation], Stood]
 
 
 def stand_of_command(judge: Judge) -> Stand:
-    """The standing of a command as a whole, by a judge with its signature."""
+    """Return a function that judges a whole command by its signature."""
 
     def stand(observation: Observation) -> Stood:
         judgement = judge(observation)
@@ -70,7 +70,7 @@ def stand_of_command(judge: Judge) -> Stand:
 
 
 def stand_of_group(group: Group) -> Stand:
-    """The standing of a group of tests."""
+    """Return a function that judges a group of tests."""
 
     def stand(observation: Observation) -> Stood:
         judgement = judge_group(observation, group)

@@ -1,4 +1,4 @@
-"""How long a run of the tests in question may take: a hanging test would else cost the whole limit each time. Pure."""
+"""A shorter time limit for runs of the failing tests, so that a hanging test does not use up the whole limit. Pure."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from attrs import evolve
 
 from harness.model import Repro
 
-# In steps, so that a question that is asked again finds its answers in the store.
+# Fixed steps, so that the same question asked again gets the same limit and finds its answers in the store.
 _STEPS_S = (60.0, 120.0, 240.0)
 _TIMES_LONGER = 10
 
 
 def soon_stopped(repro: Repro, seconds: float) -> Repro:
-    """The repro with a time limit of about ten times what it took where it works (`seconds`), at least a minute.
+    """Return the repro with a limit of at least ten times `seconds`, its duration at the good end.
 
-    A repro with another limit is another one, as a run that was stopped says nothing for a longer limit.
+    The limit is 1, 2 or 4 minutes, and never longer than the repro's own. A new limit changes the digest, because a
+    run that timed out says nothing about a longer limit.
     """
     limit = next((step for step in _STEPS_S if step >= _TIMES_LONGER * seconds), repro.timeout)
     if limit >= repro.timeout:

@@ -1,8 +1,8 @@
-"""From two worlds to every culprit: run the ends, group new failures, find what must be held back, verify it.
+"""Finds every culprit between two worlds: run the ends, group new failures, find what to hold back, verify it.
 
-Days are not searched one by one, because a day is only a name for its packages. Asking at once which packages must be
-held back takes about 2 log2(r) runs if the culprit is the r-th most likely. A bisection over upload times would take
-the logarithm of some hundred uploads before it named even a package.
+Days are not bisected, because a day is only a name for its packages. A search for the packages that must be held back
+takes about 2 log2(r) runs if the culprit is the r-th most likely. A bisection over some hundred upload times would take
+more runs before it named a package.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ OnlyTests = Callable[[Repro, tuple[str, ...]], Repro]
 class Upgrade:
     """One question between two worlds.
 
-    `before` gives worlds further and further back, each with its name; `only` restricts a command to some tests;
-    `subject` is the one package that is looked at, "" for all.
+    `before` yields worlds further and further back, each with its name. `only` restricts a command to some tests.
+    `subject` is the only package to search, "" for all.
     """
 
     means: Means
@@ -56,7 +56,7 @@ class Upgrade:
     _good_seen: Observation | None = field(default=None, init=False)
 
     def run(self) -> UpgradeAnswer:
-        """Answer it. Raises `UserMistake`, `Interrupted`, `NoNetwork`, `NoSpace`."""
+        """Answer the question. Raises `UserMistake`, `Interrupted`, `NoNetwork` and `NoSpace`."""
         begun = time.monotonic()
         answer = self._answer()
         lock = self.bad.lock
@@ -89,7 +89,7 @@ class Upgrade:
         return self._groups(asked, good_run, bad_run, self.good)
 
     def _failure(self, run: Observation) -> str:
-        """How a command failed as a whole."""
+        """Describe how a whole command failed."""
         return last_words(self.means.prober.store.log(run)) or run.detail
 
     def _check_different(self, good: World) -> None:
@@ -104,7 +104,7 @@ class Upgrade:
         )
 
     def _without_failure(self, run: Observation) -> UpgradeAnswer | None:
-        """The answer if the bad end does not fail or can't be judged."""
+        """Return the answer if the bad end does not fail, else None. Raises `UserMistake` if it can't be judged."""
         if run.outcome is Outcome.COMPLETED:
             limits = limits_of(self.bad, self.means.index, self.means.interpreter)
             return evolve(self._plain(Status.NO_FAILURE, (run,)), advice=advice_on_limits(limits))
@@ -114,7 +114,11 @@ class Upgrade:
         return None
 
     def _good_run(self, bad_run: Observation) -> Observation | None:
-        """The run of the good end; if none was named, the first run back in time in which something passes."""
+        """Return the run of the good end.
+
+        If none was given, go back in time to the first run in which something passes that fails at the bad end; None
+        if there is none.
+        """
         if self.good is not None:
             run = self.means.observe(f"the good end, {self.good.end.text}", self.good.itself())
             if not run.outcome.ran:
@@ -198,12 +202,12 @@ class Upgrade:
         return evolve(answer, sentence=sentence_of(answer))
 
     def _only(self, tests: tuple[str, ...], good_run: Observation) -> Repro:
-        """The command with these tests alone, stopped soon where it hangs."""
+        """Return the command with only these tests, and with a shorter time limit."""
         repro = self.only(self.repro, tests)
         return soon_stopped(repro, good_run.duration_s) if tests else repro
 
     def _without_flaky(self, good_run: Observation, bad_run: Observation, good: World, repro: Repro) -> GroupQuestions:
-        """The questions after one more run of their tests at both ends."""
+        """Run the failing tests again at both ends; returns the questions without flaky tests."""
         again = self.means.observe("the failing tests again, at the bad end", self.bad.itself(repro))
         good_again = self.means.observe("the failing tests again, at the good end", good.itself(repro))
         store = self.means.prober.store
@@ -218,7 +222,7 @@ class Upgrade:
         return evolve(answer, sentence=sentence_of(answer))
 
     def _group(self, question: GroupQuestion, bad: World, good: World, repro: Repro, held: Versions) -> GroupAnswer:
-        """The culprits of one group, with `held` also held back."""
+        """Find the culprits of one group, with `held` also held back."""
         changes = {change.name: change for change in good.lock.diff(bad.lock) if change.name not in held}
         if self.subject:
             changes = {name: change for name, change in changes.items() if name == self.subject}
@@ -255,14 +259,14 @@ class Upgrade:
         return self.means.observe("the failing tests again, at the bad end", bad.itself(repro))
 
     def _already(self, search: Search) -> dict[str, str | None] | None:
-        """A culprit of an earlier group, if holding it back makes this group pass too."""
+        """Return a culprit of an earlier group with its good version, if holding it back makes this group pass too."""
         for name in self._found:
             if name in search.units and search.passes(found := {name: search.units[name].before}) is not None:
                 return found
         return None
 
     def _failing(self, question: GroupQuestion, run: Observation) -> GroupQuestion | None:
-        """The question for a failure that replaces the group's own failure in a run."""
+        """Return the question for another failure of the group's tests in a run, or None."""
         if self._good_seen is None:
             return None
         left = questions_between(self._good_seen, run, self.means.prober.store)
@@ -271,7 +275,7 @@ class Upgrade:
 
 
 def _refuse_mistake(run: Observation) -> None:
-    """Raise `UserMistake` if a run failed because of a mistake in the command, before hours are spent on it."""
+    """Raise `UserMistake` if a run failed because of a mistake in the command."""
     if run.mistake and not run.tests:
         raise UserMistake(
             f"the command fails for a reason that is not a bug: {run.mistake}",
@@ -280,12 +284,12 @@ def _refuse_mistake(run: Observation) -> None:
 
 
 def _passes(left: GroupQuestions, run: Observation) -> bool:
-    """Whether nothing newly fails; a whole command must run to its end."""
+    """Whether nothing newly fails; a command without test results must also have completed."""
     return not left.questions and (bool(run.tests) or run.outcome is Outcome.COMPLETED)
 
 
 def _can_be_put_back(change: Change, bad: World) -> bool:
-    """A package that only the bad end has can be left out if only the file names it."""
+    """Whether a package can be changed back; one that only the bad end has can be left out unless that end is a day."""
     return change.before is not None or bad.near is not None
 
 

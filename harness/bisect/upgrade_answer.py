@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 class PackageCulprit:
     """One package that broke a group: its boundary, its partners, and the levels below.
 
-    `moved` is what changed with it between the two runs of the boundary; `is_companion` means that it must be held back
-    only because another culprit's older release can't run with its newer one.
+    `moved` are the changes between the locks of the boundary's two runs. `is_companion` means that it must be held back
+    only because another culprit's older release does not run with its newer one. `forward` is the run of the good end
+    with this package upgraded alone, if there was one.
     """
 
     boundary: Boundary
@@ -41,11 +42,11 @@ class PackageCulprit:
 
     @property
     def is_proved(self) -> bool:
-        """Whether both sides of one release were run with everything else the same."""
+        """Whether two neighbouring releases were run, one good and one bad."""
         return self.boundary.is_certain
 
     def as_json(self) -> dict[str, Any]:
-        """The culprit as answers print it."""
+        """Return the culprit as part of an answer's JSON."""
         finest = self.deeper.finest if self.deeper is not None else None
         return {
             "package": self.package,
@@ -75,7 +76,7 @@ class GroupAnswer:
     note: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """The group as answers print it."""
+        """Return the group as part of an answer's JSON."""
         return {
             "tests": list(self.tests),
             "signature": given_parts(self.signature),
@@ -87,10 +88,10 @@ class GroupAnswer:
 
 @frozen
 class UpgradeAnswer:
-    """The whole answer.
+    """The answer to a question between two worlds.
 
-    `sides` are the runs of the two ends; `changes` is the difference of their locks. With `constraints` the newest
-    packages pass; `constraints_verified` says that a run has shown it, `verified_by` which one. `not_run` are tests
+    `sides` are the runs of the two ends; `changes` is the difference of their locks. `constraints` exclude the
+    culprits; `constraints_verified` says that the tests passed with them, in the run `verified_by`. `not_run` are tests
     that passed at the good end and have no result at the bad one. `answers` are the plan and answer of each culprit for
     its report. `subject` is the only package to look at, "" for all.
     """
@@ -128,7 +129,7 @@ class UpgradeAnswer:
         return tuple(found.values())
 
     def as_json(self) -> dict[str, Any]:
-        """The answer as `harness bisect --json` prints it (schema 2)."""
+        """Return the answer as `harness bisect --json` prints it (schema 2)."""
         first = next((culprit for culprit in self.culprits if not culprit.is_companion), None)
         return {
             "schema": 2,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def sentence_of(answer: UpgradeAnswer) -> str:
-    """One sentence that answers the question."""
+    """Return one sentence that answers the question."""
     match answer.status:
         case Status.NO_FAILURE:
             return f"No failure: {answer.command} passes {_end(answer.bad, answer)}."
@@ -51,7 +51,7 @@ def sentence_of(answer: UpgradeAnswer) -> str:
 
 
 def advice_on(*runs: Observation) -> str:
-    """What to add where runs could not import a package; else what most tests of the first one failed by, or ""."""
+    """Advise which missing packages to install; else say how most tests of the first run failed; "" if none did."""
     found = dict.fromkeys(name for run in runs for name in _missing(run))
     if found:
         wanted = [_SETUPTOOLS if name == "pkg_resources" else name for name in found]
@@ -72,7 +72,7 @@ def _raised(run: Observation) -> list[RaisedException]:
 
 
 def _missing(run: Observation) -> Iterator[str]:
-    """The packages that a run could not import; not the parts of an installed package."""
+    """Yield the top-level modules that a run could not import."""
     for raised in _raised(run):
         one: RaisedException | None = raised
         while one is not None:
@@ -84,18 +84,18 @@ def _missing(run: Observation) -> Iterator[str]:
 
 
 def advice_on_command(good: str, bad: str) -> str:
-    """How a command that counts as a whole failed at each end."""
+    """Return a sentence that says how a whole command failed at each end."""
     return f"The good end fails by {one_line(good, 200)}; the bad end by {one_line(bad, 200)}"
 
 
 def last_words(log: str) -> str:
-    """The last line of a log that names an exception, else its last line."""
+    """Return the last line of a log that starts with an exception, else its last line; "" for an empty log."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     return next((line for line in reversed(lines) if _RAISED.match(line)), lines[-1] if lines else "")
 
 
 def advice_on_limits(limits: Sequence[str]) -> str:
-    """How to ask for newer releases than the project's own requirements allow, "" if they allow the newest."""
+    """Advise how to lift the requirements that hold back newer releases, "" if there are none."""
     if not limits:
         return ""
     told = f"The project's own requirements hold back {listed(limits)}"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def sentence_for(answer: Answer, result: BisectionResult, name: Mapping[int, str]) -> str:
-    """One sentence that answers the question, with its doubts."""
+    """Return the sentences that answer the question and say how certain the answer is."""
     subject = answer.subject
     tried = [step for step in answer.steps if step.verdict is not Verdict.SKIP]
     oldest = name[min(_positions(tried, name), default=0)]
@@ -53,7 +53,7 @@ def sentence_for(answer: Answer, result: BisectionResult, name: Mapping[int, str
 
 
 def _lead(answer: Answer, *, is_elsewhere: bool = False) -> str:
-    """The two releases of a change; `is_elsewhere` if users only hit it there."""
+    """Return the sentence about the change; `is_elsewhere` says that the culprit is another package."""
     subject = answer.subject
     if answer.status is Status.FIXED:
         lead = f"{subject} {answer.first_good} fixed it"
@@ -65,7 +65,7 @@ def _lead(answer: Answer, *, is_elsewhere: bool = False) -> str:
 
 
 def advice_for(answer: Answer, plan: Plan) -> str:
-    """The one line to type next, or nothing."""
+    """Return one line that says what to run next, or ""."""
     base = " ".join(["harness bisect", answer.subject, *plan.question.typed])
     last = answer.steps[-1].release if answer.steps else ""
     match answer.status:
@@ -90,7 +90,7 @@ def advice_for(answer: Answer, plan: Plan) -> str:
 
 
 def _would_have_shown(passes: int) -> str:
-    """The failure rate that these passes exclude with a probability of 0.99, if that is worth saying."""
+    """Say which failure rate these passes exclude with a probability of 0.99; "" for fewer than two passes."""
     if passes < 2:
         return ""
     rate = math.ceil(100 * (1 - 0.01 ** (1 / passes)))
@@ -101,7 +101,7 @@ def _would_have_shown(passes: int) -> str:
 
 
 def _how_sure(answer: Answer, result: BisectionResult) -> str:
-    """The probability that it is right and the runs behind it, if that is worth saying."""
+    """Say how probable the answer is and from how many runs; "" if it is not flaky and certain enough."""
     good, bad = result.good_side, result.bad_side
     if answer.status not in (Status.FOUND, Status.FIXED) or good is None or bad is None or result.confidence is None:
         return ""
@@ -117,7 +117,7 @@ def _how_sure(answer: Answer, result: BisectionResult) -> str:
 
 
 def _how_far(answer: Answer) -> str:
-    """The difference of a metric between the two sides, and the number of runs."""
+    """Say how a metric differs between the two sides, and in how many runs; "" without a metric."""
     effect = answer.effect
     if effect is None or answer.signature is None or answer.status not in (Status.FOUND, Status.FIXED):
         return ""
@@ -131,7 +131,7 @@ def _how_far(answer: Answer) -> str:
 
 
 def _difference(effect: Effect, *, flip: bool = False) -> str:
-    """The difference and its interval, from the good side to the bad one; reversed with `flip`."""
+    """Describe the difference and its interval, from the good side to the bad one; reversed with `flip`."""
     difference, low, high = effect.difference, effect.low, effect.high
     if flip:
         difference, low, high = -difference, -high, -low
@@ -140,7 +140,7 @@ def _difference(effect: Effect, *, flip: bool = False) -> str:
 
 
 def _untried_between(answer: Answer) -> str:
-    """Releases left out between the two sides, which may already have the change."""
+    """List the releases left out between the two sides, which may already have the change."""
     older, newer = (answer.last_good, answer.first_bad) if answer.first_bad else (answer.last_bad, answer.first_good)
     if answer.status not in (Status.FOUND, Status.FIXED) or older is None or newer is None:
         return ""
@@ -195,7 +195,7 @@ def _positions(steps: list[Step], name: Mapping[int, str]) -> list[int]:
 
 
 def sentence_with_culprit(answer: Answer, culprit: Culprit) -> str:
-    """The answer's sentence with the culprit; where users hit it is kept apart."""
+    """Return the answer's sentence followed by the culprit; says so if the culprit is not the subject."""
     sentence = answer.sentence
     if _is_elsewhere(answer, culprit):
         sentence = _lead(answer, is_elsewhere=True) + sentence.removeprefix(_lead(answer))
@@ -203,7 +203,7 @@ def sentence_with_culprit(answer: Answer, culprit: Culprit) -> str:
 
 
 def culprit_sentence(answer: Answer, culprit: Culprit) -> str:
-    """The culprit within the change, and how sure that is."""
+    """Return a sentence that names the culprit and says whether it is proved."""
     finest = culprit.finest
     noun = "suspect" if not finest.is_proved else "fix" if answer.status is Status.FIXED else "culprit"
     what = _packages(finest)
@@ -219,7 +219,7 @@ def culprit_sentence(answer: Answer, culprit: Culprit) -> str:
 
 
 def place_of(finding: Finding) -> str:
-    """A finding without its certainty."""
+    """Name a finding without saying how certain it is."""
     what = _packages(finding)
     if finding.commits:
         return f"{what}, commit {listed(str(commit) for commit in finding.commits)}"
@@ -240,12 +240,12 @@ def _where(finding: Finding) -> str:
 
 
 def _is_elsewhere(answer: Answer, culprit: Culprit) -> bool:
-    """Whether the culprit is not the package that was asked about."""
+    """Whether the culprit is another package than the subject."""
     return all(change.name != answer.subject for change in culprit.packages)
 
 
 def _shown(answer: Answer, finding: Finding) -> str:
-    """What the runs of a finding show; both directions if it is proved."""
+    """Say what the runs of a finding show, in both directions if it is proved."""
     if finding.commits and finding.is_proved:
         parent, itself = (proof.verdict.word for proof in finding.proofs)
         return f"its parent is {parent}, it is {itself}"
@@ -265,7 +265,7 @@ def _shown(answer: Answer, finding: Finding) -> str:
 
 
 def _needed(finding: Finding) -> str:
-    """What had to be added along, in commas; imports are called imports."""
+    """Name in commas what else had to be added, as imports if it is nothing else."""
     places = [*(_place(region, finding.files) for region in finding.needs), *finding.needed_files]
     if not places:
         return ""
@@ -276,7 +276,7 @@ def _needed(finding: Finding) -> str:
 
 
 def _place(region: Region, files: tuple[str, ...]) -> str:
-    """The lines of a region and their definition, with the file if several are named."""
+    """Name the lines of a region and their function, and the file unless it is the only one."""
     lines = region.after if region.after[1] >= region.after[0] else region.before
     at = f"lines {lines[0]}-{lines[1]}" if lines[1] > lines[0] else f"line {lines[0]}"
     at = f"{at} of {region.function}" if region.function else at

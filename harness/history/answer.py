@@ -60,8 +60,8 @@ _SYMBOLS = {
 class ReleaseRow:
     """One release of the range, including those left out.
 
-    `reason` explains its state; `uploaded` is an ISO date and `observation` a key, "" if there is none; `measured` has
-    the repro's metrics, and `duration_s` and `peak_memory_mib` of the run.
+    `reason` explains its state; `uploaded` is an ISO date and `observation` a key, each "" if unknown. `measured`
+    has the repro's metrics and the run's `duration_s` (seconds) and `peak_memory_mib` (MiB).
     """
 
     release: str
@@ -154,7 +154,7 @@ class History:
         return sentence_and_table(self.sentence, ("release", "state", "uploaded", "reason"), rows)
 
     def as_json(self) -> dict[str, Any]:
-        """The history as `harness history --json` prints it (schema 1); a metric that is not finite is null."""
+        """Return the history as `harness history --json` prints it (schema 1); a metric that is not finite is null."""
         return {
             "schema": 1,
             "subject": self.subject,

@@ -42,7 +42,7 @@ class ReleaseRuns:
 
 
 def runs_of_positions(record: Record[Trial], judge: Judge, is_settled: Callable[[int], bool]) -> dict[int, ReleaseRuns]:
-    """The releases that have a verdict, by position."""
+    """Return the runs of each release that has a verdict, by position."""
     found: dict[int, ReleaseRuns] = {}
     for position in sorted({trial.position for trial in record.observations}):
         if is_settled(position):
@@ -58,7 +58,7 @@ def history_of(
     runs: Mapping[int, ReleaseRuns],
     wall_s: float,
 ) -> History:
-    """The history of a finished scan, with its sentences; `runs` are the releases that have a verdict."""
+    """Build the history of a finished scan; `runs` are the releases that have a verdict, `wall_s` is in seconds."""
     plan = history_plan.plan
     verdicts = {position: run.judgement.verdict for position, run in runs.items()}
     drift = {_name(plan, trial.position): seen.drift for trial, seen in record.observations.items() if seen.drift}
@@ -100,7 +100,7 @@ def _window(plan: Plan, window: Window) -> BrokenWindow:
     def name(position: int | None) -> str | None:
         return None if position is None else _name(plan, position)
 
-    # A release that could not be tried may come just before the first bad or the first good one.
+    # A release that was left out may come just before the first bad or the first good one.
     edges = [(window.started_after, window.first_bad), (window.last_bad, window.fixed_at)]
     left_out: dict[str, str] = {}
     for old, new in edges:
@@ -119,7 +119,7 @@ def _window(plan: Plan, window: Window) -> BrokenWindow:
 
 
 def _unseen(plan: Plan, verdicts: Mapping[int, Verdict]) -> list[Unseen]:
-    """One for each sequence of runs with the same verdict that has gaps."""
+    """Return one entry for each sequence of runs with the same verdict that has gaps."""
     found: list[Unseen] = []
     testable = sorted(position for position, verdict in verdicts.items() if verdict is not Verdict.SKIP)
     fresh = True

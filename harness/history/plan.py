@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 @frozen
 class HistoryPlan:
-    """`plan.bad` is the release whose other packages are kept for all probes; None: the newest that resolves.
+    """The plan of a scan; of `stride` adjacent releases at least one is run or known.
 
-    Of `stride` adjacent releases at least one is run or known.
+    `plan.bad` is the position of the release whose other packages are kept for all probes; None: the newest release
+    that can be resolved.
     """
 
     plan: Plan
@@ -41,7 +42,8 @@ def make_history_plan(
     interpreter: Interpreter,
     device: Device,
 ) -> HistoryPlan:
-    """Fill in the defaults: from the repro's older bound to the newest release, running under a third of them.
+    """Make the plan of a scan. By default it goes from the repro's older bound to the newest release,
+    if possible with under a third of them run.
 
     `since` and `until` are versions; `max_gap` is the stride. Raises the same errors as `make_plan`.
     """
@@ -77,7 +79,7 @@ def make_history_plan(
 
 
 def _older_bound(bounds: Bounds, until: str | None) -> str | None:
-    """The older of the repro's bounds, if it is before `until`."""
+    """Return the older of the repro's bounds if it is before `until`, else None."""
     known = sorted((end for end in (bounds.good, bounds.bad) if end is not None), key=Version)
     return known[0] if known and (until is None or Version(known[0]) < version_of(until)) else None
 
@@ -85,7 +87,10 @@ def _older_bound(bounds: Bounds, until: str | None) -> str | None:
 def _kept_near(
     question: Question, bounds: Bounds, since: str | None, until: str | None, index: Index, interpreter: Interpreter
 ) -> str | None:
-    """The repro's bad bound if it can be tried. A bisection keeps other packages near it too, so runs are reused."""
+    """Return the repro's bad bound if it is in the range and can be tried, else None.
+
+    A bisection keeps other packages near the same release, so the two share their runs.
+    """
     if bounds.bad is None:
         return None
     bad = version_of(bounds.bad)

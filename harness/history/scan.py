@@ -95,8 +95,8 @@ class Scanning:
             return judgement
 
         engine = Engine(self.prober, self.lanes, probe_of, label_of, judged, self.reporter, progress)
-        # Without a signature, the first failure provides it. Until then the order must not depend on the store, or
-        # asking the same question again could judge differently.
+        # Without a signature, it is captured from the first failure. Until then the order must not depend on the store,
+        # or the same question could be judged differently the next time.
         engine.drive(search, width=1, until=lambda: record.signature is not None)
         known = []
         for position in self._known(anchor):
@@ -111,16 +111,16 @@ class Scanning:
         return history_of(self.history_plan, scan.result, record, rows, time.monotonic() - begun)
 
     def _attempts(self, position: int, anchor: Anchor) -> Iterator[tuple[Trial, Observation]]:
-        """The stored runs of a release."""
+        """Yield the stored runs of a release."""
         probe = self.history_plan.plan.probe(position, anchor.near(position))
         for attempt, observation in enumerate(known_attempts(probe, self.prober)):
             yield Trial(position, attempt), observation
 
     def _known(self, anchor: Anchor) -> Iterator[int]:
-        """The releases of which the store has a run, the newest first.
+        """Yield the positions of the releases that the store has a run of, the newest first.
 
         A release that was run near another lock is resolved again, because its other packages may still be the same.
-        Resolving takes moments; a run may take minutes.
+        Resolving is much faster than a run.
         """
         plan, prober = self.history_plan.plan, self.prober
         probes = {p: plan.probe(p, anchor.near(p)) for p in reversed(range(len(plan.releases)))}
@@ -143,7 +143,7 @@ class Scanning:
                 yield position
 
     def _seen(self) -> set[str | None]:
-        """The releases for which the store has an observation of this repro on this device."""
+        """Return the releases for which the store has an observation of this repro on this device."""
         plan = self.history_plan.plan
         return {
             observation.lock.version_of(plan.subject)

@@ -15,7 +15,7 @@ _NAMED = 5
 
 
 def sentence_for(history: History) -> str:
-    """One sentence that names every window, with its doubts."""
+    """Return the sentences that name every window and say which of its edges are not certain."""
     judged = [row.release for row in history.rows if row.state in (RowState.GOOD, RowState.BAD)]
     if not judged:
         return f"Not sure: no release of {history.subject} could be judged."
@@ -28,7 +28,7 @@ def sentence_for(history: History) -> str:
 
 
 def window_text(window: BrokenWindow) -> str:
-    """One window: "broken 4.53.0 to 4.57.6, good from 5.0.0"."""
+    """Describe one window: "broken 4.53.0 to 4.57.6, good from 5.0.0"."""
     if window.last_good is None and window.fixed_in is None:
         return f"broken in every release that could be judged, {spanned([window.first_bad, window.last_bad])}"
     if window.last_good is None:
@@ -56,7 +56,7 @@ def _doubts(window: BrokenWindow) -> list[str]:
 
 
 def notes_for(history: History) -> tuple[str, ...]:
-    """The limits of the answer, one sentence each."""
+    """Return the limits of the answer, one sentence each."""
     notes = []
     for stretch in history.unseen:
         kind = stretch.verdict.value
@@ -83,7 +83,7 @@ def _verbs(count: int) -> tuple[str, str]:
 
 
 def _beyond(history: History) -> list[str]:
-    """The ends of the range outside the judged releases: skipped, or not run because a skip ended the scan."""
+    """Return notes on the releases before and after all judged ones, which were skipped or not run."""
     rows = [row for row in history.rows if row.state is not RowState.LEFT_OUT]
     judged = [i for i, row in enumerate(rows) if row.state in (RowState.GOOD, RowState.BAD)]
     if not judged:
@@ -101,7 +101,7 @@ def _beyond(history: History) -> list[str]:
 
 
 def advice_for(history: History, typed: Sequence[str]) -> str:
-    """The next command to run, or ""."""
+    """Return one line that says what to run next, or ""."""
     words = " ".join([history.subject, *typed])
     if history.status is HistoryStatus.UNSURE:
         return "Skipped releases hide an edge; --with, --hold or --python may make them run"
@@ -115,5 +115,5 @@ def advice_for(history: History, typed: Sequence[str]) -> str:
 
 
 def spanned(ends: Sequence[str]) -> str:
-    """ "FIRST to LAST", or the only one."""
+    """Return "FIRST to LAST", or the only one."""
     return ends[0] if ends[0] == ends[-1] else f"{ends[0]} to {ends[-1]}"

@@ -31,7 +31,7 @@ PACKAGES, PARAMETERS = "packages.", "parameters."
 
 @frozen
 class Inclusion:
-    """One extra cell: its values, and what replaces the matrix's requirements (None keeps them)."""
+    """One extra cell: its values, and the holds and requirements that replace those of the matrix (None keeps them)."""
 
     choice: dict[str, Value]
     name: str | None = None
@@ -46,7 +46,7 @@ class Cell:
     `requirements` and `hold` are PEP 508 strings, as `--with` and `--hold` of `harness probe` take them; `python`
     is a version or None (the harness's own), `as_of` an ISO date, "era" (the day of the newest release or commit that
     the cell pins) or None; `choice` maps each axis to its value; `included` says that the cell comes from an include;
-    `commits` take the place of releases.
+    `commits` are built and used in place of releases.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Cell:
         words = [self.repro]
         for requirement in (*self.requirements, *(commit.requirement for commit in self.commits)):
             words += ["--with", requirement]
-        for hold in ("none", *self.hold):  # a matrix says what it holds; the repro's own holds do not count
+        for hold in ("none", *self.hold):  # a matrix ignores the repro's own holds
             words += ["--hold", hold]
         if self.python is not None:
             words += ["--python", self.python]
@@ -214,7 +214,7 @@ class Matrix:
 
 
 def label_of(name: str, choice: Mapping[str, Value]) -> str:
-    """A cell's name with the hash of each commit among its values; a name of the user's own has them behind it."""
+    """Return a cell's name with the hash of each commit among its values; appended if the user chose the name."""
     label, values = name, []
     for axis, value in choice.items():
         if axis.startswith(PACKAGES) and (revision := revision_of(str(value))) != value:
@@ -225,7 +225,7 @@ def label_of(name: str, choice: Mapping[str, Value]) -> str:
 
 
 def _part(axis: str, value: Value) -> str:
-    """A value's part of a cell's name. It depends on this cell alone, so a new value renames no other cell."""
+    """Return the part of a cell's name for a value. It does not depend on other cells, so new values rename none."""
     if axis.startswith(PACKAGES):
         return f"{axis.removeprefix(PACKAGES)}-{revision_of(str(value))}"
     if axis.startswith(PARAMETERS):

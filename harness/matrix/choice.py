@@ -37,7 +37,7 @@ class Choice:
         return (*releases, *((cell.name, _UNCOVERED) for cell in uncovered))
 
     def as_json(self) -> dict[str, Any]:
-        """What `--list --json` prints."""
+        """Return what `--list --json` prints."""
         uncovered = self.covering.left_out if self.covering is not None else ()
         return {
             "matrix": self.matrix.name,
@@ -62,7 +62,7 @@ class Choice:
 
 
 def choose(matrix: Matrix, words: str | None = None, cover: str | None = None) -> Choice:
-    """The cells that `words` select (None: all), reduced to a covering subset if `cover` is "pairs".
+    """Select the cells that match `words` (None: all), reduced to a covering subset if `cover` is not None.
 
     Raises `UserMistake` and `BadMatrix`.
     """

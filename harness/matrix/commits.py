@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @frozen
 class CommitLookup:
-    """Commits by project and revision; each repository is opened, and fetched if it is a URL, once.
+    """Looks up commits by project and revision; each repository is opened, and fetched if it is a URL, only once.
 
     `repositories` maps projects (normalised) to a clone or a URL, `cache` keeps clones. A branch is read as it was at
     `until` (None: as it is now). `known` has full hashes that were looked up before, by "project revision".
@@ -35,7 +35,7 @@ class CommitLookup:
     _opened: dict[str, Repository] = field(factory=dict, init=False, eq=False, repr=False)
 
     def find(self, project: str, revision: str) -> PinnedCommit:
-        """The commit that a revision of a project means. Raises `BadRepository` and `NoNetwork`."""
+        """Return the commit that a revision of a project names. Raises `BadRepository` and `NoNetwork`."""
         name = normalized_name(project)
         repository = self._opened.get(name)
         if repository is None:
@@ -65,5 +65,5 @@ class CommitLookup:
 
 
 def known_as(project: str, revision: str) -> str:
-    """How a night records a revision of a project."""
+    """Return the key under which a night records a revision of a project."""
     return f"{normalized_name(project)} {revision}"

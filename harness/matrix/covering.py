@@ -57,7 +57,7 @@ def pairwise(cells: Sequence[Cell]) -> Covering:
         missing -= pairs[best]
     for name in [cell.name for cell in cells if cell.name in kept and not cell.included]:
         if len(varying) >= 2 and pairs[name] <= set().union(*(pairs[other] for other in kept - {name})):
-            kept.remove(name)  # what came later covers it too
+            kept.remove(name)  # cells added later cover its pairs too
     covered = set().union(*(pairs[name] for name in kept))
     return Covering(
         cells=tuple(cell for cell in cells if cell.name in kept),
@@ -74,7 +74,7 @@ def _varying(cells: Iterable[Cell]) -> list[str]:
 
 
 def _value(cell: Cell, axis: str) -> _Value:
-    """A missing axis counts as a value: the repro's default."""
+    """Return a cell's value on an axis. A missing axis counts as a value: the repro's default."""
     return axis, json.dumps(cell.choice.get(axis))
 
 

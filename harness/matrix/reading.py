@@ -172,7 +172,7 @@ class _Reader:
 
 
 def _mistake(axis: str, value: str) -> str:
-    """What is wrong with a value of an axis, "" if nothing."""
+    """Say what is wrong with a value of an axis, "" if nothing."""
     if axis == "python" and not re.fullmatch(r"\d+\.\d+(\.\d+)?", value):
         return "is not a Python version like 3.11"
     if axis == "device" and value not in _DEVICES:
@@ -195,7 +195,7 @@ def _tuples(inclusion: Inclusion) -> dict[str, tuple[Value, ...]]:
 
 
 def _selections(axes: Mapping[str, tuple[Value, ...]]) -> Iterator[tuple[str, Value, Selection]]:
-    """Each value of a package axis that is not a plain version."""
+    """Yield each value of a package axis that is not a plain version."""
     for axis, values in axes.items():
         if axis.startswith(PACKAGES):
             for value in values:

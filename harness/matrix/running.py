@@ -1,4 +1,4 @@
-"""Runs the cells of a matrix: one probe each, repeated where a number judges it. Cells with the same lock run once."""
+"""Runs the cells of a matrix: one probe each, repeated if a metric judges it. Cells with the same lock run once."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 class CellRun:
     """The result of one cell; `signature` is the repro's, or captured from this run.
 
-    `observation` is the first of its runs with the verdict of all. `cached` says that the answers came from the store
-    or from another cell with the same lock. `seconds` is what all its runs took, with their set-up.
+    `observation` is its first run with the verdict of all runs together. `cached` says that the observations came from
+    the store or from another cell with the same lock. `seconds` is the duration of all its runs, including set-up.
     """
 
     cell: Cell
@@ -73,7 +73,7 @@ class CellProbes:
     _built: dict[tuple[str | None, str, str], Project | str] = field(factory=dict, init=False, eq=False, repr=False)
 
     def probe(self, cell: Cell) -> Probe:
-        """The probe of one cell. Raises `BadRepro`, `UserMistake`, `UnknownProject` and `NoNetwork`."""
+        """Make the probe of one cell. Raises `BadRepro`, `UserMistake`, `UnknownProject` and `NoNetwork`."""
         repro = find_repro(cell.repro).with_params(dict(cell.params))
         built = [self.commit(cell, commit) for commit in cell.commits]
         repro = with_folders(repro, [project for project in built if not isinstance(project, str)])
@@ -94,7 +94,7 @@ class CellProbes:
         )
 
     def commit(self, cell: Cell, commit: PinnedCommit) -> Project | str:
-        """A commit as it is built, with what it says that it needs; or why it can't be used."""
+        """Build a commit; returns it with the requirements that it declares, or the reason why it can't be used."""
         key = (cell.python, commit.folder, commit.sha)
         if key not in self._built:
             try:
@@ -130,7 +130,7 @@ class CellRunner:
     def run(
         self, until: Callable[[], bool] = lambda: False, ended: Callable[[CellRun], None] = lambda _: None
     ) -> tuple[CellRun, ...]:
-        """Run the cells in order, and stop early if `until` says so; `ended` hears of each cell that has its verdict.
+        """Run the cells in order, and stop early when `until` returns True; `ended` is called with each finished cell.
 
         Returns the finished cells. Raises `BadRepro` and `UserMistake` before anything runs, and `Interrupted`,
         `NoNetwork`, `NoSpace`.
@@ -173,7 +173,7 @@ class CellRunner:
 
 @frozen
 class _AfterEach:
-    """A reporter that calls `then` before it passes the verdict on a run on."""
+    """A reporter that calls `then` before it passes on the verdict on a run."""
 
     inner: Reporter
     then: Callable[[], None]
@@ -189,7 +189,7 @@ def _label(cell: Cell, trial: Trial) -> str:
 
 
 def cell_run(cell: Cell, probe: Probe, seen: Sequence[tuple[Observation, bool]], store: Store) -> CellRun:
-    """The result of a cell from its runs in order, each with whether it was cached.
+    """Return the result of a cell from its runs, in order, each with whether it was cached.
 
     A repro without a signature raises if the bug is present, so its failure becomes the signature.
     """

@@ -1,4 +1,4 @@
-"""Joins the sessions of a matrix, one for each Python that its cells name."""
+"""The sessions of a matrix, one for each Python that its cells name."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Sessions:
 
     @property
     def first(self) -> Session:
-        """The session of the harness's own Python, or another one."""
+        """The session of the harness's own Python, or any other one if that is missing."""
         return self.by_python.get(None) or next(iter(self.by_python.values()))
 
     @property
@@ -68,7 +68,7 @@ class Sessions:
         return cell.python not in self.missing
 
     def hindered(self, cells: Iterable[Cell]) -> dict[str, str]:
-        """The cells that can't run here, by name, and why."""
+        """Return the reasons why cells can't run here, by cell name; cells that can run are not included."""
         return {cell.name: self.missing[cell.python] for cell in cells if not self.can_run(cell)}
 
     def expanded(self, matrix: Matrix) -> Matrix:
@@ -77,7 +77,10 @@ class Sessions:
         return expanded_by_index(matrix, first.index, first.interpreter, first.workspace.clones)
 
     def lanes(self, cells: Iterable[Cell]) -> contextlib.closing[LocalLanes]:
-        """Lanes for these cells: as many as asked for, on a cluster at most its slots. Raises `NoWorkers`."""
+        """Return lanes for these cells: as many as the settings say (default 1).
+
+        On a cluster the default and the maximum are its slots. Raises `NoWorkers`.
+        """
         return contextlib.closing(LocalLanes(self._lane_count([self.probes.probe(cell) for cell in cells])))
 
     def _lane_count(self, probes: list[Probe]) -> int:
@@ -91,7 +94,7 @@ class Sessions:
 
 
 def projects_of(session: Session) -> Projects:
-    """What builds commits for a session's interpreter."""
+    """Return what builds commits for a session's interpreter."""
     return Projects(session.workspace, session.local.builder.uv, session.interpreter)
 
 
@@ -125,7 +128,7 @@ def open_sessions(
     *,
     as_of: datetime | None = None,
 ) -> Iterator[Sessions]:
-    """A session for each Python (None: the harness's own), on this machine or on the given cluster.
+    """Open a session for each Python (None: the harness's own), on this machine or on the cluster of the settings.
 
     Raises `NoWorkers`, and `UserMistake` if none of the Pythons is available.
     """

@@ -24,7 +24,7 @@ NOT_RUN = "not run"
 
 @frozen
 class Standing:
-    """One cell and its result. `hindered` says why it can't run here; `run` is None then."""
+    """One cell and its result. `run` is None if it was not run; `hindered` says why it can't run here, "" if it can."""
 
     cell: Cell
     run: CellRun | None = None
@@ -32,7 +32,7 @@ class Standing:
 
     @property
     def verdict(self) -> Verdict | None:
-        """The verdict, None if it was not run."""
+        """The verdict: SKIP if the cell can't run here, None if it was not run for another reason."""
         if self.run is not None:
             return self.run.judgement.verdict
         return Verdict.SKIP if self.hindered else None
@@ -51,14 +51,14 @@ class Standing:
 def standings(
     cells: Sequence[Cell], runs: Iterable[CellRun], hindered: Mapping[str, str] | None = None
 ) -> tuple[Standing, ...]:
-    """Every cell with its run, if any; `hindered` maps cell names to why they can't run."""
+    """Return every cell with its run, if any; `hindered` maps cell names to why they can't run."""
     by_name = {run.cell.name: run for run in runs}
     why = hindered or {}
     return tuple(Standing(cell, by_name.get(cell.name), why.get(cell.name, "")) for cell in cells)
 
 
 def known_runs(cells: Sequence[Cell], bench: CellProbes, knows: Knows, store: Store) -> Iterator[CellRun]:
-    """The stored runs of cells. Runs and resolves nothing.
+    """Yield the stored runs of cells, without running or resolving anything.
 
     Raises `BadRepro`, `UserMistake`, and for cells with `as-of = "era"` also `UnknownProject` and `NoNetwork`.
     """

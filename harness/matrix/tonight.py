@@ -16,7 +16,7 @@ NEWEST: tuple[Value, ...] = (Word.LATEST.value, Word.PRERELEASES.value)
 
 
 def tonight(matrix: Matrix) -> tuple[Matrix, tuple[str, ...]]:
-    """The matrix of a night, and one sentence per change.
+    """Return the matrix of a night, and one sentence about each change.
 
     A package axis that already follows the index (`latest`, `prereleases`) or has a single version is kept, and so are
     commits on every axis. Excludes and includes that name versions of a replaced axis are dropped.

@@ -1,6 +1,6 @@
 """Expands words and ranges on package axes to the versions that can be tried, and branches to their commits.
 
-It asks no index and no repository itself: `expanded` takes a function that lists a project's releases, and one that
+It reads no index and no repository itself: `expanded` takes a function that lists a project's releases, and one that
 looks up a commit. Releases that can't be tried are listed with a reason.
 """
 
@@ -40,10 +40,10 @@ def expanded(
     targets: Sequence[Target],
     commit_of: Callable[[str, str], PinnedCommit] | None = None,
 ) -> Matrix:
-    """The matrix with versions for every word and range; its `left_out` lists matching releases that can't be tried.
+    """Replace every word and range with versions; `left_out` of the result lists matching releases that can't be tried.
 
     `releases_of` lists all releases of a project; `commit_of` looks up a project's branch, tag or hash. A release needs
-    to fit only one of the `targets`, whatever its cell. An expanded axis is in version order without duplicates, with
+    to fit only one of the `targets`. An expanded axis is in version order without duplicates, with
     commits last. An exclude that matches nothing on such an axis is dropped. Raises `BadMatrix` if a value matches no
     release, except `prereleases` if the axis has another value.
     """
@@ -107,7 +107,7 @@ class _Expansion:
         return (*(chosen[version] for version in sorted(chosen)), *commits)
 
     def _commits(self, axis: str, revisions: Iterable[str]) -> tuple[Value, ...]:
-        """The values of the commits that these revisions mean; of two that mean the same commit, the first."""
+        """Look up revisions and return their axis values; of two that name the same commit, only the first."""
         found: dict[str, PinnedCommit] = {}
         for revision in revisions:
             if self.commit_of is None:
@@ -122,7 +122,7 @@ class _Expansion:
         return evolve(inclusion, choice=choice)
 
     def _chosen(self, project: str, wanted: Selection) -> list[Version]:
-        """The selected versions: the newest of each group of releases, as many as asked for."""
+        """Return the selected versions, with the newest of each group first, as many as the word selects."""
         chosen: list[Version] = []
         for group in self._groups(project, wanted):
             fitting = 0

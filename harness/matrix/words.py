@@ -38,9 +38,9 @@ class Selection:
 
 
 def selection(project: str, value: str) -> Selection | None:
-    """The selection that a value describes; None if it is a plain version.
+    """Parse a value into a selection; None if it is a plain version.
 
-    Raises `ValueError` with a text that continues after the value ("names peft, but ...").
+    Raises `ValueError` with a text to append to the value ("names peft, but ...").
     """
     if value[:1].isdigit():
         try:
@@ -75,7 +75,7 @@ _NEITHER = (
 
 
 def _revision(text: str) -> str | None:
-    """The branch, tag or hash that a value names, None if it selects releases. Raises `ValueError`."""
+    """Return the branch, tag or hash that a value names, None if it selects releases. Raises `ValueError`."""
     if text == "main":
         return text
     if not text.startswith("@"):

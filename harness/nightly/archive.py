@@ -32,13 +32,13 @@ class NightArchive:
     store: Store
 
     def put(self, night: Night) -> Path:
-        """Write a night, replacing an earlier state of the same night. Raises `NoSpace`."""
+        """Write a night, replacing an earlier state of the same night; returns the path. Raises `NoSpace`."""
         record = {"schema": SCHEMA, **_converter.unstructure(night)}
         name = f"{night.matrix}-{night.began.strftime('%Y-%m-%dT%H%M%SZ')}"
         return self.store.write(f"{FOLDER}/{name}.json", json.dumps(record, indent=1))
 
     def all(self) -> tuple[Night, ...]:
-        """Every night, the newest last. Records that can't be read are skipped."""
+        """Return every night, the newest last. Records that can't be read are skipped."""
         found = []
         for path in (self.store.root / FOLDER).glob("*.json"):
             try:
@@ -50,15 +50,15 @@ class NightArchive:
         return tuple(sorted(found, key=lambda night: (night.start, night.matrix)))
 
     def before(self, start: datetime) -> tuple[Night, ...]:
-        """The nights that began before a time."""
+        """Return the nights that began before a time."""
         return tuple(night for night in self.all() if night.began < start)
 
     def commits_of(self, matrix: str, start: datetime) -> dict[str, str]:
-        """What branches, tags and hashes meant in a night that has begun already; nothing for a new one."""
+        """Return the commits that branches, tags and hashes named in a night that has begun; empty for a new one."""
         return next((night.commits for night in self.all() if night.matrix == matrix and night.began == start), {})
 
     def start_of(self, matrix: str, now: datetime) -> datetime:
-        """When the current night began: a night that was stopped less than a day ago is resumed."""
+        """Return when the current night began: a stopped night that began less than a day ago is resumed."""
         mine = [night for night in self.all() if night.matrix == matrix]
         if mine and not mine[-1].ended and now - mine[-1].began < _RESUMED_WITHIN:
             return mine[-1].began

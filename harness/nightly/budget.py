@@ -13,7 +13,7 @@ from harness.model import Device, Observation
 
 @define
 class Budget:
-    """How much time may be spent. `clock` is monotonic, in seconds; None minutes means no limit."""
+    """The time that a night may use. `clock` is monotonic, in seconds; None minutes means no limit."""
 
     clock: Callable[[], float]
     minutes: float | None = None
@@ -37,7 +37,7 @@ class Budget:
             self.gpu_s += observation.duration_s
 
     def share(self, device: Device) -> float:
-        """The share of the budget that is used, 1.0 for all of it. On a GPU, GPU time counts if its share is larger."""
+        """Return the used share of the budget, 1.0 for all of it; on a GPU, the larger of wall time and GPU time."""
         on_gpu = _share(self.gpu_s, self.gpu_minutes) if device is Device.CUDA else 0.0
         return max(_share(self.wall_s, self.minutes), on_gpu)
 

@@ -1,4 +1,4 @@
-"""Finds why a cell changed between its last good run and tonight's, as an answer to keep."""
+"""Finds why a cell changed between its last good run and tonight's, as an answer for a report."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Finder:
     reporter: Reporter
 
     def find(self, turned: Turned, depth: Level = Level.REGION) -> tuple[Plan, Answer]:
-        """The question as a user would have asked it, and its answer.
+        """Find the cause; returns the question as a user would have asked it, and its answer.
 
         Raises `OutOfTimeError`, `Interrupted`, `NoNetwork` and `NoSpace`; finished runs are kept.
         """
@@ -95,7 +95,7 @@ class Finder:
         return self._plan_of_report(plan, answer, culprit, searched), answer
 
     def plan(self, turned: Turned) -> Plan:
-        """The question that a changed cell puts, as a user would have asked it."""
+        """Return the question about a changed cell, as a user would have asked it."""
         probe = turned.probe
         combination = probe.combination
         subject = normalized_name(turned.subject)
@@ -141,7 +141,7 @@ class Finder:
         return evolve(answer, sentence=sentence_with_culprit(answer, culprit))
 
     def _plan_of_report(self, plan: Plan, answer: Answer, culprit: Culprit, searched: Searched | None) -> Plan:
-        """The same plan for the culprit and its releases."""
+        """Return the plan with the culprit as its subject and the culprit's releases."""
         change = culprit.packages[0]
         releases = searched.plan.releases if searched is not None else self._known(change)
         asked = [text for text in (*plan.requirements, plan.subject) if _name(text) != answer.subject]
@@ -161,7 +161,7 @@ class Finder:
 
 
 def release_sentence(packages: tuple[Change, ...], *, is_fix: bool) -> str:
-    """Which release broke or fixed it, and the verdicts before and after."""
+    """Say which release broke or fixed it, and the verdicts before and after."""
     verb, was, now = ("fixed", "bad", "good") if is_fix else ("broke", "good", "bad")
     change = packages[0]
     if len(packages) > 1:
@@ -175,7 +175,7 @@ def release_sentence(packages: tuple[Change, ...], *, is_fix: bool) -> str:
 
 
 def unsearched(plan: Plan, turned: Turned, why: str) -> Answer:
-    """An answer from the two runs alone: it names the package if only one changed."""
+    """Return an answer from the two runs alone; it names the package if only one changed. `why` is the reason."""
     changes = turned.changes
     alone = changes[0] if len(changes) == 1 else None
     is_named = alone is not None and alone.before is not None and alone.after is not None
@@ -209,7 +209,7 @@ def _with_ends(answer: Answer, change: Change, *, is_fix: bool) -> Answer:
 def _steps(
     turned: Turned, change: Change, ends: tuple[Observation, Observation], judge: Judge, searched: Searched | None
 ) -> tuple[Step, ...]:
-    """The steps of the bisection over the culprit's releases, or the two sides; then the repeated runs."""
+    """Return the steps of the bisection over the culprit's releases, or the two sides; then the repeated runs."""
     if change.before is None or change.after is None:
         return ()
     steps = tuple(searched.record.steps) if searched is not None else ()
@@ -234,7 +234,7 @@ def _sides(turned: Turned, older: Lock, newer: Lock) -> Sides:
 
 
 def _closest(turned: Turned, culprit: Culprit) -> tuple[Observation, Observation]:
-    """Of the pairs of runs that prove the package, the one whose locks differ least."""
+    """Return the pair of runs that prove the package whose locks differ least."""
     was, now = (Verdict.BAD, Verdict.GOOD) if turned.is_fix else (Verdict.GOOD, Verdict.BAD)
     proofs = [proof for proof in culprit.findings[0].proofs if proof.holds and proof.observation is not None]
     older = [turned.older, *(p.observation for p in proofs if p.verdict is was and p.observation)]

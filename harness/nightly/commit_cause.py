@@ -1,7 +1,8 @@
 """Finds why a cell changed whose packages include a commit, such as `main`: the commit itself, or another package.
 
-The last night's commit and tonight's are exchanged one at a time, each in the other's environment. What alone makes the
-difference is searched: commits are bisected in one environment, packages as in every other cell.
+The commit of each project and the other packages are replaced one at a time, in the last night's state and in
+tonight's. The part that makes the difference alone is searched: commits are bisected in one environment, packages as in
+every other cell.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ if TYPE_CHECKING:
     from harness.model.commit import PinnedCommit
     from harness.nightly.record import Break
 
-_PACKAGES = ""  # the part of a change that is the lock, and no project's commit
+_PACKAGES = ""  # stands for the lock among the parts of a change; the other parts are projects
 
 
 @frozen
 class CellCommits:
-    """A cell with its commits, and how its probe is made with others."""
+    """A cell with its commits; makes the same cell with other commits."""
 
     cell: Cell
     bench: CellProbes
@@ -54,11 +55,11 @@ class CellCommits:
         return {commit.project: commit.sha for commit in self.cell.commits}
 
     def moved(self, before: Mapping[str, str]) -> tuple[PinnedCommit, ...]:
-        """The commits that differ from earlier ones (project to hash)."""
+        """Return tonight's commits that differ from earlier ones (`before` maps projects to hashes)."""
         return tuple(one for one in self.cell.commits if before.get(one.project, one.sha) != one.sha)
 
     def have_passed(self, before: Mapping[str, str], known: Break) -> bool:
-        """Whether the commits of a break are in tonight's history of their project and were not in that of then."""
+        """Whether all commits of a break are ancestors of tonight's commit, but not of the earlier one."""
         (project, *others) = {change.name for change in known.culprit}
         moved = next((one for one in self.moved(before) if normalized_name(one.project) == project), None)
         if moved is None or others:
@@ -72,14 +73,14 @@ class CellCommits:
         )
 
     def at(self, commits: Mapping[str, str]) -> Cell:
-        """The cell with some commits replaced."""
+        """Return the cell with some commits replaced (`commits` maps projects to hashes)."""
         return evolve(
             self.cell,
             commits=tuple(evolve(one, sha=commits.get(one.project, one.sha)) for one in self.cell.commits),
         )
 
     def without(self, project: str) -> Cell:
-        """The cell without the commit of one project."""
+        """Return the cell without the commit of one project."""
         return evolve(self.cell, commits=tuple(one for one in self.cell.commits if one.project != project))
 
 
@@ -94,7 +95,7 @@ class Found:
 
 @frozen
 class CommitFinder:
-    """Finds the part of a change between two nights that made the difference, where commits moved.
+    """Finds which part of a change between two nights made the difference, if commits changed.
 
     `before` has the hash of each project's commit when `turned.older` ran; `turned.newer` is tonight's run.
     """
@@ -106,7 +107,7 @@ class CommitFinder:
     _ran: dict[tuple[str, ...], Observation] = field(factory=dict, init=False, eq=False, repr=False)
 
     def find(self, depth: Level = Level.REGION) -> Found:
-        """The cause, a commit where it is one; packages are searched down to `depth`.
+        """Find the cause: a commit, or a package, which is searched down to `depth`.
 
         Raises `OutOfTimeError`, `Interrupted`, `NoNetwork` and `NoSpace`; finished runs are kept.
         """
@@ -137,7 +138,7 @@ class CommitFinder:
         return (Verdict.BAD, Verdict.GOOD) if self.turned.is_fix else (Verdict.GOOD, Verdict.BAD)
 
     def _alone(self, trials: Trials, parts: list[str]) -> tuple[str, bool] | None:
-        """The part that makes the difference alone, and whether that was with all others as tonight."""
+        """Return the part that makes the difference alone, and whether that was with all others as tonight; or None."""
         was, now = self._verdicts
         for part in parts:
             if self._run(trials, {part}) is now:
@@ -148,7 +149,7 @@ class CommitFinder:
         return None
 
     def _run(self, trials: Trials, newer: set[str]) -> Verdict:
-        """The verdict with these parts as tonight and all others as they were."""
+        """Return the verdict with these parts as tonight and all others as they were."""
         lock = self._newer if _PACKAGES in newer else self._older
         said = listed(sorted(part or "the other packages" for part in newer))
         probe = evolve(self.commits.bench.probe(self.commits.at(self._at(newer))), lock=lock)
@@ -161,7 +162,7 @@ class CommitFinder:
         return {project: sha for project, sha in self.before.items() if project not in newer}
 
     def _packages(self, *, others_are_new: bool, depth: Level) -> Found:
-        """The package that did it, with the commits of one night."""
+        """Find the package that made the difference, with the commits of one night."""
         moved = {commit.project for commit in self.commits.moved(self.before)}
         at = {} if others_are_new else self._at(set())
         turned = evolve(self.turned, probe=self.commits.bench.probe(self.commits.at(at)))
@@ -172,7 +173,7 @@ class CommitFinder:
         return Found(*self.finder.find(turned, depth))
 
     def _commits(self, project: str, *, others_are_new: bool) -> Found:
-        """The commit of a project that did it, in the environment and with the other commits of one night."""
+        """Find the commit of a project that made the difference, with the packages and other commits of one night."""
         pinned = next(commit for commit in self.commits.cell.commits if commit.project == project)
         cells = evolve(self.commits, cell=self.commits.without(project))
         repro = cells.bench.probe(cells.at({} if others_are_new else self._at({project}))).repro
@@ -198,7 +199,7 @@ class CommitFinder:
         return Found(plan, answer, tuple(sha[:10] for sha in (source.base, *chain)))
 
     def _address(self, pinned: PinnedCommit) -> str:
-        """The web page of a project's repository: that of its URL, else that of its own metadata; "" for none."""
+        """Return the web page of a project's repository, from its URL or else from its metadata; "" if unknown."""
         if address := known_address(pinned.git):
             return address
         built = self.commits.bench.commit(self.commits.cell, pinned)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Shown(enum.StrEnum):
-    """What a run showed about its cell."""
+    """The result of a cell's run."""
 
     GOOD = "good"
     BAD = "bad"  # it matches the repro's signature, or the one captured from the run if the repro has none
@@ -34,7 +34,7 @@ class Turn(enum.StrEnum):
     GOOD = "good"
     FIXED = "fixed"  # bad before, good now
     TURNED = "turned"  # good before, failing now
-    STILL = "still broken"  # by the same break as its baseline
+    STILL = "still broken"  # with the same failure as its baseline
     BEFORE = "broken before"  # there is no good run to compare with
     STILL_FLAKY = "still flaky"  # the same run that was found flaky before
     UNJUDGED = "not judged"
@@ -70,9 +70,9 @@ def compare(seen: Seen, past: Mapping[str, CellRecord], tonight: Mapping[str, Ce
 
 
 def nearest_sibling(choice: Mapping[str, Value], others: Iterable[CellRecord]) -> CellRecord | None:
-    """The judged cell that differs only in one package, with the next older version of it.
+    """Return the judged cell that differs in one package only and has its next older version, or None.
 
-    If several axes have one, a good cell is preferred to a broken one.
+    If several axes have such a cell, a good one is preferred to a broken one.
     """
     nearest: dict[str, tuple[Version, CellRecord]] = {}
     for other in others:
@@ -101,7 +101,7 @@ def is_superseded(cell: CellRecord, others: Iterable[CellRecord], packages: Iter
 
 
 def version_on(choice: Mapping[str, Value], axis: str) -> Version | None:
-    """A cell's version of a package, None if the value is not a version (a range, for instance)."""
+    """Return a cell's version of a package, None if the value is not a version (for example, a range)."""
     try:
         return Version(str(choice[axis]))
     except (InvalidVersion, KeyError):
@@ -128,7 +128,7 @@ def _turn(seen: Seen, baseline: CellRecord | None) -> Turn:
 
 
 def differing_axis(one: Mapping[str, Value], other: Mapping[str, Value]) -> str | None:
-    """The one package axis in which two cells differ, else None. A branch is the same axis value on every commit."""
+    """Return the one package axis in which two cells differ, else None. A branch is the same value on every commit."""
     if one.keys() != other.keys():
         return None
     axes = [axis for axis in one if _meant(axis, one[axis]) != _meant(axis, other[axis])]

@@ -1,4 +1,4 @@
-"""This repository and its issues, through git and gh. No other repository's tracker is ever touched."""
+"""Reads and writes the issues of this repository with git and gh. Never uses the tracker of another repository."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST = 1000
 
 
 def this_repository(asked: str | None, environ: Mapping[str, str], folder: Path) -> str:
-    """The only repository whose tracker may be written to, as "owner/name".
+    """Return the only repository whose tracker may be written to, as "owner/name".
 
     It is GITHUB_REPOSITORY in a workflow, else the git remote. Raises `UserMistake` if there is neither, or if
     `asked` names another repository.
@@ -56,19 +56,19 @@ def _of_remote(folder: Path) -> str:
 
 @frozen
 class Gh:
-    """The `gh` program for one repository; `label` marks our issues."""
+    """The `gh` program for one repository; `label` marks the issues of the harness."""
 
     repository: str
     label: str = LABEL
 
     def issues(self) -> tuple[Issue, ...]:
-        """Every issue with our label, open and closed. Raises `UserMistake` and `NoNetwork`."""
+        """Return every issue with the label, open and closed. Raises `UserMistake` and `NoNetwork`."""
         words = ["issue", "list", "--label", self.label, "--state", "all", "--limit", str(_MOST)]
         rows = json.loads(self._call([*words, "--json", "number,title,body,state"]) or "[]")
         return tuple(Issue(row["number"], row["title"], row["body"], row["state"].upper() == "OPEN") for row in rows)
 
     def command(self, action: Action) -> list[str]:
-        """The arguments of `gh` for an action; the body is read from standard input."""
+        """Return the arguments of `gh` for an action; it reads the body from standard input."""
         number = str(action.number)
         match action.kind:
             case ActionKind.OPEN:
@@ -82,7 +82,7 @@ class Gh:
         return [*words, "--repo", self.repository]
 
     def line(self, action: Action) -> str:
-        """The command line, quoted for a shell."""
+        """Return the command line, quoted for a shell."""
         return shlex.join(["gh", *self.command(action)])
 
     def do(self, action: Action) -> None:
@@ -95,7 +95,7 @@ class Gh:
         self._call(self.command(action), text=action.body, own=False)
 
     def _call(self, words: list[str], *, text: str = "", own: bool = True) -> str:
-        """The output of one call; `own` adds the repository to the arguments."""
+        """Run `gh` and return its output; `own` adds the repository to the arguments."""
         command = ["gh", *words, *(["--repo", self.repository] if own else [])]
         try:
             ended = subprocess.run(command, input=text, capture_output=True, text=True, check=False)

@@ -1,7 +1,7 @@
-"""The packages with which a project's tests last passed, in a file that is kept from night to night.
+"""The packages with which a project's tests last passed, kept in a file from night to night.
 
 It is a requirements file with exact versions, so pip, uv and `harness bisect --good` can all read it. Its header lists
-the tests that failed even then: they are not news.
+the tests that failed even then, which are not reported again.
 """
 
 from __future__ import annotations
@@ -40,17 +40,20 @@ class LastGreen:
         return self.versions == {pin.name: pin.version for pin in lock.pins}
 
     def news(self, observation: Observation) -> tuple[str, ...]:
-        """The tests that fail now and did not fail then."""
+        """Return the tests that fail now and did not fail then, sorted."""
         return tuple(sorted(set(failing_tests(observation)) - set(self.failing)))
 
 
 def failing_tests(observation: Observation) -> tuple[str, ...]:
-    """The tests of a run that failed or could not be set up."""
+    """Return the tests of a run that failed or could not be set up, sorted."""
     return tuple(sorted(result.id for result in observation.tests if result.outcome.is_failure))
 
 
 def read_last_green(folder: Path) -> LastGreen | None:
-    """The last green packages kept in a folder, or None. Raises `UserMistake` if the file is something else."""
+    """Read the last green packages from a folder, or None if there are none.
+
+    Raises `UserMistake` if the file can't be read or was not written by `harness watch`.
+    """
     path = folder / FILE
     try:
         text = path.read_text(encoding="utf-8")

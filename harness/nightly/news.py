@@ -18,14 +18,14 @@ NOTHING_NEW, SOMETHING_BROKE, NOT_JUDGED = 0, 1, 3
 
 
 def report_of(known: Break) -> str:
-    """The path of a break's report in the results folder."""
+    """Return the path of a break's report, relative to the results folder."""
     return f"reports/{known.id}.html"
 
 
 def news_of(night: Night, past: Past) -> dict[str, tuple[str, ...]]:
-    """Headings and the news under them, the most urgent first, without empty headings.
+    """Return the news of a night by heading, the most urgent first, without empty headings.
 
-    In the first night of a matrix, only cells that could not be judged are news.
+    A cell that was flaky with the same run, or could not be judged for the same reason, in the last night is not news.
     """
     cells = {cell.name: cell for cell in night.cells}
     new = [known for known in night.breaks if known.first_seen == night.start]
@@ -55,7 +55,7 @@ def news_of(night: Night, past: Past) -> dict[str, tuple[str, ...]]:
 
 
 def one_line(night: Night, past: Past) -> str:
-    """The night in one line."""
+    """Summarise the night in one line."""
     count = {standing: len(_with(night, standing)) for standing in Standing}
     counts = [f"{count[standing]} {standing.value}" for standing in Standing if count[standing]]
     if past.nights == 0:
@@ -70,7 +70,7 @@ def one_line(night: Night, past: Past) -> str:
 
 
 def exit_code(night: Night, past: Past) -> int:
-    """1 if something broke, broke again, or waits for its cause; 3 if no cell could be judged; else 0."""
+    """Return 1 if something broke, broke again, or its cause is not found yet; 3 if no cell was judged; else 0."""
     is_new = any(known.first_seen == night.start or _is_back(known, night, past) for known in night.breaks)
     if is_new or _with(night, Standing.TURNED):
         return SOMETHING_BROKE
@@ -78,7 +78,7 @@ def exit_code(night: Night, past: Past) -> int:
 
 
 def as_json(night: Night, past: Past, breaks: Mapping[str, Break]) -> dict[str, Any]:
-    """The night as `harness nightly --json` prints it (schema 1)."""
+    """Return the night as `harness nightly --json` prints it (schema 1)."""
     touched = {known.id for known in night.breaks} | {cell.broken_by for cell in night.cells if cell.broken_by}
     return {
         "schema": 1,
@@ -137,7 +137,7 @@ def _is_back(known: Break, night: Night, past: Past) -> bool:
 
 
 def _fixed(known: Break, start: str) -> str:
-    """The news about a break's fixes, "" if there are none."""
+    """Return a sentence about a break's fixes in a night, "" if there are none."""
     by: dict[str, list[str]] = {}
     for fix in known.fixes:
         if fix.night == start:
@@ -172,12 +172,12 @@ def _was_flaky(past: Past, cell: CellRecord) -> bool:
 
 
 def releases_of(packages: tuple[Change, ...]) -> str:
-    """The releases of a change, in words."""
+    """List the releases of a change: "numpy 2.0.0 and the removal of six"."""
     return listed(f"{one.name} {one.after}" if one.after else f"the removal of {one.name}" for one in packages)
 
 
 def facts_of_break(known: Break) -> tuple[tuple[str, str], ...]:
-    """What the nights add to a break's report, as label and text."""
+    """Return the facts that nights add to a break's report, as label and text."""
     facts = [
         ("Seen in", "; ".join(known.cells)),
         ("First seen", f"in the night of {known.first_seen[:10]}"),

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from harness.nightly.record import Break, Past
     from harness.probe import Probe
 
-# The share of the budget for cells once one has changed. The rest is for its cause, which matters more.
+# The share of the budget for cells once one has changed. The rest is for finding the cause, which matters more.
 _FOR_CELLS = 0.5
 _FAILED = frozenset({Outcome.RAISED, Outcome.EXITED, Outcome.CRASHED, Outcome.TIMED_OUT})
 
@@ -71,7 +71,7 @@ class Nightly:
         return self.night(ended=True)
 
     def night(self, *, ended: bool) -> Night:
-        """The night so far."""
+        """Return the record of the night so far."""
         budget = self.triage.budget
         cells = tuple(self.records[cell.name] for cell in self.cells if cell.name in self.records)
         turned = [cell.name for cell in cells if cell.standing is Standing.TURNED]
@@ -121,7 +121,7 @@ class Nightly:
         commits = CellCommits(cell, self.bench) if cell.commits else None
         baseline = compared.baseline
         if baseline is None and failed and commits is not None:
-            baseline = record  # the newest release takes the place of an earlier night
+            baseline = record  # it is compared with the newest release instead of an earlier night
             compared = evolve(compared, turn=Turn.TURNED)
         if baseline is None or (signature is None and compared.turn is not Turn.FIXED):
             return
@@ -153,7 +153,10 @@ class Nightly:
                 self.triage.close(known)
 
     def _is_over(self, known: Break) -> bool:
-        """Whether no cell is broken by it any more: each is good, fixed, gone, or superseded by a good release."""
+        """Whether no cell is broken by it any more.
+
+        Each cell of this matrix is good, no longer in it, or superseded by a good release; each of another is fixed.
+        """
         prefix = f"{self.matrix}: "
         fixed = {fix.cell for fix in known.fixes}
         mine = [label.removeprefix(prefix) for label in known.cells if label.startswith(prefix)]
@@ -172,7 +175,7 @@ class Nightly:
 
 @frozen
 class _Counting:
-    """A reporter that counts what runs against the budget of the night."""
+    """A reporter that counts the night's runs against its budget."""
 
     inner: Reporter
     budget: Budget
@@ -188,7 +191,7 @@ def _device(probe: Probe) -> Device:
 
 
 def _signature(probe: Probe, judgement: Judgement, captured: Signature | None) -> Signature | None:
-    """The signature of tonight's failure: the repro's if it matched, else one captured from the run."""
+    """Return the signature of tonight's failure: the repro's if it matched, else the one captured from the run."""
     if judgement.verdict is Verdict.BAD and probe.repro.signature is not None:
         return probe.repro.signature
     return captured
@@ -241,7 +244,7 @@ def _record(run: CellRun, seen: Seen, compared: Compared) -> CellRecord:
 
 
 def _subject(cell: Cell, probe: Probe, baseline: CellRecord) -> str:
-    """The package that the question is about: the one with a new release, else the cell's first."""
+    """Return the package that the question is about: the one that differs from the baseline, else the cell's first."""
     axis = differing_axis(cell.choice, baseline.choice)
     packages = [axis] if axis else [axis for axis in cell.choice if axis.startswith("packages.")]
     if packages:

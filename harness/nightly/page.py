@@ -65,7 +65,7 @@ def write_page(store: Store, private: Private) -> Path:
 
 
 def nights_of(nights: tuple[Night, ...], results: Path) -> Nights:
-    """Rows for nights, the newest first, and for breaks. Links only to files that exist in the results folder."""
+    """Make rows for nights, the newest first, and for breaks. Links only to files that exist in the results folder."""
     rows = []
     for number, night in enumerate(nights):
         past = Past.of(nights[:number], night.matrix)

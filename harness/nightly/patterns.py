@@ -1,4 +1,4 @@
-"""Decides whether two failures are the same break: the same failure, and the same culprit between their locks. Pure."""
+"""Decides whether two failures are the same break: the same failure and the same culprit. Pure."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def pattern_of(captured: Signature | None, matched: Signature | None) -> str:
-    """A description of the failure for comparison; empty if the run did not fail.
+    """Describe a failure for comparison; "" if there is no signature.
 
-    The signature that it matched may name any part of the message, so it is used only if nothing could be captured
-    from the run itself (a metric out of bounds, for instance).
+    The signature that the run matched may name any part of the message, so it is used only if none could be captured
+    from the run itself (for example, for a metric out of bounds).
     """
     shown = captured or matched
     if shown is None:
@@ -35,13 +35,13 @@ def pattern_of(captured: Signature | None, matched: Signature | None) -> str:
 
 
 def break_id(pattern: str, culprit: Iterable[Change]) -> str:
-    """The id of a break, made from its pattern and culprit."""
+    """Return the id of a break: ten hexadecimal digits made from its pattern and culprit."""
     what = [pattern, sorted((change.name, change.after) for change in culprit)]
     return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:10]
 
 
 def came_between(culprit: Iterable[Change], older: Lock, newer: Lock) -> bool:
-    """Whether every package of a culprit crossed its breaking version between two locks."""
+    """Whether every package of a culprit changed across its breaking version between two locks."""
     changes = tuple(culprit)
     return bool(changes) and all(
         _stepped(change, older.version_of(change.name), newer.version_of(change.name)) for change in changes

@@ -1,4 +1,4 @@
-"""The result of a project's tests with the newest packages, with its report and its issue. Pure."""
+"""The result of one night of `harness watch`, its report and its issue. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class NightStatus(enum.StrEnum):
 
 @frozen
 class ProjectNight:
-    """One night. `name` tells several watches of one repository apart; `green` is the date of the last green night.
+    """One night. `name` tells several watches of one repository apart; `green` is the last green date or "".
 
     `answer` is the output of `harness bisect --json`, empty if no bisection was needed.
     """
@@ -49,22 +49,22 @@ class ProjectNight:
     answer: Mapping[str, Any] = field(factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """The night as it is stored."""
+        """Return the night as it is stored (schema 1)."""
         return {"schema": 1, **asdict(self, recurse=False), "status": self.status.value, "answer": dict(self.answer)}
 
     @property
     def title(self) -> str:
-        """The title of the issue."""
+        """The title of the issue, at most 200 characters."""
         return f"{self.name}: {self.sentence.rstrip('.')}"[:200]
 
 
 def marker(name: str) -> str:
-    """The marker that identifies the issue of a watch."""
+    """Return the marker that identifies the issue of a watch."""
     return f"<!-- harness-watch: {name} -->"
 
 
 def report_of(night: ProjectNight) -> str:
-    """The report in Markdown: what broke, since which release, what to pin until it is fixed, how to reproduce it."""
+    """Return the report in Markdown: what broke, since which release, what to pin, and how to reproduce it."""
     found = f"Found by `harness watch` on {night.date} with the newest packages of that day."
     lines = [f"**{paragraph(night.sentence)}**", "", found]
     if night.green:
@@ -86,7 +86,7 @@ def report_of(night: ProjectNight) -> str:
 
 
 def issue_actions(night: ProjectNight, issues: Iterable[Issue]) -> tuple[Action, ...]:
-    """The actions that bring the tracker up to date: one open issue while the tests are broken, none once they pass.
+    """Return the actions that bring the tracker up to date: one open issue while tests are broken, else none.
 
     An inconclusive night changes nothing.
     """

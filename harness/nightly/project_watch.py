@@ -46,7 +46,8 @@ class ProjectWatch:
     def run(self) -> ProjectNight:
         """Run one night. If no new test fails, its packages become the last green ones.
 
-        They also do in a first night whose failing tests pass with no older packages either; these tests are noted.
+        They also do in a first night in which no older packages make the failing tests pass, if other tests pass. Later
+        nights do not report these failures again.
 
         Raises `UserMistake`, `NoWorkers`, `Interrupted`, `NoNetwork`, `NoSpace`.
         """
@@ -74,7 +75,7 @@ class ProjectWatch:
             and night.status is NightStatus.UNKNOWN
             and len(failing_tests(observation)) < len(observation.tests)
         ):
-            # A test that never passed is not news in later nights.
+            # Later nights do not report tests that never passed.
             self._keep_green(lock, observation)
             return evolve(night, sentence=f"{night.sentence} From now on, only other failures are reported.")
         return night
@@ -112,13 +113,13 @@ class ProjectWatch:
             raise NoSpace(f"can't write to {self.state}: {error.strerror}") from error
 
     def _date(self) -> str:
-        """The day of the newest packages. A day without a time ends at midnight, which belongs to the next day."""
+        """Return the day of the newest packages. A day without a time ends at midnight, which is in the next day."""
         moment = self.question.ends.bad.moment or datetime.now(UTC)
         return (moment - timedelta(seconds=1)).date().isoformat()
 
 
 def _passes(observation: Observation, green: LastGreen | None) -> bool:
-    """Whether every failure was already there in the last green night."""
+    """Whether the tests pass, or every failing test also failed in the last green night."""
     if observation.outcome is Outcome.COMPLETED:
         return True
     return green is not None and bool(observation.tests) and not green.news(observation)

@@ -20,9 +20,9 @@ _NO_VERSION = Version("0")
 
 
 def in_order(cells: Iterable[Cell], past: Past) -> tuple[Cell, ...]:
-    """Cells that the last night left come first, cells never judged last, with older releases before newer ones.
+    """Sort cells: those that the last night left first, those never judged last, with older releases before newer ones.
 
-    So the verdicts that a new release is compared with exist by then.
+    So when a new release runs, the older release that it is compared with already has a verdict.
     """
     rank = {name: position for position, name in enumerate(past.left)}
 
@@ -39,7 +39,7 @@ def in_order(cells: Iterable[Cell], past: Past) -> tuple[Cell, ...]:
 
 
 def estimated_s(cells: Iterable[Cell], past: Past, *, on_gpu: bool = False) -> float | None:
-    """Seconds to run all cells if the store knows none of them, None if no earlier night ran any.
+    """Estimate the seconds to run all cells if the store has none of them; None if no earlier night ran any.
 
     A cell that never ran counts as the mean of the others; `on_gpu` counts GPU time only.
     """

@@ -18,7 +18,7 @@ class Standing(enum.StrEnum):
 
     GOOD = "good"
     BROKEN = "broken"  # by a known break, which has a report
-    BEFORE = "broken before"  # bad when first seen, so when it broke is not known
+    BEFORE = "broken before"  # already bad in its first run, so it is not known when it broke
     TURNED = "turned"  # good before, bad now, cause not found yet
     FLAKY = "flaky"  # bad once, and not bad when run again
     UNJUDGED = "not judged"
@@ -38,6 +38,7 @@ class CellRecord:
     `pattern` describes the failure for comparison; `broken_by` is the id of the break; `seconds` is how long its run
     took including set-up, `on_gpu` whether that was on a real GPU. `commits` maps each project of which the cell takes
     a commit to the full hash of tonight, `good_commits` to that of the last good run.
+    A key is "" without such a run.
     """
 
     name: str
@@ -70,7 +71,7 @@ class Fix:
 
 @frozen
 class Break:
-    """One failure with one culprit, in all the cells that it reached; `commits` where the culprit is a commit.
+    """One failure with one culprit, in all cells that it affects; `commits` are set if the culprit is a commit.
 
     `id` is also the id of its report, made from `pattern` and `culprit`; `cells` are "matrix: cell". `first_seen`,
     `last_seen` (when it last reached a cell) and `closed` (empty while a cell is broken) are the starts of nights
@@ -101,8 +102,8 @@ class Night:
     """One night of one matrix. `start` is ISO 8601 in UTC; durations are in seconds; `ran` counts runs.
 
     `breaks` are the new and changed ones as they were at its end; `left` are the cells that the next night runs first;
-    `ended` is false while it runs, or if it was stopped. `commits` has the full hash of what each "project revision"
-    meant that night.
+    `ended` is false while it runs, or if it was stopped. `commits` maps each "project revision" to its full hash
+    that night.
     """
 
     matrix: str
@@ -138,7 +139,7 @@ class Past:
 
     @classmethod
     def of(cls, nights: tuple[Night, ...], matrix: str) -> Past:
-        """The past of a matrix, from all earlier nights."""
+        """Return the past of a matrix, from all earlier nights."""
         cells: dict[str, CellRecord] = {}
         breaks: dict[str, Break] = {}
         left: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
-"""The newest releases before a cell's commits: what a commit that no earlier night ran is compared with.
+"""Finds the newest releases before a cell's commits, as the baseline of a cell that was never good.
 
-So a break on `main` is found in the first night, before its release.
+So a break on `main` is found in the first night, before it is released.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class NewestReleases:
 
 
 def newest_releases(cell: Cell, index: Index) -> NewestReleases:
-    """The newest release of each project of which a cell takes a commit, tagged not after that commit.
+    """Find the newest release of each project of which a cell takes a commit, with a tag no later than that commit.
 
     Raises `NoNetwork`.
     """
@@ -58,7 +58,7 @@ def newest_releases(cell: Cell, index: Index) -> NewestReleases:
 
 
 def _released(index: Index, project: str) -> frozenset[Version] | None:
-    """The versions of a project on the index, None if it has no such project."""
+    """Return the versions of a project on the index, None if it has no such project."""
     try:
         return frozenset(release.version for release in index.releases(normalized_name(project)))
     except UnknownProject:

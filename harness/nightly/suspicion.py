@@ -1,4 +1,4 @@
-"""A cell whose verdict differs from that of an earlier night, with what its cause is searched from."""
+"""A cell whose verdict differs from that of an earlier night, with the data to find the cause."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ class Suspicion:
 
     @property
     def has_new_commits(self) -> bool:
-        """Whether a commit of the cell moved since then."""
+        """Whether a commit of the cell changed since the earlier run."""
         return self.commits is not None and bool(self.commits.moved(self.before))
 
     def has_come_with(self, known: Break) -> bool:
-        """Whether the commits that a break is due to came between the two runs."""
+        """Whether the commits that caused a break came between the two runs."""
         return self.commits is not None and self.commits.have_passed(self.before, known)
 
     @property
     def earlier_probe(self) -> Probe:
-        """The cell's probe with the commits of then."""
+        """The cell's probe with the commits of the earlier run."""
         if self.commits is None or not self.has_new_commits:
             return self.probe
         return self.commits.bench.probe(self.commits.at(self.before))

@@ -35,7 +35,7 @@ class Issue:
 
 
 class ActionKind(enum.StrEnum):
-    """What an action does."""
+    """The kind of an action."""
 
     OPEN = "open"
     UPDATE = "update"
@@ -54,7 +54,7 @@ class Action:
 
 
 def actions(breaks: Iterable[Break], reports: Mapping[str, str], issues: Iterable[Issue]) -> tuple[Action, ...]:
-    """The actions that make the tracker match the breaks; none if it matches already.
+    """Return the actions that make the tracker match the breaks; none if it already does.
 
     `reports` maps break ids to reports in Markdown. A break that was closed before it had an issue gets none.
     """
@@ -76,7 +76,7 @@ def actions(breaks: Iterable[Break], reports: Mapping[str, str], issues: Iterabl
 
 
 def body_of(known: Break, report: str) -> str:
-    """The text of an issue: marker, sentence, cells, fixes, and the report if it fits."""
+    """Return the text of an issue: marker, sentence, cells, fixes, and the report if it fits."""
     lines = [f"<!-- harness-break: {known.id} -->", "", known.sentence, "", "Cells:", ""]
     lines += [f"- `{cell}`" for cell in known.cells]
     if known.fixes:

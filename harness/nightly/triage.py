@@ -1,4 +1,4 @@
-"""Decides whether a changed cell is flaky, a known break or a new one, finds its cause, and finds what fixed it."""
+"""Decides whether a changed cell is flaky, a known break or a new one, and finds what broke or fixed it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Reports(Protocol):
     """Where a night reads and writes reports."""
 
     def get(self, id: str) -> KeptAnswer | None:  # noqa: A002
-        """The answer of a report, None if there is no such report."""
+        """Return the answer of a report, None if there is no such report."""
 
     def write(self, kept: KeptAnswer) -> None:
         """Keep an answer and write its report, replacing one with the same id."""
@@ -71,11 +71,11 @@ class Triage:
     _fixes_found: dict[str, list[tuple[Change, ...]]] = field(factory=dict, init=False)
 
     def known(self) -> dict[str, Break]:
-        """Every break in its current state."""
+        """Return every break in its current state, by id."""
         return {**self.past.breaks, **self.changed}
 
     def distance(self, suspicion: Suspicion) -> int:
-        """The number of packages that differ from the baseline's lock."""
+        """Return the number of packages that differ from the baseline's lock; very large if a lock is missing."""
         older, newer = self._older(suspicion), suspicion.observation
         if older is None or older.lock is None or newer.lock is None:
             return _FAR
@@ -171,7 +171,7 @@ class Triage:
         return releases_of(packages)
 
     def _fixed_by_commit(self, suspicion: Suspicion, older: Observation, signature: Signature) -> str:
-        """The commit or the releases that fixed a cell of which a commit moved."""
+        """Name the commit or the releases that fixed a cell with a changed commit, or say why that is not known."""
         if self._is_spent(suspicion.probe) or (found := self._find(suspicion, older, signature)) is None:
             return "not bisected: the time budget ran out"
         culprit = found.answer.culprit
@@ -186,7 +186,7 @@ class Triage:
         id_ = break_id(record.pattern, culprit or answer.lock_changes)
         if (known := self.known().get(id_)) is not None:
             return self.join(known, record)
-        # Where the copy of a commit lies on this machine is private.
+        # Reports must not show where the copy of a commit is on this machine.
         plan = evolve(found.plan, repro=evolve(found.plan.repro, project="", inside="", search_path=()))
         kept = kept_answer(plan, answer, self.start, self.pass_env, found.commits)
         new = Break(
@@ -215,7 +215,7 @@ class Triage:
     def _find(
         self, suspicion: Suspicion, older: Observation, signature: Signature, *, again: tuple[Observation, ...] = ()
     ) -> Found | None:
-        """The cause, as deep as asked, or the package that fixed it; None if the time budget ran out first."""
+        """Find the cause down to `depth`, or the package that fixed it; None if the time budget ran out first."""
         is_fix = suspicion.signature is None
         probe = suspicion.probe
         device = probe.combination.device
@@ -239,7 +239,7 @@ class Triage:
             return None
 
     def _since_release(self, suspicion: Suspicion, cell: CellCommits) -> Suspicion | CellRecord:
-        """A cell of which no good run is known, compared with the newest releases; its record if they don't pass."""
+        """Compare a cell without a good run with the newest releases; returns its record if they aren't good either."""
         record, signature = suspicion.record, suspicion.signature
         releases = newest_releases(cell.cell, self.index)
         if releases.why_not or signature is None:
@@ -256,7 +256,7 @@ class Triage:
         return evolve(suspicion, record=known)
 
     def _again(self, probe: Probe, lock: Lock) -> Observation:
-        """Run a lock once more tonight, unless this night already ran it."""
+        """Run a lock again, unless a repeated run of it is already from this night."""
         prober = self._prober(probe)
         attempt = 1
         while True:
@@ -273,7 +273,7 @@ class Triage:
         return observation
 
     def _known(self, suspicion: Suspicion, older: Lock, newer: Lock) -> Break | None:
-        """A break with the same pattern whose culprit changed between two runs, else an open one without a culprit."""
+        """Return a break with this pattern whose culprit came between two runs, else an open one without a culprit."""
         same = [known for known in self.known().values() if known.pattern == suspicion.record.pattern]
         came = [
             known

@@ -31,7 +31,7 @@ class UpstreamIssue:
     body: str
 
     def command(self, body_file: str) -> str:
-        """The command that sends it, with the body in a file; "" if the repository is not known."""
+        """Return the command that sends it, with the body in a file; "" if the repository is not known."""
         if not self.repository:
             return ""
         words = ["gh", "issue", "create", "--repo", self.repository, "--title", self.title, "--body-file", body_file]
@@ -39,7 +39,7 @@ class UpstreamIssue:
 
 
 def upstream_issue(kept: KeptAnswer, repositories: Mapping[str, str], body: str) -> UpstreamIssue:
-    """The issue for an answer; `repositories` maps distributions to the URL in their metadata."""
+    """Return the issue for an answer; `repositories` maps distributions to the URL in their metadata."""
     answer = kept.answer
     packages = answer.culprit.packages if answer.culprit is not None else ()
     names = [change.name for change in packages] or [answer.subject]

@@ -16,18 +16,21 @@ if TYPE_CHECKING:
 
 @frozen
 class Anchor:
-    """`lock` is None if each release gets the packages of its own day; `position` is the lock's own release."""
+    """The lock near which releases are resolved, and the position of the release that it was made for, if any.
+
+    `lock` is None if other packages come from a date, and no lock was given.
+    """
 
     lock: Lock | None = None
     position: int | None = None
 
     def near(self, position: int) -> Lock | None:
-        """The lock near which a release is resolved; None for the release that the lock was made for."""
+        """Return the lock near which to resolve a release; None for the release that the lock was made for."""
         return None if position == self.position else self.lock
 
 
 def find_anchor(plan: Plan, prober: Probing) -> Anchor:
-    """The plan's anchor, else the lock of its bad end or of the first release from there that can be resolved.
+    """Return the plan's anchor, else the lock of its bad end or of the next release that can be resolved.
 
     Raises `UnknownRelease` if none can be resolved.
     """

@@ -1,4 +1,4 @@
-"""The announcement of a search over releases: its range, its device, and what was chosen for the user."""
+"""The announcement of a search over releases: its range, its device, and the choices made for the user."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SHOWN = 5
 
 
 def search_began(plan: Plan, looking_for: str, progress: Progress, *, disk: str = "") -> SearchBegan:
-    """The event for a search over a plan's releases; `disk` is the space that its first environment needs, if known."""
+    """Make the event for a search over releases; `disk` is the space that its first environment needs, if known."""
     first, last = plan.releases[0].version, plan.releases[-1].version
     headline = (
         f"looking for {looking_for}: {plan.subject} {first} to {last}, {len(plan.releases)} releases, "

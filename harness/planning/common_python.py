@@ -21,7 +21,7 @@ _NAMED = re.compile(r"Wheels are required for `([A-Za-z0-9._-]+)`")
 
 
 def python_hint(words: str, moment: datetime, index: Index, uv: Uv) -> str:
-    """A sentence about the Pythons with wheels on a day and today, from the resolver's message; "" if it names none.
+    """Say which Pythons have wheels on a day and today for the projects in a resolver's message; "" if none has.
 
     Raises `NoNetwork`.
     """
@@ -32,7 +32,10 @@ def python_hint(words: str, moment: datetime, index: Index, uv: Uv) -> str:
 
 
 def python_hint_for_release(project: str, version: str, index: Index, uv: Uv) -> str:
-    """The same for one release of a project and its newest one. Raises `NoNetwork`, `UnknownProject`."""
+    """Say which Pythons have wheels for a release and the newest one; "" if none has.
+
+    Raises `NoNetwork` and `UnknownProject`.
+    """
     old, newest = index.release(project, version), index.releases(project)[-1:]
     return _told([python for python in _KNOWN if old and all(_fits(one, python) for one in (old, *newest))], uv)
 

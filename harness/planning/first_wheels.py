@@ -1,4 +1,4 @@
-"""Chooses what to install of packages that had no wheel yet on a day for the Python in use.
+"""Replaces packages that had no wheel on a day for the Python in use.
 
 A project that never had a compiled wheel is built from source, which takes seconds. A compiled one would take many
 minutes, and an old source rarely builds with a newer Python: its first later release with a wheel is installed.
@@ -35,7 +35,7 @@ _MOST_PROJECTS = 12
 
 @frozen
 class WithWheels:
-    """The resolver's last answer; releases that are newer than the day, and projects to build from source, by name."""
+    """The last resolution; the releases newer than the day, by project; and the names of projects to build."""
 
     resolution: StoredResolution
     later: dict[str, Release]
@@ -77,7 +77,7 @@ def _without_wheels(words: str) -> set[str]:
 
 
 def _first_wheel(project: str, python: str, day: datetime, index: Index) -> Release | None:
-    """The first release of a compiled project after a day with a wheel for a Python; otherwise None."""
+    """Return the first release after a day with a wheel for a Python; None if there is none or the project is pure."""
     try:
         releases = index.releases(project)
     except UnknownProject:

@@ -1,4 +1,4 @@
-"""Requirements that keep a package below its newest release: they hide what an upgrade would change."""
+"""Finds requirements that keep a package below its newest release and so hide what an upgrade would change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 def limits_of(world: World, index: Index, interpreter: Interpreter) -> tuple[str, ...]:
-    """The requirements of a day's world that exclude a newer release of that day. Raises `NoNetwork`."""
+    """Return the requirements that exclude the newest release of the world's day; none for a world without a day.
+
+    Raises `NoNetwork`.
+    """
     found: dict[str, None] = {}
     for text in world.request.requirements if world.as_of is not None else ():
         requirement = Requirement(text)

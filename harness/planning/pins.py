@@ -1,4 +1,4 @@
-"""What requirements with == imply: a day, and which pre-releases are wanted; and what is held."""
+"""The day and the pre-releases that pinned requirements imply, and the holds of a question."""
 
 from __future__ import annotations
 
@@ -24,13 +24,16 @@ NO_HOLDS = "none"  # --hold none
 
 
 def one_date(text: str | None, pinned: Sequence[str], index: Index) -> datetime | None:
-    """The date that `--as-of` means for one probe; for era it is the day of what is `pinned`. Raises `UserMistake`."""
+    """Return the date that `--as-of` means for one probe; for "era" the day of the `pinned` releases.
+
+    None means the newest packages. Raises `UserMistake`, and for "era" also `UnknownProject` and `NoNetwork`.
+    """
     wanted = as_of(text)
     return wanted.of(era_of(pinned, index) if wanted.is_era else None)
 
 
 def era_of(requirements: Sequence[str], index: Index) -> datetime | None:
-    """The day of the newest release that is pinned with ==, None if the index has no time for any of them.
+    """Return the day of the newest release that is pinned with ==, None if the index has no time for any of them.
 
     Raises `UserMistake` if nothing is pinned, `UnknownProject` and `NoNetwork`.
     """
@@ -50,7 +53,7 @@ def _pinned(requirement: Requirement) -> str | None:
 
 
 def pinned_prereleases(requirements: Sequence[str]) -> tuple[str, ...]:
-    """Projects that are pinned to a pre-release."""
+    """Return the names of projects that are pinned to a pre-release."""
     pinned = [
         (normalized_name(parsed.name), parsed_version(_pinned(parsed))) for parsed in map(Requirement, requirements)
     ]
@@ -58,12 +61,12 @@ def pinned_prereleases(requirements: Sequence[str]) -> tuple[str, ...]:
 
 
 def subject_of(repro: Repro, named: Iterable[str]) -> str:
-    """The subject of a repro that these projects name, else its default one; "" if it has none."""
+    """Return the first of these projects that is a subject of the repro, else its default one; "" if it has none."""
     return next((name for name in named if name in repro.subjects), next(iter(repro.subjects), ""))
 
 
 def holds_of(repro: Repro, subject: str, named: Container[str], hold: Sequence[str]) -> tuple[str, ...]:
-    """The holds for a subject: `hold` as given by the user, then the repro's own holds for that subject.
+    """Return the holds for a subject: `hold` as given by the user, then the repro's own holds for that subject.
 
     A user's hold, or a requirement of a project in `named`, replaces a hold of the repro; "none" in `hold` leaves out
     all of the repro's.
@@ -77,6 +80,6 @@ def holds_of(repro: Repro, subject: str, named: Container[str], hold: Sequence[s
 
 
 def told_holds(holds: Sequence[str], hold: Sequence[str]) -> tuple[str, ...]:
-    """A sentence about what the repro holds beyond `hold`; "" if nothing."""
+    """Return a sentence about the repro's own holds, those not in `hold`; empty if there are none."""
     kept = [text for text in holds if text not in hold]
     return (f"held: {', '.join(kept)} (by the repro; --hold and --with change it)",) if kept else ()

@@ -1,4 +1,4 @@
-"""A plan: which releases can be tried, between which ends, and what was chosen for the user."""
+"""A plan: the releases that can be tried, the ends, and the choices made for the user."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class LeftOut:
 
 @frozen
 class Plan:
-    """Everything that is known before the first probe.
+    """Everything that a search needs before its first probe.
 
     `releases` are those that can be tried, in version order; `good` and `bad` are positions in it, or None if the
-    search has to find that end; `choices` are sentences on what was chosen, with the option that changes it; `anchor`
+    search has to find that end; `choices` are sentences about defaults, with the option that changes each; `anchor`
     is a lock near which every release is resolved, instead of the bad end's.
     """
 
@@ -68,7 +68,7 @@ class Plan:
         return normalized_name(self.question.subject)
 
     def combination(self, position: int, near: Lock | None) -> Combination:
-        """The combination that tries one release."""
+        """Return the combination for one release, resolved near a lock."""
         release = self.releases[position]
         return Combination(
             python=self.interpreter.version,
@@ -82,7 +82,7 @@ class Plan:
         )
 
     def from_source_for(self, *releases: Release) -> tuple[str, ...]:
-        """What may be built for some releases of the subject: not the subject itself, if each of them has a wheel."""
+        """Return the projects that may be built; without the subject, if each of these releases of it has a wheel."""
         allowed = self.question.from_source
         tags = frozenset(self.interpreter.wheel_tags()) if allowed else frozenset()
         python = self.interpreter.version
@@ -92,7 +92,7 @@ class Plan:
         return tuple(name for name in allowed if normalized_name(name) != self.subject)
 
     def probe(self, position: int, near: Lock | None, attempt: int = 0) -> Probe:
-        """The probe of one release."""
+        """Return the probe of one release."""
         return Probe(self.repro, self.combination(position, near), near, attempt)
 
     def _date_for(self, release: Release) -> datetime | None:
@@ -100,7 +100,7 @@ class Plan:
 
 
 def make_plan(question: Question, *, index: Index, interpreter: Interpreter, device: Device) -> Plan:
-    """Fill in what the question leaves open, from the repro's metadata and the index.
+    """Plan a question: fill in what it leaves open from the repro's metadata and the index.
 
     Raises `UnknownProject`, `UnknownRelease`, `UserMistake` and `NoNetwork`.
     """
@@ -126,9 +126,10 @@ def fill_plan(
     device: Device,
     near: str = "the bad end",
 ) -> Plan:
-    """A plan between two ends that are known to exist; None is open, and extends to the last release.
+    """Make a plan between two ends that are known to exist; without an end (None) the range is open there.
 
-    `choices` say how the ends were chosen; `near` says which other packages are kept. Raises as `make_plan`.
+    `choices` say how the ends were chosen; `near` says which other packages are kept. Raises the same errors as
+    `make_plan`.
     """
     subject = normalized_name(question.subject)
     repro = question.repro
@@ -158,9 +159,9 @@ def fill_plan(
 
 
 def check_ends(index: Index, subject: str, ends: Iterable[str | None]) -> None:
-    """The version of an end.
+    """Check that the index has the releases that ends name; None is skipped.
 
-    Raises `UnknownRelease` if the index does not have it, `UserMistake` if it is not a version.
+    Raises `UnknownRelease` if it does not have one, and `UserMistake` if an end is not a version.
     """
     for end in ends:
         if end is not None and index.release(subject, str(version_of(end))) is None:
@@ -169,7 +170,7 @@ def check_ends(index: Index, subject: str, ends: Iterable[str | None]) -> None:
 
 
 def why_left_out(release: Release, question: Question, interpreter: Interpreter, tags: AbstractSet[Tag]) -> str | None:
-    """Why a release of the subject can't be tried, or None if it can."""
+    """Return why a release of the subject can't be tried, or None if it can."""
     return release.left_out_because(
         python=interpreter.version,
         tags=tags,
@@ -179,7 +180,7 @@ def why_left_out(release: Release, question: Question, interpreter: Interpreter,
 
 
 def releases_between(index: Index, plan: Plan, project: str, older: str, newer: str) -> tuple[Release, ...]:
-    """The releases of another project from one version to another that can be tried, both included."""
+    """Return the releases of another project between two versions, both included, that can be tried."""
     question = evolve(plan.question, subject=project, find_fix=False)
     return _usable(question, index.releases(project), plan.interpreter, older, newer)[0]
 
@@ -191,7 +192,7 @@ def _usable(
     good: str | None,
     bad: str | None,
 ) -> tuple[tuple[Release, ...], tuple[LeftOut, ...]]:
-    """The releases between the ends that can be tried, and the others with their reasons."""
+    """Return the releases between the ends that can be tried, and the others with their reasons."""
     ends = {version_of(end) for end in (good, bad) if end is not None}
     oldest, newest = (bad, good) if question.find_fix else (good, bad)
     inside = [
@@ -222,14 +223,14 @@ def _usable(
 
 
 def _requirements(question: Question, repro: Repro, subject: str) -> tuple[str, ...]:
-    """The repro's dependencies without the subject and those that `--with` replaces."""
+    """Return the repro's dependencies without the subject, with those of `--with` in place of or added to them."""
     return merged_requirements(repro.dependencies, question.with_, {subject})
 
 
 def merged_requirements(
     own: tuple[str, ...], given: tuple[str, ...], left_out: Collection[str] = frozenset()
 ) -> tuple[str, ...]:
-    """A repro's `own` requirements without those `left_out`, with given ones in place of those for the same project.
+    """Merge requirements: `own` without those for projects in `left_out`, replaced by `given` for the same project.
 
     Other given requirements come last. Raises `UserMistake` for an invalid requirement.
     """

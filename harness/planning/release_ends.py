@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def tells_of_a_fix(question: Question, bounds: Bounds) -> bool:
-    """Whether the ends are the repro's, and the bad one is the older of them."""
+    """Whether the user gives no ends and the repro's bad end is older than its good one."""
     if question.find_fix or question.good is not None or question.bad is not None:
         return False
     good, bad = bounds.good, bounds.bad
@@ -21,7 +21,10 @@ def tells_of_a_fix(question: Question, bounds: Bounds) -> bool:
 
 
 def ends_of(question: Question, bounds: Bounds, choices: list[str]) -> tuple[str | None, str | None]:
-    """The two ends: given by the user, else the repro's bounds if they fit."""
+    """Return the good and the bad end: those of the user, else the repro's bounds if they are in the right order.
+
+    Adds a sentence to `choices` for each bound used. None for an end that the search must find.
+    """
     good, bad = question.good, question.bad
     if question.find_fix:
         if bad is None:

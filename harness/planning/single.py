@@ -1,4 +1,4 @@
-"""A single probe: with the settings of a session, or an observation that runs again."""
+"""A single probe: a new one with the settings of a session, or one that repeats an observation."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Probed:
 
     @property
     def exit_code(self) -> int:
-        """The exit code: 0 good, 1 bad, 3 skipped; without a signature 0 for a run to its end, else 1."""
+        """The exit code: 0 good, 1 bad, 3 skipped; without a signature 0 if the run completed, else 1."""
         if self.judgement is not None:
             return {Verdict.GOOD: 0, Verdict.BAD: 1, Verdict.SKIP: 3}[self.judgement.verdict]
         return 0 if self.observation.outcome is Outcome.COMPLETED else 1
@@ -64,9 +64,9 @@ class Probed:
 def prepared_probe(session: Session, repro: Repro, *, fresh: bool = False, replaced: Sequence[str] = ()) -> Prepared:
     """Prepare a probe with the session's settings; with `fresh` it runs even if the store has an answer.
 
-    The repro's own holds for the subject that `--with` names, else for its default one, count as in a bisection;
-    `replaced` are projects that a folder takes the place of.
-    If `python` is a path, it runs in that environment as it is. Raises `UserMistake`, `UnknownProject`, `NoNetwork`.
+    As in a bisection, the repro's own holds apply: those for the subject that `--with` names, else for its default one.
+    `replaced` are projects that a folder replaces. If `python` is a path, the probe runs in that environment as it is.
+    Raises `UserMistake`, `UnknownProject`, `NoNetwork`.
     """
     settings = session.settings
     device, _ = session.device_for(repro)
@@ -105,7 +105,7 @@ def executed(session: Session, prepared: Prepared) -> Probed:
 
 
 def executed_until_clear(session: Session, prepared: Prepared) -> Probed:
-    """Run a prepared probe as a cell of a matrix runs: a number that judges it is read in as many runs as it takes.
+    """Run a prepared probe like a cell of a matrix: if a metric judges it, repeat it until the verdict is clear.
 
     Raises `NoSpace`.
     """
@@ -131,9 +131,9 @@ def executed_until_clear(session: Session, prepared: Prepared) -> Probed:
 def prepared_again(
     session: Session, key: str, named: str | None, run: str | None, folders: Sequence[Project] = ()
 ) -> Prepared:
-    """The probe that repeats an observation, given the start of its key. Raises `UserMistake`.
+    """Prepare a probe that repeats an observation, given the start of its key. Raises `UserMistake`.
 
-    Folders that replaced releases come from the cache, unless they are given again.
+    Folders that replaced releases are taken from the cache unless they are given again.
     """
     known = [o for o in session.store.observations() if o.key.startswith(key)]
     lock = known[0].lock if len(known) == 1 else None
@@ -180,9 +180,9 @@ def prepared_again(
 
 
 def _folders_of(session: Session, repro: Repro, observation: Observation) -> tuple[Project, ...] | None:
-    """The copies of the folders that an observation ran with, none for no folders; None if one is gone from the cache.
+    """Return the cached copies of the folders that an observation ran with; None if one is no longer in the cache.
 
-    Its digest is that of the repro, followed by the beginning of the digest of each folder.
+    The observation's digest is that of the repro, followed by the first characters of the digest of each folder.
     """
     before, _, digests = observation.repro_digest.partition("-")
     if before != repro.digest or not digests:

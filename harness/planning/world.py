@@ -1,4 +1,4 @@
-"""A world: one end of a question as packages to install, also with some of them at other versions."""
+"""A world: the packages of one end of a question. It makes probes with some of them at other versions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class WorldRequest:
     from_source: tuple[str, ...] = ()
 
     def combination(self, requirements: Iterable[str], as_of: datetime | None, near: Lock | None = None) -> Combination:
-        """These requirements as of a time, on the device of the question."""
+        """Return the combination of these requirements at a time, on the device of the question."""
         return Combination(
             python=self.python,
             requirements=tuple(requirements),
@@ -59,7 +59,7 @@ class World:
     """One end with its lock.
 
     A changed world is resolved from `requirements` and `as_of`. `near` is the lock whose versions are then kept if
-    possible: None for a day, which has its own newest ones. `told` are sentences about replaced packages. `sources` are
+    possible; None for a day, which uses its newest. `told` are sentences about replaced packages. `sources` are
     versions that may be built from source, by project.
     """
 
@@ -74,15 +74,15 @@ class World:
     sources: Versions = field(factory=dict)
 
     def itself(self, repro: Repro | None = None) -> Probe:
-        """The probe of this world unchanged."""
+        """Return the probe of this world unchanged."""
         return Probe(
             repro or self.request.repro, self.request.combination(self.requirements, self.as_of), lock=self.lock
         )
 
     def with_versions(self, versions: Versions, repro: Repro) -> Probe:
-        """The probe of this world with some packages at other versions; None removes a package.
+        """Return the probe of this world with some packages at other versions; None removes a package.
 
-        Packages excluded by their requirements move along; all others stay if possible.
+        Packages that conflict with these versions change too; all others keep their versions if possible.
         """
         pinned = {name: version for name, version in versions.items() if version is not None}
         named = [text for text in self.requirements if _name(text) not in versions or _name(text) in pinned]
@@ -91,7 +91,7 @@ class World:
         requirements += [f"{name}=={pinned[name]}" for name in pinned if name in beside]
         combination = self.request.combination(requirements, self.as_of, self.near)
         prereleases = {name for name, version in pinned.items() if _is_prerelease(version)}
-        # What an end had to build from source may be built where it is not pinned to another version.
+        # A release that this end had to build may be built again, unless it is pinned to another version.
         sources = [name for name, version in self.sources.items() if pinned.get(name, version) == version]
         combination = evolve(
             combination,
@@ -101,7 +101,10 @@ class World:
         return Probe(repro, combination, self.near)
 
     def near_versions(self, versions: Versions, kept: Versions, repro: Repro, prober: Probing) -> Probe:
-        """The probe with some packages at other versions, and as many of those `kept` as they allow."""
+        """Return the probe with some packages at other versions, and those in `kept` if they can be resolved together.
+
+        Else one of those in `kept` is left out, or all of them.
+        """
         rest = {name: version for name, version in kept.items() if name not in versions}
         probe = self.with_versions({**rest, **versions}, repro)
         for left_out in (*([name] for name in rest), list(rest)) if rest else ():
@@ -112,14 +115,14 @@ class World:
         return probe
 
     def constrained(self, constraints: Sequence[str], repro: Repro) -> Probe:
-        """The probe of the newest world that meets some constraints."""
+        """Return the probe of this world with additional constraints."""
         probe = self.with_versions({}, repro)
         requirements = (*probe.combination.requirements, *constraints)
         return evolve(probe, combination=evolve(probe.combination, requirements=requirements))
 
 
 def day_world(end: End, request: WorldRequest, prober: Probing, index: Index) -> World:
-    """The packages that the resolver chose on a day. Raises `UserMistake` if there is no solution."""
+    """Resolve the packages of a day. Raises `UserMistake` if there is no solution."""
     found = resolve_with_wheels(request.combination(request.requirements, end.moment), request.repro, prober, index)
     resolution = found.resolution
     if resolution.lock is not None and (found.later or found.sources):
@@ -163,9 +166,9 @@ def _refuse_early_day(end: End, request: WorldRequest, index: Index) -> None:
 def pinned_world(
     end: End, pins: Pins, request: WorldRequest, prober: Probing, index: Index, interpreter: Interpreter
 ) -> World:
-    """The packages that a file or an environment lists, as far as an index still has them.
+    """Make the world of the packages that a file or an environment lists.
 
-    Raises `UserMistake` if none of them can be installed.
+    Releases that the index has no file of are replaced or left out. Raises `UserMistake` if it can't be installed.
     """
     told = list(pins.told)
     requirements = pins.requirements
@@ -190,7 +193,7 @@ def pinned_world(
 
 
 def release_world(end: End, other: World, subject: str, prober: Probing, index: Index) -> World:
-    """The world of the other end with the subject at a release. Raises `UserMistake` if that can't be installed."""
+    """Put the subject of the other end's world at a release. Raises `UserMistake` if that can't be installed."""
     probe = other.with_versions({subject: end.text}, other.request.repro)
     resolution = prober.resolve(probe)
     if resolution.lock is None:
@@ -205,7 +208,7 @@ def release_world(end: End, other: World, subject: str, prober: Probing, index: 
 
 
 def _loose_world(end: End, pins: Pins, request: WorldRequest, prober: Probing) -> World:
-    """A requirements file without versions means what the resolver chooses for it today."""
+    """Make the world of a requirements file without exact versions: what the resolver chooses for it today."""
     named = {_name(text) for text in pins.requirements}
     requirements = (*pins.requirements, *(text for text in request.requirements if _name(text) not in named))
     resolution = prober.resolve(Probe(request.repro, request.combination(requirements, None)))
@@ -216,7 +219,7 @@ def _loose_world(end: End, pins: Pins, request: WorldRequest, prober: Probing) -
 
 
 def _with_missing(lock: Lock, missing: Sequence[str], request: WorldRequest, prober: Probing) -> Lock:
-    """The lock with further requirements, as new as the rest allows."""
+    """Return the lock with further requirements, as new as its other packages allow."""
     beside = request.combination(missing, None, lock)
     resolution = prober.resolve(Probe(request.repro, beside, lock))
     if resolution.lock is None:
@@ -228,7 +231,10 @@ def _with_missing(lock: Lock, missing: Sequence[str], request: WorldRequest, pro
 def _that_can_be_had(
     requirements: Iterable[str], index: Index, interpreter: Interpreter, from_source: Sequence[str]
 ) -> tuple[tuple[str, ...], list[str]]:
-    """Each pin; if the index has no file of it for this machine, the nearest older release that has one."""
+    """Return each pin, replaced by the nearest older release if the index has no file for this machine, and notes.
+
+    A project without any usable file is left out.
+    """
     from harness.errors import UnknownProject
 
     tags = frozenset(interpreter.wheel_tags())
@@ -262,12 +268,12 @@ def _that_can_be_had(
 
 
 def end_words(end: End) -> str:
-    """An end as sentences name it."""
+    """Return an end as part of a sentence."""
     return {EndKind.DAY: f"as of {end.text}", EndKind.RELEASE: end.text}.get(end.kind, f"with {end.text}")
 
 
 def _pin(text: str, pinned: Mapping[str, str]) -> str:
-    """A requirement that keeps its extras, at one version."""
+    """Return a requirement at its pinned version, with its extras."""
     requirement = Requirement(text)
     extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
     return f"{requirement.name}{extras}=={pinned[_name(text)]}"

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from harness.planning.world import WorldRequest
     from harness.scheduling.probers import Probing
 
-_STEPS_BACK = 10  # of weeks: the last step is ten years before the bad end
+_STEPS_BACK = 10  # in powers of two weeks: the last step is ten years before the bad end
 
 
 @frozen
 class Worlds:
-    """Makes worlds of ends. `newest` is the day whose packages a release of the subject is tried with."""
+    """Makes worlds of ends. `newest` is the day whose packages are used if the ends are only releases."""
 
     request: WorldRequest
     prober: Probing
@@ -37,7 +37,7 @@ class Worlds:
     newest: End
 
     def of(self, end: End) -> World:
-        """The world of a day, a file or a Python. Raises `UserMistake`."""
+        """Make the world of a day, a file or a Python. Raises `UserMistake`."""
         if end.kind is EndKind.DAY:
             return day_world(end, self.request, self.prober, self.index)
         if end.path is None:
@@ -52,10 +52,10 @@ class Worlds:
         return world
 
     def both(self, ends: Ends) -> tuple[World | None, World]:
-        """The worlds of both ends.
+        """Make the worlds of the good and the bad end; the good one is None if it was not given.
 
-        A release is the other end with the subject at it; two releases use the newest packages. Raises `UserMistake`,
-        `UnknownRelease`.
+        A release is the world of the other end with the subject at that release; two releases use the newest packages.
+        Raises `UserMistake` and `UnknownRelease`.
         """
         good, bad = ends.good, ends.bad
         if bad.kind is EndKind.RELEASE:
@@ -66,9 +66,9 @@ class Worlds:
         return self._older(good, world), world
 
     def before(self, bad: World) -> Iterator[tuple[str, World]]:
-        """Worlds before the bad one, further and further back, each with its name: of releases, or of weeks.
+        """Yield worlds before the bad one, further and further back, each with its name.
 
-        It ends when none is left. Raises `UserMistake` if the bad end has no day.
+        They are of older releases or of earlier days. Raises `UserMistake` if the bad end has no day.
         """
         if bad.end.kind is EndKind.RELEASE:
             yield from self._releases_before(bad)
@@ -92,7 +92,7 @@ class Worlds:
         return release_world(end, other, self.subject, self.prober, self.index)
 
     def _releases_before(self, bad: World) -> Iterator[tuple[str, World]]:
-        """One, two, four ... releases back; a release that can't be installed with the rest is skipped."""
+        """Yield the worlds one, two, four ... releases back, without releases that can't be installed with the rest."""
         tags = frozenset(self.interpreter.wheel_tags())
         older = [
             str(release.version)

@@ -35,7 +35,7 @@ def chosen_command(
     project: ChosenProject,
     projects: Projects,
 ) -> ChosenCommand:
-    """The repro of a question; a command runs in a copy of its project. Raises `UserMistake` and `BadRepro`."""
+    """Return the repro of a question; a command runs in a copy of its project. Raises `UserMistake` and `BadRepro`."""
     beside = read_beside(settings.with_, projects)
     if not run:
         if project.folder is not None:

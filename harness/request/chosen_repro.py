@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def chosen_repro(repro: str | None, run: str | None, subject: str | None, params: tuple[str, ...]) -> Repro:
-    """The repro that the options name, with its parameters. Raises `UserMistake` and `BadRepro`."""
+    """Return the repro that the options name, with its parameters. Raises `UserMistake` and `BadRepro`."""
     if subject is not None:
         check_project_name(subject)
     if repro and run:
@@ -36,7 +36,7 @@ def chosen_repro(repro: str | None, run: str | None, subject: str | None, params
 
 
 def required_python(repro: str | None, run: str | None, subject: str | None) -> str | None:
-    """The Python requirement of the named repro; "" for a command."""
+    """Return the Python requirement of the named repro; None for a command, or if nothing is named."""
     return None if run or not (repro or subject) else chosen_repro(repro, None, subject, ()).requires_python
 
 
@@ -49,12 +49,12 @@ def runs_tests(run: str) -> bool:
 
 
 def parameters(params: Sequence[str]) -> dict[str, Any]:
-    """What `--param` gives. Raises `UserMistake`."""
+    """Parse the values of `--param`: JSON, or text if it is not JSON. Raises `UserMistake`."""
     return dict(_parameter(text) for text in params)
 
 
 def typed_words(repro: str | None, run: str | None, params: tuple[str, ...]) -> tuple[str, ...]:
-    """The options that name the repro, for commands shown to the user."""
+    """Return the options that name the repro, quoted for a shell, for commands shown to the user."""
     words = ["--repro", repro] if repro else ["--run", run] if run else []
     words += [word for param in params for word in ("--param", param)]
     return tuple(map(shlex.quote, words))
@@ -71,7 +71,7 @@ def _parameter(text: str) -> tuple[str, Any]:
 
 
 def digest_of(command: str) -> str:
-    """The digest of the files that a command names, so that a changed test is a new question."""
+    """Return the digest of the files that a command names, so that a changed test is a new question."""
     digest = hashlib.sha256()
     try:
         words = shlex.split(command)

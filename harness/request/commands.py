@@ -22,9 +22,9 @@ _INSTALLERS = ("setuptools", "pip", "wheel")
 
 @frozen
 class Beside:
-    """What `--with` asks for: requirements, the user's own folders, and sentences on what was left out.
+    """The values of `--with`: requirements, the user's own folders, and sentences about what was left out.
 
-    `is_whole` says that a file was named, which replaces the requirements in a project's files.
+    `is_whole` says that a requirements file was named, which replaces the requirements in a project's files.
     """
 
     requirements: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class Beside:
 
     @property
     def asked(self) -> tuple[str, ...]:
-        """All requirements, including those of the folders, which replace nothing."""
+        """All requirements, including those of the folders, which add to the project's."""
         return (*self.requirements, *(text for folder in self.folders for text in folder.requirements))
 
 
@@ -96,7 +96,9 @@ def read_command(
     start: Path,
     content_digest: str = "",
 ) -> Command:
-    """A command in a copy of the chosen project, or of the nearest one above `start`; in an empty folder without one.
+    """Read a command that runs in a copy of the chosen project, or of the nearest one from `start` upwards.
+
+    Without a project it runs in an empty folder.
 
     Raises `UserMistake` and `BadRepro`.
     """
@@ -125,7 +127,7 @@ def read_command(
 
 
 def with_folders(repro: Repro, folders: Sequence[Project]) -> Repro:
-    """The repro with the user's own folders in place of releases of these projects."""
+    """Return the repro with the user's own folders in place of releases of these projects."""
     if not folders:
         return repro
     own = {folder.name for folder in folders}
@@ -145,7 +147,7 @@ def with_folders(repro: Repro, folders: Sequence[Project]) -> Repro:
 
 
 def unpinned(text: str) -> str:
-    """A requirement without its version if that is exact; otherwise unchanged."""
+    """Return a requirement without its version if that is exact; otherwise unchanged."""
     requirement = Requirement(text)
     exact = [one for one in requirement.specifier if one.operator in ("==", "===") and not one.version.endswith("*")]
     if not exact:
@@ -155,23 +157,23 @@ def unpinned(text: str) -> str:
 
 
 def _with_tool(repro: Repro, given: frozenset[str]) -> Repro:
-    """The repro with the test tool of its command among the dependencies."""
+    """Return the repro with the test tool of its command among the dependencies."""
     known = _names(repro.dependencies) | given
     missing = [tool for tool in _tools(repro) if tool not in known]
     return evolve(repro, dependencies=(*repro.dependencies, *missing))
 
 
 def _tools(repro: Repro) -> tuple[str, ...]:
-    """The project name of the test tool that a command starts; none for unittest."""
+    """Return the project name of the test tool that a command starts; empty for any other command."""
     words = [Path(word).name for word in repro.argv]
     starts = words[2:3] if words[1:2] == ["-m"] else words[:1]
     return tuple(tool for tool in _TEST_TOOLS if tool in starts)
 
 
 def _is_whole(beside: Beside, repro: Repro) -> bool:
-    """Whether `--with` names all that the tests need: who names the test tool and what goes with it has listed it.
+    """Whether `--with` lists everything that the tests need: the test tool and at least one other package.
 
-    Such a list takes the place of what is found in files, whose pins would hide what upgrades change.
+    Such a list replaces the requirements in the project's files, whose pins would hide what upgrades change.
     """
     given = _names(beside.requirements)
     others = any(not name.startswith("pytest") and name not in (*_TEST_TOOLS, *_INSTALLERS) for name in given)

@@ -11,7 +11,7 @@ _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "": 60.0}
 
 
 def read_duration(text: str, option: str = "") -> float:
-    """Seconds. Raises `UserMistake` if the value of `option` is not a duration above zero."""
+    """Return a duration in seconds. Raises `UserMistake`, which names `option`, unless it is above zero."""
     found = _WRITTEN.match(text.strip().lower())
     seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
     if seconds <= 0:
@@ -20,7 +20,7 @@ def read_duration(text: str, option: str = "") -> float:
 
 
 def told_duration(seconds: float) -> str:
-    """A duration in words: "45 s", "10 min", "2 h"."""
+    """Format a duration in seconds: "45 s", "10 min", "2 h"."""
     for size, unit in ((3600.0, "h"), (60.0, "min")):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 _TODAY = "today"
-_HASH = re.compile(r"(?=.*[a-f])[0-9a-f]{7,40}|\d{12,40}")  # shorter digits are a version, or a day
+_HASH = re.compile(r"(?=.*[a-f])[0-9a-f]{7,40}|\d{12,40}")  # fewer digits are a version or a day
 _IN_AN_ENVIRONMENT = ("bin/python", "Scripts/python.exe")
 
 
 class EndKind(enum.StrEnum):
-    """What an end is."""
+    """The kind of an end."""
 
     RELEASE = "release"
     DAY = "day"
@@ -41,14 +41,14 @@ class End:
     path: Path | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The end as answers print it."""
+        """Return the end as part of an answer's JSON."""
         return {"kind": self.kind.value, "text": self.text}
 
 
 def parse_end(text: str, option: str, *, now: datetime, commits: bool = False) -> End:
     """Read an end: an existing path, a day, or a release; `option` is the option that it was given to.
 
-    With `commits` anything else, and whatever looks like a hash, is a revision of a repository. A day without a time
+    With `commits` anything else, and what looks like a hash, is a revision of a repository. A day without a time
     ends at midnight (UTC), like `uv --exclude-newer`. Raises `UserMistake`.
     """
     path = Path(text).expanduser()
@@ -76,12 +76,12 @@ def parse_end(text: str, option: str, *, now: datetime, commits: bool = False) -
 
 
 def day_end(moment: datetime) -> End:
-    """The end for a time that the harness chose itself."""
+    """Return the end for a time that the harness chose itself."""
     return End(EndKind.DAY, moment.date().isoformat(), moment=moment)
 
 
 def newest_end(as_of: str | None) -> End:
-    """The day of the newest packages that count: `--as-of` if that is a day, otherwise today."""
+    """Return the day of the newest packages to use: `--as-of` if that is a day, otherwise today."""
     now = datetime.now(UTC)
     moment = _moment(as_of, now) if as_of else None
     return End(EndKind.DAY, as_of, moment=moment) if as_of and moment else parse_end(_TODAY, "--as-of", now=now)
@@ -108,7 +108,7 @@ class Ends:
 def read_ends(
     good: str | None, bad: str | None, subject: str | None, *, commits: bool = False, tests: bool = False
 ) -> Ends | None:
-    """The ends of a question between worlds; None if it is one between releases.
+    """Read the ends of a question between worlds; None if it is a question between releases of a subject.
 
     `commits`: there is a repository. `tests`: a test suite runs, so two releases of the subject are two worlds. Raises
     `UserMistake`.
@@ -149,7 +149,7 @@ def _at_path(text: str, path: Path, option: str) -> End:
 
 def _moment(text: str, now: datetime) -> datetime | None:
     if text == _TODAY:
-        # The hour, so that a question asked again soon finds what was answered before.
+        # Round to the hour, so that the same question asked again soon finds its answers in the store.
         return now.replace(minute=0, second=0, microsecond=0)
     try:
         moment = datetime.fromisoformat(text)

@@ -21,14 +21,17 @@ _NAMED_FOLDER = re.compile(r"^(?P<name>[A-Za-z0-9][\w.-]*)\s*(\[[^]]*\])?\s*@\s*
 
 
 def folder_of(text: str) -> tuple[str, str] | None:
-    """The folder that a `--with` value names, with `@REVISION` if it has one; None for a requirement."""
+    """Return the folder that a `--with` value names, with `@REVISION` if it has one, and the project name or "".
+
+    None for a requirement.
+    """
     if (named := _NAMED_FOLDER.match(text)) is not None:
         return named.group("path").removeprefix("file://"), named.group("name")
     return (text, "") if text.startswith((".", "/", "~")) else None
 
 
 def read_folder(text: str, projects: Projects, name: str = "") -> Project:
-    """The project in a folder, or in a commit of its repository, with its requirements.
+    """Read the project in a folder, or in a commit of its repository, with its requirements.
 
     Raises `UserMistake` and `BadRepository`.
     """

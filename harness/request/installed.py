@@ -1,4 +1,4 @@
-"""The packages installed for a Python of the user, as pins."""
+"""The packages installed in a user's environment, as pins."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _INSTALLERS = frozenset({"pip", "wheel"})
 
 
 def installed_pins(python: Path) -> Pins:
-    """The pins of an environment. Raises `UserMistake` if its Python can't be run or has nothing installed."""
+    """Return the pins of an environment. Raises `UserMistake` if its Python can't be run or has nothing installed."""
     try:
         answer = subprocess.run(
             [python, "-I", "-c", _ASK],

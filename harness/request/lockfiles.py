@@ -1,4 +1,4 @@
-"""Lock files of every kind as pins: pip freeze, requirements, pylock.toml, uv.lock, poetry.lock, pdm.lock, conda.
+"""Reads lock files as pins: pip freeze, requirements, pylock.toml, uv.lock, poetry.lock, pdm.lock, conda.
 
 Entries that are not on an index (an editable install, a folder, an archive, a repository) are replaced by releases of
 their project, and reported. Markers select the entries for this machine.
@@ -23,15 +23,15 @@ from harness.request.requirement_files import read_requirement_file
 _YAML = (".yml", ".yaml")
 _MOST_BRACKETS = 500
 _NESTED_LIST = re.compile(r"(?:[-?] ){50}")
-# Where a table should be there may be a number, and lists may be nested thousands deep.
+# Damaged files may have a number in place of a table, or lists nested thousands of levels deep.
 _NOT_SUCH_A_FILE = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError)
 
 
 @frozen
 class Pins:
-    """The installed packages in a file, as requirements; `told` are sentences on what is not on an index.
+    """The packages in a lock file, as requirements; `told` are sentences about those that are not on an index.
 
-    `python` is the version that it names, "" if none. The project's own entry is left out.
+    `python` is the Python version that the file names, "" if none. The project's own entry is left out.
     """
 
     requirements: tuple[str, ...]
@@ -40,7 +40,7 @@ class Pins:
 
     @property
     def is_exact(self) -> bool:
-        """Whether each of them names one version."""
+        """Whether each requirement names exactly one version."""
         return all("==" in text and "*" not in text for text in self.requirements)
 
 
@@ -54,7 +54,7 @@ class _Entry:
 
 
 def environment_of(python: str) -> dict[str, str]:
-    """The marker variables for a Python of this version ("3.11.7") on this machine."""
+    """Return the marker variables for a Python of this version ("3.11.7") on this machine."""
     told = {key: str(value) for key, value in default_environment().items()}
     minor = ".".join(python.split(".")[:2])
     return {
@@ -127,7 +127,7 @@ def _pins_of(entries: Iterable[_Entry]) -> Pins:
 
 
 def _pylock(content: dict[str, Any], environment: Mapping[str, str]) -> Iterator[_Entry]:
-    """PEP 751, as read by the packaging library."""
+    """Yield the entries of a pylock.toml (PEP 751)."""
     from packaging.pylock import Pylock, PylockUnsupportedVersionError, PylockValidationError
 
     try:
@@ -145,7 +145,7 @@ def _pylock(content: dict[str, Any], environment: Mapping[str, str]) -> Iterator
 
 
 def _uv(content: dict[str, Any], environment: Mapping[str, str]) -> Iterator[_Entry]:
-    """Every package that the project needs here, its extras and groups included."""
+    """Yield every package of a uv.lock that the project needs on this machine, including its extras and groups."""
     packages = content.get("package", [])
     by_name: dict[str, list[dict[str, Any]]] = {}
     for package in packages:
@@ -196,7 +196,7 @@ def _needs(package: Mapping[str, Any], *, everything: bool) -> Iterator[dict[str
 def _of_this_fork(
     packages: list[dict[str, Any]], need: Mapping[str, Any], environment: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """Of several versions of a project in one lock, the one that applies here."""
+    """Return the version of a project that applies on this machine, if the lock has several; at most one."""
     if "version" in need:
         packages = [package for package in packages if package.get("version") == need["version"]]
     return [
@@ -227,7 +227,7 @@ def _pdm(content: dict[str, Any], environment: Mapping[str, str]) -> Iterator[_E
 
 
 def _shallow(text: str) -> str:
-    """The text of an environment file. Raises `ValueError` if it is deep, because the parser takes minutes for that."""
+    """Return the text of an environment file. Raises `ValueError` if its nesting would make parsing take minutes."""
     if text.count("[") + text.count("{") > _MOST_BRACKETS or _NESTED_LIST.search(text):
         raise ValueError("it is nested too deeply")
     return text

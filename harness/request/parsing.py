@@ -1,4 +1,4 @@
-"""Parses what users write, or refuses it in one sentence: versions, requirements, dates."""
+"""Parses the versions, requirements and dates that users write; errors are one sentence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def version_of(text: str) -> Version:
-    """A version without its local label, which names a build. Raises `UserMistake`."""
+    """Parse a version, without its local label, which names a build. Raises `UserMistake`."""
     try:
         return Version(Version(text).public)
     except InvalidVersion as error:
@@ -24,7 +24,7 @@ def version_of(text: str) -> Version:
 
 
 def required_name(text: str) -> str:
-    """The normalised name of the project that a requirement is for. Raises `UserMistake`."""
+    """Return the normalised name of the project that a requirement is for. Raises `UserMistake`."""
     try:
         return normalized_name(Requirement(text).name)
     except InvalidRequirement as error:
@@ -34,7 +34,7 @@ def required_name(text: str) -> str:
 
 
 def as_of(text: str | None) -> AsOf:
-    """The value of `--as-of`: era, none or a date. Raises `UserMistake`."""
+    """Parse the value of `--as-of`: era, none or a date. Raises `UserMistake`."""
     try:
         return AsOf.read(text)
     except ValueError as error:
@@ -42,7 +42,7 @@ def as_of(text: str | None) -> AsOf:
 
 
 def day(text: str, option: str, takes: str = "a date such as 2025-06-27") -> datetime:
-    """The time of an option's date in UTC; `takes` says what the option accepts. Raises `UserMistake`."""
+    """Parse the date of an option as a time in UTC; `takes` says what the option accepts. Raises `UserMistake`."""
     try:
         return moment_of(text)
     except ValueError as error:

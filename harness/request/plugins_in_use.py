@@ -1,7 +1,7 @@
-"""What a project uses without saying so: test tools, by an option in pytest's settings, a fixture, a mark or an import,
-and `pkg_resources`, which an environment had by itself until Python 3.12.
+"""Finds test tools that a project uses but does not declare: by an option or setting of pytest, a fixture, a mark or an
+import. Also finds imports of `pkg_resources`, which environments had by default until Python 3.12.
 
-Only well-known ones, from this table: a name in somebody's code is no reason to install what an index has under it.
+Only the well-known tools in these tables count: a name in code is no reason to install a package of that name.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ _MODULES = {
 
 
 def plugins_in_use(tree: Path) -> dict[str, str]:
-    """Well-known test tools that a project uses, each with its evidence."""
+    """Return the well-known test tools that a project uses, each with the name that shows it."""
     found: dict[str, str] = {}
     for word in _words_of_settings(tree):
         option = word.split("=")[0]
@@ -107,7 +107,7 @@ def plugins_in_use(tree: Path) -> dict[str, str]:
 
 
 def _imports(path: Path, module: str) -> bool:
-    """Whether a file imports a module; it is only parsed where it names that."""
+    """Whether a file imports a module; it is only parsed if it contains the name."""
     try:
         if module.encode() not in path.read_bytes():
             return False
@@ -122,7 +122,7 @@ def _imports(path: Path, module: str) -> bool:
 
 
 def _words_of_settings(tree: Path) -> Iterator[str]:
-    """The words of `addopts`, and the names of the settings themselves."""
+    """Yield the names of pytest's settings, and the words of `addopts`."""
     sections: list[dict[str, Any]] = [read_toml(tree / "pyproject.toml").get("tool", {}).get("pytest", {})]
     sections[0] = sections[0].get("ini_options", sections[0])
     for name, section in (("pytest.ini", "pytest"), ("tox.ini", "pytest"), ("setup.cfg", "tool:pytest")):
@@ -140,7 +140,7 @@ def _words_of_settings(tree: Path) -> Iterator[str]:
 
 
 def test_files(tree: Path) -> Iterator[Path]:
-    """The Python files of a project's tests."""
+    """Yield the Python files of a project's tests."""
     for path in sorted(tree.rglob("*.py")):
         inside = path.relative_to(tree)
         is_test = path.name.startswith("test") or path.stem.endswith(("_test", "_tests")) or path.name == "conftest.py"
@@ -149,7 +149,7 @@ def test_files(tree: Path) -> Iterator[Path]:
 
 
 def nodes_of(path: Path) -> list[ast.AST]:
-    """The syntax tree of a file, flat; nothing where it can't be parsed."""
+    """Return all nodes of a file's syntax tree; empty if it can't be parsed."""
     try:
         return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
     except (OSError, ValueError, SyntaxError, RecursionError):
@@ -157,7 +157,7 @@ def nodes_of(path: Path) -> list[ast.AST]:
 
 
 def _shown_by(node: ast.AST) -> Iterator[tuple[str, str]]:
-    """What one node of a test file shows to be in use: a name and its project."""
+    """Yield the names in one node of a test file that show a tool in use, each with its project."""
     if isinstance(node, ast.Import):
         names = [alias.name.split(".")[0] for alias in node.names]
         yield from ((name, _MODULES[name]) for name in names if name in _MODULES)

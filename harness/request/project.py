@@ -1,4 +1,4 @@
-"""A project of the user: a fresh copy of the files tracked by git, built once, with its own requirements."""
+"""A user's project: a fresh copy of the files tracked by git, built once, with its own requirements."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from harness.environment import Index, Interpreter, Uv, Workspace
 
 
-# The same project with wheels, under a name of its own.
+# Projects that publish their wheels under another name.
 _WITH_WHEELS = {"psycopg2": "psycopg2-binary"}
 
 
@@ -51,7 +51,10 @@ class Project:
 
 
 def find_project(start: Path) -> Path | None:
-    """The nearest project folder from `start` upwards; None if there is none below the home folder."""
+    """Return the nearest project folder from `start` upwards, or None.
+
+    The search ends at the root of a git repository and at the home folder.
+    """
     for folder in (start, *start.parents):
         if any((folder / name).is_file() for name in INSTALLABLE) or any(folder.glob("requirements*.txt")):
             return folder
@@ -87,10 +90,10 @@ class Projects:
         as_of: str = "",
         day: str = "",
     ) -> Project:
-        """A project with its requirements; with `find` also those of its tests, wherever they are declared.
+        """Copy and build a project and read its requirements; with `find` also those of its tests, from any file.
 
-        Without `for_tests` it is only used: no extra or group for tests is chosen. It is built with the packages of a
-        day (ISO 8601): `as_of`, or that of its last commit, or `day`. Raises `UserMistake` if the folder is missing or
+        Without `for_tests` no extra or group for tests is chosen. It is built with the packages of a day (ISO 8601):
+        `as_of`, else that of its last commit, else `day`. Raises `UserMistake` if the folder is missing or
         lacks what was named.
         """
         root = root.expanduser().absolute()
@@ -119,7 +122,7 @@ class Projects:
         return Project(root, digest, home / "tree", built, found.name, requirements, told)
 
     def _can_be_had(self, text: str) -> bool:
-        """Whether the index has a wheel for this machine, or only sources, which then rarely need a compiler."""
+        """Whether the index has a usable release, or no compiled wheel at all: such sources rarely need a compiler."""
         if self.index is None:
             return True
         try:

@@ -1,4 +1,4 @@
-"""A project built once as a wheel, and unpacked as an installer would place it."""
+"""Builds a project once as a wheel, and unpacks it as an installer would."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Exit)\b.*")
 INSTALLABLE = ("pyproject.toml", "setup.py", "setup.cfg")
-# A copy has no history to take a version from.
+# A copy has no git history from which a build could take its version.
 _VERSION_VARIABLES = ("SETUPTOOLS_SCM_PRETEND_VERSION", "PDM_BUILD_SCM_VERSION", "POETRY_DYNAMIC_VERSIONING_BYPASS")
 
 
@@ -33,10 +33,10 @@ class Wheels:
     interpreter: Interpreter
 
     def unpacked(self, home: Path, day: str, version: str) -> tuple[Path | None, str]:
-        """The folder of the unpacked wheel of `home / "tree"`, or the reason why there is none ("" if not installable).
+        """Return the folder of the unpacked wheel of `home / "tree"`, or None and the reason ("" if not installable).
 
-        `version` is for a project that asks git for its own. It is built with the packages of `day` (ISO 8601), or
-        today's: the tools that build an old project may have changed since.
+        `version` is for a project that takes its version from git. The build uses the packages of `day` (ISO 8601),
+        because build tools may have changed since, and today's if that fails.
         """
         site, note = home / f"built-{self.interpreter.cache_tag}", home / f"not-built-{self.interpreter.cache_tag}.txt"
         if site.is_dir():
@@ -81,7 +81,7 @@ def _is_installable(tree: Path) -> bool:
 
 
 def _unpack(wheel: Path, site: Path) -> None:
-    """Places the wheel's files like an installer; console scripts become small programs in `bin`."""
+    """Unpack a wheel like an installer; console scripts become small programs in `bin`."""
     with zipfile.ZipFile(wheel) as packed:
         packed.extractall(site)
     for data in list(site.glob("*.data")):

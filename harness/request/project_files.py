@@ -1,4 +1,4 @@
-"""The files of a project: those tracked by git; their digest, and a copy of them."""
+"""Lists the files of a project (those tracked by git), computes their digest, and copies them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NOT_COPIED = {
 
 
 def files_of(root: Path) -> Iterator[Path]:
-    """Files relative to the folder: those tracked by git, or without git all but environments and caches."""
+    """Yield files relative to the folder: those tracked by git, or without git all except environments and caches."""
     listed = _git(root, "ls-files", "-z", "--cached", "--recurse-submodules")
     if listed:
         yield from (Path(name) for name in listed.split("\0") if name and _is_there(root / name))
@@ -56,12 +56,12 @@ def _git(root: Path, *words: str) -> str:
 
 
 def last_commit(root: Path) -> str:
-    """The time of the last commit (ISO 8601); "" if there is none."""
+    """Return the time of the last commit (ISO 8601), "" if there is none."""
     return _git(root, "log", "-1", "--format=%cI").strip()
 
 
 def version_of_tag(root: Path) -> str:
-    """The version named by the nearest tag, as that of a copy; 0 if there is none."""
+    """Return the version of the nearest tag with the local label "copy": "1.2+copy"; "0+copy" if there is none."""
     tag = _git(root, "describe", "--tags", "--abbrev=0").strip()
     found = _IN_A_TAG.search(tag)
     try:
@@ -79,7 +79,7 @@ def make_repository(folder: Path) -> None:
 
 
 def content_digest(root: Path, files: Iterable[Path]) -> str:
-    """The digest of all files, so that a changed test is a new question."""
+    """Return the digest of all files, so that a changed test is a new question."""
     digest = hashlib.sha256()
     for file in files:
         path = root / file

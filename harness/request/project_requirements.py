@@ -1,4 +1,4 @@
-"""A project's own requirements with the chosen extras and groups, and those of its tests."""
+"""Reads a project's own requirements with the chosen extras and groups, and those of its tests."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Wanted:
 class Requires:
     """A project's name, its requirements, and sentences about the choices made.
 
-    `for_tests` are requirements that nobody named: those found for the tests.
+    `for_tests` are the requirements that were found for the tests rather than named by the user.
     """
 
     name: str
@@ -64,7 +64,7 @@ class _Declared:
 
 
 def requirements_of(tree: Path, built: Path | None, wanted: Wanted, environment: Mapping[str, str]) -> Requires:
-    """The requirements of a project. Raises `UserMistake` if it lacks a named extra or group."""
+    """Return the requirements of a project. Raises `UserMistake` if it lacks a named extra or group."""
     pyproject = read_toml(tree / "pyproject.toml")
     declared = _of_wheel(built) or _of_files(tree, pyproject)
     groups: Mapping[str, Any] = pyproject.get("dependency-groups", {})
@@ -106,7 +106,7 @@ def requirements_of(tree: Path, built: Path | None, wanted: Wanted, environment:
 def _for_tests(
     tree: Path, declared: _Declared, groups: Mapping[str, Any], wanted: Wanted, environment: Mapping[str, str]
 ) -> TestsNeed:
-    """The groups requested by name; if there are none, the test requirements that are found."""
+    """Return the requirements of the groups that the user named; if no extra or group was named, those of the tests."""
     if wanted.extras or wanted.groups:
         return TestsNeed(tuple(text for group in wanted.groups for text in group_requirements(groups, group)))
     if not wanted.for_tests:
@@ -141,7 +141,7 @@ def _offered(names: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
 
 
 def _chosen(declared: _Declared, extras: tuple[str, ...], environment: Mapping[str, str]) -> Iterator[str]:
-    """Requirements whose markers apply here with one of the extras; a project may name its own extras again."""
+    """Yield the requirements that apply on this machine with these extras, including extras that name other extras."""
     pending = [*declared.lines, *(line for extra in extras for line in declared.extras.get(extra, ()))]
     every, seen = list(pending), {normalized_name(extra) for extra in extras}
     while pending:
@@ -164,7 +164,7 @@ def _chosen(declared: _Declared, extras: tuple[str, ...], environment: Mapping[s
 
 
 def _requirements_file(tree: Path, *, is_last: bool) -> Path | None:
-    """The file of its own requirements; if nothing else declares them, any requirements file."""
+    """Return the file of the project's own requirements; with `is_last` any requirements file, or None."""
     named = (tree / name for name in ("requirements.in", "requirements.txt", "requirements/base.txt"))
     others = sorted(tree.glob("requirements*.txt")) if is_last else []
     return next((path for path in (*named, *others) if path.is_file()), None)

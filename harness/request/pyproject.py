@@ -1,4 +1,4 @@
-"""What the files of a project declare, without running them: pyproject.toml, setup.cfg, and literals in setup.py."""
+"""Reads what a project declares without running it: pyproject.toml, setup.cfg, and literals in setup.py."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Declared:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """A TOML file; {} if there is none. Raises `UserMistake` if it can't be read."""
+    """Read a TOML file; returns {} if there is none. Raises `UserMistake` if it can't be read."""
     if not path.is_file():
         return {}
     try:
@@ -38,7 +38,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def read_ini(path: Path) -> ConfigParser:
-    """An INI file; an empty one if there is none, or it can't be read."""
+    """Read an INI file; the result is empty if there is none or it can't be read."""
     settings = ConfigParser(interpolation=None, strict=False)
     try:
         settings.read(path, encoding="utf-8")
@@ -48,7 +48,7 @@ def read_ini(path: Path) -> ConfigParser:
 
 
 def declared_in_setup(tree: Path) -> Declared:
-    """What setup.cfg and the literals in setup.py declare; computed values are unknown."""
+    """Return what setup.cfg and the literals in setup.py declare; computed values are left out."""
     settings = read_ini(tree / "setup.cfg")
     options = settings["options"] if settings.has_section("options") else {}
     section = "options.extras_require"
@@ -66,13 +66,13 @@ def declared_in_setup(tree: Path) -> Declared:
 
 
 def _lines(value: object) -> tuple[str, ...]:
-    """Requirement lines in the forms that setuptools accepts: a text of lines, or a list."""
+    """Return requirement lines from a form that setuptools accepts: a text of lines, or a list."""
     lines = value.splitlines() if isinstance(value, str) else value if isinstance(value, (list, tuple)) else ()
     return tuple(line.strip() for line in lines if isinstance(line, str) and line.strip() and line.strip()[0] != "#")
 
 
 def _literals(path: Path) -> dict[str, Any]:
-    """The keyword arguments of the call of `setup` that are literals, or names assigned to literals."""
+    """Return the keyword arguments of the call of `setup` that are literals, or names assigned to literals."""
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, SyntaxError, RecursionError):
@@ -99,7 +99,7 @@ def _called(function: ast.expr) -> str:
 
 
 def _value(node: ast.expr, named: Mapping[str, ast.expr], depth: int = 3) -> Any:
-    """A literal; elements of a list or dict that are not literals are left out."""
+    """Return the value of a literal; a value that is not a literal is None, a dict key that is not one is left out."""
     if isinstance(node, ast.Name) and depth and node.id in named:
         return _value(named[node.id], named, depth - 1)
     if isinstance(node, (ast.List, ast.Tuple)):

@@ -1,4 +1,4 @@
-"""A question as the user put it; None if it was left open, for the plan to fill in."""
+"""A question about one subject, as the user asked it. The plan fills in what is None."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ class Question:
     """Which release of `subject` broke (or, with `find_fix`, fixed) `repro`?
 
     `good` and `bad` are versions; `with_` and `hold` requirements; `as_of` is "era", "none" or an ISO date;
-    `python` a version or a path; `confirm` is how often both sides of the change are run again, None as often
-    as it takes to be sure; `flaky` says that one run does not tell good from bad; `confidence` is how sure a release
-    has to be before it is named; `trust_ends` says that there is a change and that the bug never shows before it;
-    `device` "auto", "cpu", "cuda" or "emulated"; `from_source` names projects that
-    may be built from source; `git` names the subject's repository, for the commit level; `fork` lets runs that
-    search for lines be forked;
-    `time_s` is how many seconds the search below the release may take;
+    `python` a version or a path; `confirm` is how often both sides of the change are run again (None: until the answer
+    is certain enough). `flaky` says that one run does not tell good from bad. `confidence` is the probability that a
+    release needs to be named. `trust_ends` says that there is a change and that the bug never shows before it.
+    `device` is "auto", "cpu", "cuda" or "emulated". `from_source` names projects that may be built from source. `git`
+    names the subject's repository, for the commit level. `fork` allows forked runs in the search for lines. `time_s`
+    is the time limit of the search below the release, in seconds.
     `typed` are the words that name the repro and the settings, quoted for a shell.
     """
 
@@ -49,7 +48,7 @@ class Question:
 
     @classmethod
     def under(cls, settings: Settings, subject: str, repro: Repro, **more: Any) -> Question:
-        """A question with its settings; `more` are further fields."""
+        """Return a question with these settings; `more` are further fields."""
         return cls(
             subject,
             repro,

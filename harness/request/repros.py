@@ -13,7 +13,7 @@ _SHIPPED = Path(__file__).parent.parent / "_repros"
 
 
 def list_repros(where: Path | None = None) -> list[Repro]:
-    """Every repro that can be named, sorted; the working directory's hide shipped ones, broken ones are left out."""
+    """Return every valid repro, sorted by name; one in the working directory hides a shipped one of the same name."""
     found = {path.stem: path for folder in _folders(where) for path in sorted(folder.glob("*.py"))}
     repros = []
     for name in sorted(found):
@@ -25,7 +25,7 @@ def list_repros(where: Path | None = None) -> list[Repro]:
 
 
 def find_repro(name: str, where: Path | None = None) -> Repro:
-    """A repro by name or path. Raises `BadRepro`."""
+    """Return a repro by name or path. Raises `BadRepro`."""
     path = Path(name).expanduser()
     if path.suffix == ".py" or "/" in name:
         return read_repro(path)
@@ -41,7 +41,10 @@ def find_repro(name: str, where: Path | None = None) -> Repro:
 
 
 def repro_for_subject(subject: str, where: Path | None = None) -> Repro:
-    """The repro that names the subject first and with the most bounds. Raises `BadRepro`."""
+    """Return the repro that fits a subject best. Raises `BadRepro` if none names it.
+
+    Repros that name it earlier come first; then those with both bounds, and of these those of a regression.
+    """
     name = normalized_name(subject)
     naming = [repro for repro in list_repros(where) if name in repro.subjects]
     if not naming:
@@ -70,6 +73,6 @@ def read_repro(path: Path) -> Repro:
 
 
 def _folders(where: Path | None) -> list[Path]:
-    """Less important first. In a checkout the shipped ones are the top level's `repros/`."""
+    """Return the folders with repros, the less important first. A checkout has the shipped ones in `repros/`."""
     checkout = Path(__file__).parent.parent.parent / "repros"
     return [folder for folder in (checkout, _SHIPPED, (where or Path.cwd()) / "repros") if folder.is_dir()]

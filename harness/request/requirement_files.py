@@ -1,4 +1,4 @@
-"""Requirement files as read by pip (nested files, options, hashes), reduced to what an index has."""
+"""Reads requirements files as pip does (nested files, options, hashes), without what is not on an index."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LONGEST_LINE = 50_000
 
 @frozen
 class FileRequirements:
-    """The requirements of a file that an index has, and sentences about the others."""
+    """The requirements of a file that an index can have, and sentences about the others."""
 
     requirements: tuple[str, ...]
     told: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ def read_requirement_file(path: Path, environment: Mapping[str, str]) -> FileReq
 
 
 def plain_requirement(text: str, path: Path) -> str | None:
-    """A requirement without its marker. Raises `UserMistake` if it is invalid."""
+    """Return a requirement without its marker. Raises `UserMistake` if it is invalid."""
     try:
         requirement = Requirement(text)
     except InvalidRequirement as error:

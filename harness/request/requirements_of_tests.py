@@ -1,9 +1,9 @@
 """Finds what a project's tests need beyond its own requirements.
 
-There is no single place, so these are asked in order and the first answer counts: extras and dependency groups for
-tests, tox, requirement files for tests, `tests_require`; then, mixed with other tools, extras, groups and requirement
-files for development. From the latter, tools that no file of the project imports are left out: they would only keep
-others from being installed. The versions of exact pins are ignored, because they would hide what upgrades change.
+There is no standard place for them, so these are tried in order and the first with a result counts: extras and
+dependency groups for tests, tox, requirements files for tests, `tests_require`; then extras, groups and requirements
+files for development, which also have other tools. Tools that the project does not use are left out, because they could
+only conflict with others. The versions of exact pins are ignored, because they would hide what upgrades change.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _REFERENCE = re.compile(r"^\{\[(?P<section>[^]]+)\](?P<key>\w+)\}$")
 _OWN_EXTRAS = re.compile(r"^(?:-e\s*)?(?:\.|\{toxinidir\})/?\[(?P<extras>[^]]+)\]$")
 _WORD = re.compile(r"[\w-]+")
 _PINNED = ("==", "===")
-# What formats, checks, publishes or starts tests: no test needs it unless it uses it.
+# Tools that format, check, publish or start tests: no test needs one unless it uses it.
 _CHECKS = re.compile(
     r"^(autoflake|autopep8|bandit|black|check-manifest|codacy-coverage|codecov|coveralls|docformatter|flake8.*|isort|mypy"
     r"|mypy-extensions|nox|pep8-naming|pip-tools|pre-commit|pycodestyle|pydocstyle|pylint.*|pyright|pyroma|pyupgrade|ruff"
     r"|safety|tox.*|twine|virtualenv|zest-releaser.*)$"
 )
-# The same, and what builds, documents and is worked with.
+# The same, and tools for building, documentation and interactive work.
 _NO_TEST_TOOLS = re.compile(
     r"^(attribution|autoflake|autopep8|bandit|black|build|bump2?version|bumpversion|check-manifest|codecov|commitizen"
     r"|coveralls|docformatter|flake8.*|flit|furo|hatch|ipdb|ipython|isort|jupyter.*|mkdocs.*|mkautodoc|mypy|mypy-extensions"
@@ -50,9 +50,9 @@ _NO_TEST_TOOLS = re.compile(
 
 @frozen
 class TestsNeed:
-    """Requirements, extras of the project that go with them, and where they were found.
+    """The requirements of tests, the project's extras to install with them, and where they were found.
 
-    `is_mixed` says that they include tools for other work than tests.
+    `is_mixed` says that they may include tools that are not for tests.
     """
 
     requirements: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ class TestsNeed:
 def requirements_of_tests(
     tree: Path, extras: Iterable[str], groups: Mapping[str, Any], environment: Mapping[str, str]
 ) -> TestsNeed:
-    """The requirements of a project's tests; `extras` are those it offers, `groups` its dependency groups."""
+    """Find the requirements of a project's tests; `extras` are those it offers, `groups` its dependency groups."""
     offered = tuple(extras)
     for found in _places(tree, offered, groups, environment):
         if found.requirements or found.extras:
@@ -73,12 +73,12 @@ def requirements_of_tests(
 
 
 def named_for_tests(extras: Iterable[str], groups: Mapping[str, Any]) -> TestsNeed:
-    """The extra and the dependency group named after tests."""
+    """Return the extra and the dependency group named after tests."""
     return _named(_FOR_TESTS, tuple(extras), groups)
 
 
 def group_requirements(groups: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """A dependency group with the groups that it includes (PEP 735). Raises `UserMistake`."""
+    """Return a dependency group with the groups that it includes (PEP 735). Raises `UserMistake`."""
     from packaging.dependency_groups import resolve_dependency_groups
 
     try:
@@ -114,7 +114,7 @@ def _first_of(kinds: tuple[str, ...], names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _tool_groups(pyproject: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Groups of tools older than PEP 735: Poetry, PDM, uv and Hatch."""
+    """Return the dependency groups of Poetry, PDM, uv and Hatch from before PEP 735."""
     tool = pyproject.get("tool", {})
     poetry, hatch = tool.get("poetry", {}), tool.get("hatch", {}).get("envs", {})
     found = {name: list(group.get("dependencies", ())) for name, group in hatch.items() if isinstance(group, dict)}
@@ -130,7 +130,7 @@ def _tool_groups(pyproject: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def _of_poetry(name: str, wanted: object) -> str:
-    """A requirement of Poetry in pip's format, without its upper bound."""
+    """Convert a requirement of Poetry to pip's format, without its upper bound; "" if that is not possible."""
     extras = ""
     if isinstance(wanted, dict):
         extras = f"[{','.join(wanted['extras'])}]" if wanted.get("extras") else ""
@@ -142,7 +142,7 @@ def _of_poetry(name: str, wanted: object) -> str:
 
 
 def _of_tox(tree: Path, pyproject: Mapping[str, Any], environment: Mapping[str, str]) -> TestsNeed:
-    """`deps` and `extras` of tox's base environment, from any file that tox reads."""
+    """Return `deps` and `extras` of tox's base environment, from any file that tox reads."""
     native = pyproject.get("tool", {}).get("tox", {})
     base = {**read_toml(tree / "tox.toml").get("env_run_base", {}), **native.get("env_run_base", {})}
     settings = read_ini(tree / "tox.ini")
@@ -169,10 +169,10 @@ def _of_tox(tree: Path, pyproject: Mapping[str, Any], environment: Mapping[str, 
 
 
 def _of_line(line: str, tree: Path, environment: Mapping[str, str]) -> list[str]:
-    """One line of tox's `deps`; a line for particular environments is ignored."""
+    """Return the requirements of one line of tox's `deps`; a line for particular environments is ignored."""
     if line.startswith("-r"):
         path = tree / line.removeprefix("-r").strip().removeprefix("{toxinidir}").lstrip("/")
-        source = path.with_suffix(".in")  # what pip-compile made the file of
+        source = path.with_suffix(".in")  # the input of pip-compile
         return _of_file(source if source.is_file() else path, environment)
     if not line or line.startswith(("-", "#", ".", "{")) or _CONDITION.match(line):
         return []
@@ -204,7 +204,7 @@ def _of_setup(setup: Declared) -> TestsNeed:
 
 
 def lifted(requirements: Iterable[str]) -> tuple[str, ...]:
-    """The requirements without exact versions, each project once; invalid ones are left out."""
+    """Return the requirements without exact versions and without duplicates; invalid ones are left out."""
     found: dict[str, str] = {}
     for text in requirements:
         try:
@@ -222,10 +222,10 @@ def lifted(requirements: Iterable[str]) -> tuple[str, ...]:
 def without_tools(
     requirements: Sequence[str], tree: Path, *, is_mixed: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The requirements less tools for other work than tests that nothing in the project uses, and the names of these.
+    """Return the requirements without tools that the project does not use, and the names of these tools.
 
-    Used is what a file imports or a test names. Where not `is_mixed` the requirements were named for tests, and only
-    tools that format, check or publish are left out.
+    A tool is used if a file imports it or a text in a test contains its name. Without `is_mixed` the requirements are
+    meant for tests, so only tools that format, check, publish or start tests are left out.
     """
     named = {text: normalized_name(Requirement(text).name) for text in requirements}
     pattern = _NO_TEST_TOOLS if is_mixed else _CHECKS
@@ -236,7 +236,7 @@ def without_tools(
 
 
 def _used(tree: Path) -> frozenset[str]:
-    """The top-level modules that any file of the project imports, and the words in texts of its tests."""
+    """Return the top-level modules that any file of the project imports, and the words in strings of its tests."""
     found: set[str] = set()
     tests = set(test_files(tree))
     for path in tree.rglob("*.py"):
