@@ -114,7 +114,7 @@ class Engine(Generic[C]):
                 asked = search.ask(at_once + _waiting(works))
                 if not asked:
                     raise HarnessFault("the search is not done but asks for no candidate")
-                self._start_new(works, asked, desk, announce=True)
+                self._start_new(works, asked, desk, announce=not self.is_proof)
                 # Start candidates that are prepared quickly before calling `foresee`, which may take as long.
                 wait([w.preparing for c in asked if (w := works[c]).preparing and not w.running], timeout=_QUICK_S)
                 self._answer_twins(works, ended)
