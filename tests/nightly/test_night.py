@@ -207,7 +207,8 @@ def test_a_compared_commit_whose_cause_no_time_was_left_for_is_searched_in_the_n
     project = new_project(tmp_path / "clone")
     project.commit("Begin", {**app(), **needs("helper", "other"), "backend.py": BACKEND})
     project.git("tag", "v1.0")
-    project.commit("Talk", {"README": "talk\n"})
+    for word in ("one", "two", "three", "four"):  # more than one run is needed between them
+        project.commit(f"Talk of {word}", {"README": f"{word}\n"})
     guilty = project.commit("Rework the step", app(BROKEN))
     clone = str(project.folder)
     commits = (PinnedCommit("app", "main", guilty, clone, clone, "2024-01-02T00:00:00+00:00"),)
