@@ -114,11 +114,7 @@ class Upgrade:
         return None
 
     def _good_run(self, bad_run: Observation) -> Observation | None:
-        """Return the run of the good end.
-
-        If none was given, go back in time to the first run in which something passes that fails at the bad end; None
-        if there is none.
-        """
+        """Return the run of the good end; without one, the first run back in time that passes more. None if none."""
         if self.good is not None:
             run = self.means.observe(f"the good end, {self.good.end.text}", self.good.itself())
             if not run.outcome.ran:
