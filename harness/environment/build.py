@@ -214,7 +214,12 @@ class Builder:
             return Uninstallable(spoken_by_uv(answer.words))
         wheels = self.wheels.install(lock.pins, folder, apart=apart)
         missing = tuple(pin for pin in lock.pins if self.wheels.key(pin) not in wheels)
-        words = self._install_with_uv(evolve(lock, pins=missing), folder, cancel)
+        words: str | None = "cancelled"
+        try:
+            words = self._install_with_uv(evolve(lock, pins=missing), folder, cancel)
+        finally:
+            if words is not None:
+                self.wheels.unlinked(folder, wheels)
         if words is not None:
             return Uninstallable(words)
         if not apart:

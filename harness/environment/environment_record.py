@@ -79,6 +79,7 @@ class EnvironmentRecord:
             return None
         if now is not manifest:
             now.write(self.manifest_path)
+            store.compared(now.wheels, now.files)
         return now
 
     def forget(self) -> None:

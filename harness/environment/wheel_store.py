@@ -135,6 +135,18 @@ class WheelStore:
                 if ledger:
                     self._write_ledger(key, ledger)
 
+    def compared(self, wheels: Mapping[str, Iterable[str]], files: Mapping[str, FileState]) -> None:
+        """Record the change times of linked files whose content was compared, so that no other environment reads them.
+
+        `wheels` has the paths of each wheel, `files` their states in the environment.
+        """
+        with contextlib.suppress(Busy), locked(self.lock, wait=False):
+            for key, paths in wheels.items():
+                ledger = self._ledger(key)
+                newer = {path: files[path] for path in paths if _is_newer(files[path], ledger.get(path))}
+                if newer:
+                    self._write_ledger(key, {**ledger, **newer})
+
     def remove_partial(self) -> None:
         """Remove the leftovers of killed harnesses."""
         with contextlib.suppress(Busy), locked(self.lock, wait=False):
@@ -240,3 +252,10 @@ class WheelStore:
     def _remove_partial(self) -> None:
         for left in self.root.glob(f"{_PARTIAL}*"):
             shutil.rmtree(left, ignore_errors=True)
+
+
+def _is_newer(state: FileState, recorded: FileState | None) -> bool:
+    """Whether a state is that of the recorded file, with a later change time."""
+    if recorded is None or state.ctime_ns <= recorded.ctime_ns:
+        return False
+    return state._replace(ctime_ns=recorded.ctime_ns) == recorded

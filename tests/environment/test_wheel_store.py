@@ -1,0 +1,62 @@
+"""Change times of stored wheels: a link changes them, and a file whose change time is unknown has to be read."""
+
+from __future__ import annotations
+
+import os
+
+from attrs import evolve
+from support import repro_text
+
+from harness.environment import Environment, Uninstallable
+from harness.environment.build import site_packages
+from harness.environment.manifest import Manifest
+from harness.model import Combination
+from harness.model.repro import parse_repro
+from harness.probe import Probe
+
+
+def lock_of(parts, *requirements):
+    repro = parse_repro(repro_text("helper"), name="x")
+    probe = Probe(repro, Combination(parts.resolver.interpreter.version, requirements))
+    return parts.resolver.resolve(probe.combination).lock
+
+
+def environment(parts, *requirements):
+    built = parts.builder.build(lock_of(parts, *requirements))
+    assert isinstance(built, Environment)
+    return built
+
+
+def unknown_times(parts, made):
+    """The files of an environment whose change time the store does not know."""
+    manifest = Manifest.read(parts.builder.record(parts.builder.location(made.lock)).manifest_path)
+    known = {path: time for key in manifest.wheels for path, time in parts.builder.wheels.ctimes(key).items()}
+    assert known
+    return [path for path, time in known.items() if os.lstat(made.folder / path).st_ctime_ns != time]
+
+
+def test_a_build_that_fails_leaves_no_unknown_change_times(parts):
+    made = environment(parts, "helper==1.0", "brittle==1.2")
+    broken = lock_of(parts, "helper==1.0", "brittle==1.3")
+    pins = [evolve(pin, sha256="0" * 64) if pin.name == "brittle" else pin for pin in broken.pins]
+    before = (site_packages(made.folder) / "helper.py").stat().st_ctime_ns
+    assert isinstance(parts.builder.build(evolve(broken, pins=pins)), Uninstallable)
+    assert (site_packages(made.folder) / "helper.py").stat().st_ctime_ns > before
+    assert unknown_times(parts, made) == []
+
+
+def test_a_file_is_read_in_one_environment_for_all(parts, tmp_path):
+    first, second = environment(parts, "helper==1.0"), environment(parts, "helper==1.0", "brittle==1.2")
+    os.link(site_packages(first.folder) / "helper.py", parts.workspace.building / "x")
+    assert unknown_times(parts, second) != []
+    assert parts.builder.build(first.lock) == first
+    assert unknown_times(parts, second) == []
+
+
+def test_a_changed_file_never_gets_a_known_change_time(parts):
+    first, second = environment(parts, "helper==1.0"), environment(parts, "helper==1.0", "brittle==1.2")
+    (site_packages(first.folder) / "helper.py").write_text("NUMBER = 7\n")
+    assert (site_packages(environment(parts, "helper==1.0").folder) / "helper.py").read_text() == "NUMBER = 1\n"
+    again = environment(parts, "helper==1.0", "brittle==1.2")
+    assert again == second
+    assert (site_packages(again.folder) / "helper.py").read_text() == "NUMBER = 1\n"
