@@ -20,7 +20,7 @@ _MOST_EVIDENCE, _SAME_FILE, _DECLARES = 10.0, 6.0, 4.0
 _BASES = 4.0  # the bases of a class may decide how its instances are called
 _SERVES = 0.1  # an import is added with the lines that use it
 _GONE = 0.2  # lines that only the older side has are seldom an obstacle
-_CALLED_ALIKE = 3.0  # a variable is often named after its class
+_CALLED_ALIKE = 6.0  # a variable is often named after its class
 
 
 @frozen
