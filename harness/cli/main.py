@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _OBJECTS = 200_000  # new objects between two garbage collections
+_SWITCH_S = 0.0005  # a thread that checks thousands of files waits this long after each, if another one is busy
 _FOR_GIT = "--git-bisect"
 _PASS_ENV = "--pass-env"  # noqa: S105 - the name of an option
 _EXIT_CODES = """\b
@@ -154,4 +155,5 @@ def main() -> None:
     hide_environment()
     # Syntax trees have many objects without reference cycles; collecting garbage would take most of the parsing time.
     gc.set_threshold(_OBJECTS, 50, 50)
+    sys.setswitchinterval(_SWITCH_S)
     sys.exit(cli(prog_name="harness"))
