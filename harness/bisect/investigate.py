@@ -20,6 +20,7 @@ from harness.model import Verdict
 from harness.model.culprit import Culprit, Level
 from harness.planning.plan import make_plan
 from harness.probe import Judge
+from harness.scheduling.spare_lane import SpareLane
 from harness.search import Trial
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from harness.scheduling.lanes import Lanes
     from harness.scheduling.probers import Probing
     from harness.session import Session
+
+
+_PROOFS = 2  # on each side: of the package, and of its lines
 
 
 def ask(
@@ -55,16 +59,18 @@ def investigate(plan: Plan, prober: Probing, lanes: Lanes, index: Index, reporte
     searched = search.run(patient=depth is not Level.RELEASE)
     answer = answer_of(searched)
     sides = _sides(answer)
-    culprit, ran_now = None, 0
+    culprit, ran_now, beside = None, 0, set[str]()
     if sides is not None and answer.signature is not None and not searched.search.is_noisy:
-        trials = Trials(plan, prober, lanes, index, Judge(answer.signature, prober.store), reporter)
+        spare = _repetitions(search, searched)
+        trials = Trials(plan, prober, lanes, index, Judge(answer.signature, prober.store), reporter, spare=spare)
         trials.tally.seen.update(observation.key for observation in searched.record.observations.values())
         culprit = find_culprit(trials, sides, depth)
         ran_now = trials.tally.ran_now
+        beside = spare.ran
         _tell(searched, sides, culprit)
     searched.search.insist()
     if not searched.search.done:
-        searched = search.go_on(searched)
+        searched = search.go_on(searched, beside)
     answer = evolve(answer_of(searched), culprit_probes=ran_now, wall_s=time.monotonic() - begun)
     if culprit is None or searched.search.is_noisy:
         return answer  # the culprit was found with single runs, which a flaky bug makes unreliable
@@ -73,11 +79,17 @@ def investigate(plan: Plan, prober: Probing, lanes: Lanes, index: Index, reporte
     return evolve(answer, sentence=sentence_with_culprit(answer, culprit))
 
 
+def _repetitions(search: ReleaseSearch, searched: Searched) -> SpareLane:
+    """The repetitions that the result will need if the package and its lines are proved."""
+    trials = searched.search.repetitions(_PROOFS, _PROOFS)
+    return SpareLane(search.prober, search.lanes, tuple(map(search.probes(), trials)))
+
+
 def _tell(searched: Searched, sides: Sides, culprit: Culprit | None) -> None:
     """Count the proofs as runs of the two sides.
 
-    A proof in a side's own lock without exchanged files is such a run. Other proofs count only if all had the expected
-    verdict: a failed proof may be a sign of a flaky bug.
+    A proof in a side's own lock without exchanged files is such a run. Other proofs, and a traced run of a side, count
+    only if all had the expected verdict: a failed proof may be a sign of a flaky bug.
     """
     positions = dict(
         zip((sides.before.lock.id, sides.after.lock.id), searched.search.result.boundary or (), strict=False)
@@ -85,14 +97,14 @@ def _tell(searched: Searched, sides: Sides, culprit: Culprit | None) -> None:
     held = {Verdict.GOOD: 0, Verdict.BAD: 0}
     told: set[str] = set()
     is_flawless = True
+    known = searched.record.observations
     for proof in (proof for finding in culprit.findings for proof in finding.proofs) if culprit else ():
         seen = proof.observation
         if seen is None or seen.lock is None or seen.key in told:
             continue
         told.add(seen.key)
-        if not seen.mixture and seen.lock.id in positions:
-            trial = Trial(positions[seen.lock.id], seen.attempt)
-            searched.record.observations.setdefault(trial, seen)
+        trial = Trial(positions[seen.lock.id], seen.attempt) if seen.lock.id in positions else None
+        if trial is not None and not seen.mixture and known.setdefault(trial, seen).key == seen.key:
             searched.search.tell(trial, proof.verdict)
         elif proof.holds:
             held[proof.verdict] += 1

@@ -36,6 +36,7 @@ from harness.probe.forking import ForkingProber
 from harness.scheduling.lanes import Lanes
 from harness.scheduling.loop import Engine
 from harness.scheduling.probers import Probing
+from harness.scheduling.spare_lane import SpareLane
 from harness.search import Grid
 
 
@@ -69,7 +70,8 @@ class Trials:
     """Runs and judges probes for all levels, with the plan and the judge of the bisection over releases.
 
     `most` limits the runs of one level. `until` is the time on the monotonic clock at which searches stop, None for no
-    limit. `forks` forks the mixtures of one side, once its forks have been shown to agree with fresh processes.
+    limit. `forks` forks the mixtures of one side, once its forks have been shown to agree with fresh processes. `spare`
+    has runs for the time when a search for lines leaves a lane free.
     """
 
     plan: Plan
@@ -81,6 +83,7 @@ class Trials:
     most: int = 48
     until: float | None = None
     forks: ForkingProber | None = None
+    spare: SpareLane | None = None
     tally: Tally = field(factory=Tally)
 
     @property

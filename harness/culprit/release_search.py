@@ -16,9 +16,12 @@ from harness.planning.anchor import find_anchor
 from harness.planning.announcing import search_began
 from harness.scheduling.loop import Engine
 from harness.scheduling.recording import Record
+from harness.scheduling.spare_lane import RanBeside
 from harness.search import Gauges, Noise, SureBisection, Trial
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from harness.planning.plan import Plan
     from harness.probe import Probe
     from harness.scheduling.lanes import Lanes
@@ -86,14 +89,19 @@ class ReleaseSearch:
         self.reporter.report(search_began(plan, wanted, _progress(search), disk=disk))
         return self.go_on(Searched(plan, search, record, 0.0))
 
-    def go_on(self, searched: Searched) -> Searched:
-        """Continue a search to its end, with everything it knows. Raises the same as `run`."""
+    def probes(self) -> Callable[[Trial], Probe]:
+        """A function that returns the probe of a trial. Raises `UnknownRelease` if no release can be resolved."""
+        anchor = find_anchor(self.plan, self.prober)
+        return lambda trial: self.plan.probe(trial.position, anchor.near(trial.position), trial.attempt)
+
+    def go_on(self, searched: Searched, beside: Iterable[str] = ()) -> Searched:
+        """Continue a search to its end, with everything it knows.
+
+        `beside` has the keys of runs that were made beside another search. Raises the same as `run`.
+        """
         begun = time.monotonic()
         plan, search, record = searched.plan, searched.search, searched.record
-        anchor = find_anchor(plan, self.prober)
-
-        def probe_of(trial: Trial) -> Probe:
-            return plan.probe(trial.position, anchor.near(trial.position), trial.attempt)
+        prober = RanBeside(self.prober, frozenset(beside))
 
         def version_of(trial: Trial) -> str:
             return str(plan.releases[trial.position].version)
@@ -106,7 +114,7 @@ class ReleaseSearch:
             record.write_down(version_of(trial), judgement, observation, cached=cached, attempt=trial.attempt)
             return judgement
 
-        engine = Engine(self.prober, self.lanes, probe_of, label_of, judged, self.reporter, lambda: _progress(search))
+        engine = Engine(prober, self.lanes, self.probes(), label_of, judged, self.reporter, lambda: _progress(search))
         # One at a time until there is a signature: it may be captured from the bad end.
         engine.drive(search, width=1, until=lambda: record.signature is not None)
         engine.drive(search)

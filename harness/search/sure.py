@@ -120,6 +120,13 @@ class SureBisection:
         if (boundary := self._plain.result.boundary) is not None:
             self._support[boundary] = (passes, failures)
 
+    def repetitions(self, passes: int, failures: int) -> tuple[Trial, ...]:
+        """The repetitions that will be missing if this many further runs confirm the change; see `support`."""
+        result = self._plain.result
+        if self._noisy is not None or self._confirm is not None or result.boundary is None:
+            return ()
+        return self._until_sure(result, passes, failures)
+
     def insist(self) -> None:
         """Stop being patient: request the repetitions that are still missing."""
         self._patient = False
@@ -221,14 +228,21 @@ class SureBisection:
         older, newer = range(result.suspects[0]), range(result.suspects[-1], max(self._ends) + 1)
         return self._measured.between(*((newer, older) if self._find_fix else (older, newer)))
 
-    def _until_sure(self, result: BisectionResult) -> tuple[Trial, ...]:
-        """The repetitions that reach the wanted confidence if all of them agree, the good side first."""
+    def _until_sure(self, result: BisectionResult, passes: int = 0, failures: int = 0) -> tuple[Trial, ...]:
+        """The repetitions that reach the wanted confidence if all of them agree, the good side first.
+
+        `passes` and `failures` are further runs that are expected to confirm the change.
+        """
         good, bad = self._boundary(result)
         more = {good: 0, bad: 0}
         limit = _MOST_AGAIN - self._repeated(good) - self._repeated(bad)
-        while sum(more.values()) < limit and self._sureness(result, more) < self._wanted:
-            side = max((good, bad), key=lambda p: self._sureness(result, {**more, p: more[p] + 1}))
-            more[side] += 1
+
+        def sureness(one: int | None = None) -> float:
+            expected = {good: more[good] + passes, bad: more[bad] + failures}
+            return self._sureness(result, {p: runs + (p == one) for p, runs in expected.items()})
+
+        while sum(more.values()) < limit and sureness() < self._wanted:
+            more[max((good, bad), key=sureness)] += 1
         return (
             *self._trials(good, self._repeated(good) + more[good]),
             *self._trials(bad, self._repeated(bad) + more[bad]),

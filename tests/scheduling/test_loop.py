@@ -6,67 +6,15 @@ import threading
 from concurrent.futures import Future
 
 import pytest
-from attrs import define, field
+from fake_prober import VERDICTS, WAIT_S, FakeProber
 from support import Heard
 
 from harness.errors import HarnessFault, Interrupted, NoNetwork
 from harness.events import SILENT, Progress
-from harness.model import Device, Judgement, Observation, Outcome, Verdict
-from harness.probe import Prepared
-from harness.run.process import Cancelled
+from harness.model import Judgement, Verdict
 from harness.scheduling.lanes import LocalLanes
 from harness.scheduling.loop import Engine
 from harness.search import Bisection, Grid, Trial
-
-OUTCOMES = {"G": Outcome.COMPLETED, "B": Outcome.RAISED, "U": Outcome.UNRESOLVABLE}
-VERDICTS = {Outcome.COMPLETED: Verdict.GOOD, Outcome.RAISED: Verdict.BAD, Outcome.UNRESOLVABLE: Verdict.SKIP}
-WAIT_S = 30
-
-
-def observation(trial, letter):
-    return Observation(f"{trial.position}-{trial.attempt}", OUTCOMES[letter], "repro", "d", Device.CPU)
-
-
-@define
-class FakeProber:
-    """Answers from a string with one letter per position. Positions in `known` are stored; those with the same entry in
-    `keys` share a key."""
-
-    letters: str
-    keys: dict[int, str] = field(factory=dict)
-    known: frozenset[int] = frozenset()
-    broken: dict[int, Exception] = field(factory=dict)
-    stuck: frozenset[int] = frozenset()
-    wait_for: dict[int, threading.Event] = field(factory=dict)
-    prepared: list[int] = field(factory=list)
-    executed: list[int] = field(factory=list)
-    called_off: list[int] = field(factory=list)
-    saw: dict[int, threading.Event] = field(factory=dict)
-
-    def prepare(self, probe, *, cancel=None):
-        """Answer, or prepare."""
-        self.prepared.append(probe.position)
-        self.saw.setdefault(probe.position, threading.Event()).set()
-        if probe.position in self.broken:
-            raise self.broken[probe.position]
-        letter = self.letters[probe.position]
-        known = letter == "U" or probe.position in self.known
-        answer = observation(probe, letter) if known else None
-        return Prepared(
-            probe, self.keys.get(probe.position, str(probe)), observation=answer, cached=probe.position in self.known
-        )
-
-    def execute(self, prepared, *, cancel=None):
-        """Run, after waiting."""
-        position = prepared.probe.position
-        self.executed.append(position)
-        if position in self.stuck:
-            assert cancel.wait(WAIT_S)
-            self.called_off.append(position)
-            raise Cancelled
-        if position in self.wait_for:
-            assert self.wait_for[position].wait(WAIT_S)
-        return observation(prepared.probe, self.letters[position])
 
 
 def drive(prober, search, *, lanes=1, notes=None, judge=None, **more):

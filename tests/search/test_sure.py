@@ -99,6 +99,19 @@ def test_runs_of_lower_levels_count_as_repetitions():
         assert len(search.ask(9)) <= 3
 
 
+def test_repetitions_are_known_before_the_proofs_of_lower_levels():
+    for change in (1, 9, 29):
+        search = SureBisection(30, good=0, bad=29, patient=True)
+        assert search.repetitions(2, 2) == ()
+        drive(search, lambda trial, change=change: Verdict.BAD if trial.position >= change else Verdict.GOOD)
+        foreseen = search.repetitions(2, 2)
+        assert set(foreseen) < set(search.repetitions(0, 0))
+        search.support(2, 2)
+        search.insist()
+        assert search.ask(20) == foreseen
+        assert search.repetitions(9, 9) == ()
+
+
 def test_a_contradicting_proof_continues_the_search():
     search = SureBisection(10, good=0, bad=9, patient=True)
     drive(search, lambda trial: Verdict.BAD if trial.position >= 7 else Verdict.GOOD)

@@ -1,0 +1,81 @@
+"""Runs probes whose results are needed later on a lane that a search leaves free."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import TYPE_CHECKING
+
+from attrs import define, evolve, field, frozen
+
+from harness.run.process import Cancelled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from harness.model import Observation
+    from harness.probe import Prepared, Probe
+    from harness.scheduling.lanes import Lanes
+    from harness.scheduling.loop import Prepares
+
+
+@define
+class SpareLane:
+    """Probes to run one after another beside a search, if there is more than one lane; the store keeps the results.
+
+    `ran` has the keys of the observations that were made.
+    """
+
+    prober: Prepares
+    lanes: Lanes
+    probes: Sequence[Probe]
+    ran: set[str] = field(factory=set, init=False)
+
+    @contextlib.contextmanager
+    def used(self) -> Iterator[None]:
+        """Run the probes while the context lasts. At its end no further run starts; on an error the last one stops.
+
+        Raises what a probe raised: `NoNetwork`, `NoSpace`.
+        """
+        if self.lanes.count < 2:
+            yield
+            return
+        enough, cancel = threading.Event(), threading.Event()
+        work = self.lanes.submit(self._run, enough, cancel)
+        try:
+            yield
+        except BaseException:
+            cancel.set()
+            raise
+        finally:
+            enough.set()
+            if not work.cancel():
+                work.exception()  # waits for the last run
+        if not work.cancelled():
+            work.result()
+
+    def _run(self, enough: threading.Event, cancel: threading.Event) -> None:
+        for probe in self.probes:
+            if enough.is_set():
+                return
+            with contextlib.suppress(Cancelled):
+                prepared = self.prober.prepare(probe, cancel=cancel)
+                if prepared.observation is None:
+                    self.ran.add(self.prober.execute(prepared, cancel=cancel).key)
+
+
+@frozen
+class RanBeside:
+    """A prober that does not call a result stored if it was made in this session beside a search (`ran`: its key)."""
+
+    prober: Prepares
+    ran: frozenset[str]
+
+    def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
+        """Prepare a probe with the wrapped prober."""
+        prepared = self.prober.prepare(probe, cancel=cancel)
+        return evolve(prepared, cached=False) if prepared.key in self.ran else prepared
+
+    def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
+        """Run it with the wrapped prober."""
+        return self.prober.execute(prepared, cancel=cancel)
