@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field, frozen
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 class SpareLane:
     """Probes to run one after another beside a search, if there is more than one lane; the store keeps the results.
 
-    `ran` has the keys of the observations that were made.
+    Each run of the search that waits for a lane comes before the next probe. `ran` has the keys of the observations
+    that were made.
     """
 
     prober: Prepares
@@ -41,7 +43,8 @@ class SpareLane:
             yield
             return
         enough, cancel = threading.Event(), threading.Event()
-        work = self.lanes.submit(self._run, enough, cancel)
+        ended: Future[None] = Future()
+        self._submit(iter(self.probes), enough, cancel, ended)
         try:
             yield
         except BaseException:
@@ -49,19 +52,32 @@ class SpareLane:
             raise
         finally:
             enough.set()
-            if not work.cancel():
-                work.exception()  # waits for the last run
-        if not work.cancelled():
-            work.result()
+            ended.exception()  # waits for the last run
+        ended.result()
 
-    def _run(self, enough: threading.Event, cancel: threading.Event) -> None:
-        for probe in self.probes:
-            if enough.is_set():
-                return
-            with contextlib.suppress(Cancelled):
-                prepared = self.prober.prepare(probe, cancel=cancel)
-                if prepared.observation is None:
-                    self.ran.add(self.prober.execute(prepared, cancel=cancel).key)
+    def _submit(
+        self, left: Iterator[Probe], enough: threading.Event, cancel: threading.Event, ended: Future[None]
+    ) -> None:
+        """Submit the next probe, which submits the one after it; `ended` is done after the last one."""
+
+        def work() -> None:
+            try:
+                probe = None if enough.is_set() else next(left, None)
+                if probe is None:
+                    ended.set_result(None)
+                    return
+                with contextlib.suppress(Cancelled):
+                    self._run(probe, cancel)
+                self._submit(left, enough, cancel, ended)
+            except BaseException as error:  # noqa: BLE001 - raised again by `used`
+                ended.set_exception(error)
+
+        self.lanes.submit(work)
+
+    def _run(self, probe: Probe, cancel: threading.Event) -> None:
+        prepared = self.prober.prepare(probe, cancel=cancel)
+        if prepared.observation is None:
+            self.ran.add(self.prober.execute(prepared, cancel=cancel).key)
 
 
 @frozen
