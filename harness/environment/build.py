@@ -18,6 +18,7 @@ from attrs import evolve, field, frozen
 
 from harness.atomic import is_out_of_space
 from harness.environment.bytecode import BytecodeStore, Sources
+from harness.environment.bytecode_tree import BytecodeTree
 from harness.environment.disk_estimate import DiskEstimate, DiskEstimator, size_in_lock
 from harness.environment.disk_space import DiskSpace
 from harness.environment.environment_record import EnvironmentRecord
@@ -154,6 +155,7 @@ class Builder:
                     record.discard(location.folder)
                 built.write(record.manifest_path)
                 location.put(partial)
+                BytecodeTree.prepare(self.bytecode, self.sources(lock, location.folder), record)
         return None
 
     def forget(self, lock: Lock) -> None:
@@ -212,7 +214,7 @@ class Builder:
         answer = self.uv.call("--quiet", *self._venv(folder), cwd=folder, cancel=cancel)
         if answer.returncode != 0:
             return Uninstallable(spoken_by_uv(answer.words))
-        wheels = self.wheels.install(lock.pins, folder, apart=apart)
+        wheels = self.wheels.install(lock.pins, folder, apart=apart, cancel=cancel)
         missing = tuple(pin for pin in lock.pins if self.wheels.key(pin) not in wheels)
         words: str | None = "cancelled"
         try:

@@ -13,14 +13,14 @@ import json
 import os
 import posixpath
 import shutil
-import struct
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import frozen
 
 from harness.atomic import write_whole
-from harness.environment.file_locks import locked
+from harness.environment.compiled_files import LEDGER, compiled_name, link_compiled, read_ledger, source_name
+from harness.environment.file_locks import Busy, locked
 from harness.environment.file_state import FileState, state_of
 from harness.run.process import Limits, run_guarded
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 _COMPILE = Path(__file__).with_name("compile_sources.py")
 _LONGEST_S = 300.0
-_LEDGER = "ledger.json"
 
 
 @frozen
@@ -85,9 +84,10 @@ class BytecodeStore:
         of the tree. A file that changed since it was compiled is removed from the store.
         """
         filled: dict[str, FileState] = {}
-        stale = {_compiled(name, self.cache_tag) for name in without}
+        stale = {compiled_name(name, self.cache_tag) for name in without}
         for folder, shown in self._folders(sources):
-            ledger = _read_ledger(folder)
+            ledger = read_ledger(folder)
+            moved: dict[str, FileState] = {}
             prefix = shown.relative_to(shown.anchor).as_posix()
             made: set[str] = set()
             for name, state in ledger.items():
@@ -100,10 +100,51 @@ class BytecodeStore:
                 if parent not in made:
                     os.makedirs(posixpath.dirname(target), exist_ok=True)  # noqa: PTH103 - for speed
                     made.add(parent)
-                source = f"{sources.at if shown == sources.packages else shown}/{_source(name, self.cache_tag)}"
-                if (linked := _link(folder / name, target, state, source)) is not None:
+                source = f"{sources.at if shown == sources.packages else shown}/{source_name(name, self.cache_tag)}"
+                if (linked := link_compiled(folder / name, target, state, source)) is not None:
                     filled[f"{prefix}/{name}"] = linked
+                    if linked.inode == state.inode:
+                        moved[name] = linked
+            self._note(folder, moved)
         return filled
+
+    def ctimes(self, sources: Sources) -> dict[str, int]:
+        """The change times that the last link from this store left on its files, by their paths in a tree."""
+        known: dict[str, int] = {}
+        for folder, shown in self._folders(sources):
+            prefix = shown.relative_to(shown.anchor).as_posix()
+            known |= {f"{prefix}/{name}": state.ctime_ns for name, state in read_ledger(folder).items()}
+        return known
+
+    def unlink(self, tree: Path, sources: Sources, files: Mapping[str, FileState]) -> None:
+        """Remove the unchanged `files` of a tree that is no longer used, and record the change times that this leaves.
+
+        Otherwise all of them would have to be read when they are linked again.
+        """
+        for folder, shown in self._folders(sources):
+            prefix = shown.relative_to(shown.anchor).as_posix()
+            moved: dict[str, FileState] = {}
+            for name, state in read_ledger(folder).items():
+                target = f"{tree}/{prefix}/{name}"
+                if f"{prefix}/{name}" not in files:
+                    continue
+                with contextlib.suppress(OSError):
+                    before = os.lstat(target)
+                    if not state.is_like(before) or before.st_ctime_ns != state.ctime_ns:
+                        continue
+                    os.unlink(target)  # noqa: PTH108 - for speed
+                    moved[name] = state_of(folder / name, state.content)
+            self._note(folder, moved)
+
+    def _note(self, folder: Path, moved: Mapping[str, FileState]) -> None:
+        """Record the change times that new links left, so that nobody reads these files again."""
+        with contextlib.suppress(Busy), locked(self.lock, wait=False):
+            ledger = read_ledger(folder)
+            newer = {
+                name: state for name, state in moved.items() if name in ledger and state.is_newer_than(ledger[name])
+            }
+            if newer:
+                write_whole(folder / LEDGER, json.dumps({**ledger, **newer}))
 
     def learn(
         self,
@@ -145,7 +186,7 @@ class BytecodeStore:
                     if entry.folder == folder and entry.target in made:
                         with contextlib.suppress(FileNotFoundError):  # removed by `harness clean`
                             new[entry.name] = state_of(entry.target)
-                write_whole(folder / _LEDGER, json.dumps({**_read_ledger(folder), **new}))
+                write_whole(folder / LEDGER, json.dumps({**read_ledger(folder), **new}))
         return len(made)
 
     def forget(self, wheels: Iterable[str]) -> None:
@@ -178,13 +219,13 @@ class BytecodeStore:
                 continue
             name = source.removeprefix(f"{shown}/")
             if is_stdlib:
-                return _Wanted(self._of_stdlib(shown), _compiled(name, self.cache_tag), source, "")
+                return _Wanted(self._of_stdlib(shown), compiled_name(name, self.cache_tag), source, "")
             inside = sources.at.relative_to(sources.at.parents[2]).as_posix()
             wheel = owners.get(f"{inside}/{name}")
             if wheel is None:
                 return None
             digest = manifest.files[f"{inside}/{name}"].content
-            return _Wanted(self.root / self.cache_tag / wheel, _compiled(name, self.cache_tag), source, digest)
+            return _Wanted(self.root / self.cache_tag / wheel, compiled_name(name, self.cache_tag), source, digest)
         return None
 
 
@@ -209,54 +250,3 @@ class _Wanted:
 def below(tree: Path, path: Path) -> Path:
     """Where an interpreter keeps the bytecode of a folder under a prefix (PYTHONPYCACHEPREFIX)."""
     return tree / path.relative_to(path.anchor)
-
-
-def _compiled(source: str, cache_tag: str) -> str:
-    return f"{source.removesuffix('.py')}.{cache_tag}.pyc"
-
-
-def _source(compiled: str, cache_tag: str) -> str:
-    return f"{compiled.removesuffix(f'.{cache_tag}.pyc')}.py"
-
-
-def _fits(data: bytes, source: str) -> bool:
-    """Whether bytecode was compiled from this source, by the time stamp and size in its header (PEP 552)."""
-    try:
-        found = os.stat(source)  # noqa: PTH116 - for speed
-    except OSError:
-        return False
-    return data[8:16] == struct.pack("<II", int(found.st_mtime) & 0xFFFFFFFF, found.st_size & 0xFFFFFFFF)
-
-
-def _link(origin: Path, target: str, state: FileState, source: str) -> FileState | None:
-    """Link unchanged bytecode of this source and return its state; None if it changed or belongs to another source.
-
-    A file that changed since it was compiled is removed from the store.
-    """
-    try:
-        os.link(origin, target)
-    except FileExistsError:
-        os.unlink(target)  # noqa: PTH108
-        os.link(origin, target)
-    except FileNotFoundError:
-        return None
-    except OSError:  # another file system, or one without hard links
-        shutil.copyfile(origin, target)
-    # The state before reading, so that a write in between shows in the comparison after the run.
-    linked = state_of(target, state.content)
-    data = Path(target).read_bytes()
-    is_compiled = hashlib.sha256(data).hexdigest() == state.content
-    if is_compiled and _fits(data, source):
-        return linked
-    os.unlink(target)  # noqa: PTH108
-    if not is_compiled:
-        origin.unlink(missing_ok=True)
-    return None
-
-
-def _read_ledger(folder: Path) -> dict[str, FileState]:
-    try:
-        told = json.loads((folder / _LEDGER).read_bytes())
-        return {path: FileState(*row) for path, row in told.items()}
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
-        return {}

@@ -14,7 +14,7 @@ from attrs import define
 
 from harness.atomic import write_whole
 from harness.environment.file_locks import Busy, acquire
-from harness.environment.file_state import FileState, compare, files_below, settle
+from harness.environment.file_state import FileState, compare, files_below, in_turn, settle
 from harness.run.scratch_folder import remove_tree
 
 if TYPE_CHECKING:
@@ -63,16 +63,31 @@ class BytecodeTree:
                     return
                 finally:
                     hold.release()
-        yield cls(own, store, sources, store.fill(own, sources, without=without))
+        tree = cls(own, store, sources, store.fill(own, sources, without=without))
+        try:
+            yield tree
+        finally:
+            store.unlink(own, sources, tree.files)
+
+    @classmethod
+    def prepare(cls, store: BytecodeStore, sources: Sources, record: EnvironmentRecord) -> None:
+        """Fill the lasting tree of a new environment, so that its first run starts sooner."""
+        with contextlib.suppress(Busy):
+            hold = acquire(record.bytecode_lock, wait=False)
+            try:
+                cls(record.pycache, store, sources, {}, record).make_sound()
+            finally:
+                hold.release()
 
     def make_sound(self) -> None:
         """Compare a lasting tree with its record, and refill it if it differs."""
-        self.files = self._recorded()
-        added, differing, same = self._look()
-        self.files.update(same)
-        if not self.files or added or differing:
-            self.remove()
-            self.files = self.store.fill(self.folder, self.sources)
+        with in_turn:
+            self.files = self._recorded()
+            added, differing, same = self._look()
+            self.files.update(same)
+            if not self.files or added or differing:
+                self.remove()
+                self.files = self.store.fill(self.folder, self.sources)
         if not self.files or added or differing or same:
             self._write()
         # A sandbox shows only folders that exist.
@@ -105,8 +120,10 @@ class BytecodeTree:
 
     def _look(self) -> tuple[list[str], list[str], dict[str, FileState]]:
         """New files, changed files, and newer change times of unchanged ones."""
-        seen = compare(self.files, files_below(self.folder) if self.folder.is_dir() else {})
-        same, differing = settle(self.folder, self.files, seen.touched)
+        with in_turn:
+            seen = compare(self.files, files_below(self.folder) if self.folder.is_dir() else {})
+            known = self.store.ctimes(self.sources) if seen.touched else {}
+            same, differing = settle(self.folder, self.files, seen.touched, known.get)
         return seen.added, [*seen.changed, *seen.missing, *differing], same
 
     def _recorded(self) -> dict[str, FileState]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from harness.environment.file_locks import Busy, locked
+from harness.environment.file_state import in_turn
 from harness.environment.location import held_lock
 from harness.environment.manifest import Manifest
 from harness.environment.wheel_store import WheelStore
@@ -70,7 +71,8 @@ class EnvironmentRecord:
         manifest = Manifest.read(self.manifest_path) if self.is_built(location, lock_id) else None
         if manifest is None or manifest.lock != lock_id:
             return None
-        differs, now = manifest.look(location.folder, store.ctimes, is_users=location.is_users)
+        with in_turn:
+            differs, now = manifest.look(location.folder, store.ctimes, is_users=location.is_users)
         if differs:
             store.drop(manifest.wheels_with(set(differs)))
             return None

@@ -9,11 +9,16 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
+
+
+# Threads that go through thousands of files take turns: side by side, each would wait for the other at every file.
+in_turn = threading.RLock()
 
 
 class FileState(NamedTuple):
@@ -35,6 +40,10 @@ class FileState(NamedTuple):
             and found.st_mode == self.mode
         )
 
+    def is_newer_than(self, recorded: FileState) -> bool:
+        """Whether this is the same file, with the same content and a later change time."""
+        return self.ctime_ns > recorded.ctime_ns and self._replace(ctime_ns=recorded.ctime_ns) == recorded
+
 
 class Comparison(NamedTuple):
     """Paths that differ from the record: changed, missing or added. In `touched` only the change time differs."""
@@ -42,7 +51,7 @@ class Comparison(NamedTuple):
     changed: list[str]
     missing: list[str]
     added: list[str]
-    touched: list[str]
+    touched: dict[str, os.stat_result]
 
 
 def files_below(folder: Path | str) -> dict[str, os.stat_result]:
@@ -79,7 +88,8 @@ def content_of(path: Path | str, found: os.stat_result) -> str:
 
 def compare(recorded: Mapping[str, FileState], found: Mapping[str, os.stat_result]) -> Comparison:
     """The differences between a record and the files now."""
-    changed, missing, touched = [], [], []
+    changed, missing = [], []
+    touched: dict[str, os.stat_result] = {}
     for path, state in recorded.items():
         now = found.get(path)
         if now is None:
@@ -87,33 +97,36 @@ def compare(recorded: Mapping[str, FileState], found: Mapping[str, os.stat_resul
         elif not state.is_like(now):
             changed.append(path)
         elif now.st_ctime_ns != state.ctime_ns:
-            touched.append(path)
+            touched[path] = now
     return Comparison(changed, missing, [path for path in found if path not in recorded], touched)
 
 
 def settle(
     folder: Path | str,
     recorded: Mapping[str, FileState],
-    touched: Iterable[str],
+    touched: Mapping[str, os.stat_result],
     known_ctime: Callable[[str], int | None] = lambda _: None,
 ) -> tuple[dict[str, FileState], list[str]]:
-    """Compare the content of files whose change time differs.
+    """Compare the content of files in which only the change time differs (`touched`, as they were found).
 
     Returns the new states of unchanged files, and the paths of the others. `known_ctime` is the change time that our
     own link left on a file; a file that still has it is not read.
     """
     same: dict[str, FileState] = {}
     changed = []
-    for path in touched:
-        where, state = os.path.join(folder, path), recorded[path]  # noqa: PTH118 - for speed
+    for path, found in touched.items():
+        state = recorded[path]
+        if found.st_ctime_ns == known_ctime(path):
+            same[path] = state._replace(ctime_ns=found.st_ctime_ns)
+            continue
+        where = os.path.join(folder, path)  # noqa: PTH118 - for speed
         try:
             before = os.lstat(where)
-            is_known = state.is_like(before) and before.st_ctime_ns == known_ctime(path)
-            now = state_of(where, state.content if is_known else None)
+            now = state_of(where)
         except OSError:
             changed.append(path)
             continue
-        if state.is_like(before) and (is_known or now.content == state.content):
+        if state.is_like(before) and now.content == state.content:
             # The state before reading, so that a write in between shows next time.
             same[path] = state._replace(ctime_ns=before.st_ctime_ns)
         else:

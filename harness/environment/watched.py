@@ -16,7 +16,7 @@ from attrs import define, evolve, field, frozen
 from harness.environment.build import Environment, Uninstallable
 from harness.environment.bytecode_tree import BytecodeTree
 from harness.environment.file_locks import Busy, acquire, claimed_folder, is_claimed, locked
-from harness.environment.file_state import files_below
+from harness.environment.file_state import files_below, in_turn
 from harness.environment.mixing import build_mixture
 from harness.errors import HarnessError
 from harness.run.process import Cancelled
@@ -189,7 +189,8 @@ def _unshared(builder: Builder, environment: Environment, folder: Path, cancel: 
 def _differences(builder: Builder, base: _Base) -> list[str]:
     """Files that differ from what was built. The store drops the wheels that they belong to."""
     is_users = base.location is not None and base.location.is_users
-    differs, now = base.manifest.look(base.folder, builder.wheels.ctimes, is_users=is_users)
+    with in_turn:
+        differs, now = base.manifest.look(base.folder, builder.wheels.ctimes, is_users=is_users)
     if base.record is not None:
         if differs:
             builder.wheels.drop(base.manifest.wheels_with(set(differs)))

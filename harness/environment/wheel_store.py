@@ -21,11 +21,12 @@ from attrs import frozen
 from harness.atomic import write_whole
 from harness.environment.file_locks import Busy, locked
 from harness.environment.file_sharing import NO_LINKS, sharing
-from harness.environment.file_state import FileState, compare, files_below, settle, state_of
+from harness.environment.file_state import FileState, compare, files_below, in_turn, settle, state_of
 from harness.environment.installed_wheel import installed_files, is_in_two_wheels, is_relocatable
 from harness.model import normalized_name
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Container, Iterable, Iterator, Mapping
 
     from harness.environment.interpreter import Interpreter
@@ -65,14 +66,18 @@ class WheelStore:
         """Whether the store has a wheel."""
         return bool(pin.sha256) and (self.root / self.key(pin) / _LEDGER).is_file()
 
-    def install(self, pins: Iterable[Pin], folder: Path, *, apart: bool = False) -> dict[str, dict[str, FileState]]:
+    def install(
+        self, pins: Iterable[Pin], folder: Path, *, apart: bool = False, cancel: threading.Event | None = None
+    ) -> dict[str, dict[str, FileState]]:
         """Link stored wheels into an environment; returns the states of their files, by the wheel's key.
 
-        With `apart` they are copied, so that changes stay in that environment.
+        With `apart` they are copied, so that changes stay in that environment. It stops early when `cancel` is set.
         """
-        installed = {}
-        with locked(self.lock):
+        installed: dict[str, dict[str, FileState]] = {}
+        with locked(self.lock), in_turn:
             for pin in pins:
+                if cancel is not None and cancel.is_set():
+                    break
                 files = self._verified(self.key(pin)) if self.has(pin) else None
                 if files is not None:
                     installed[self.key(pin)] = self._link(self.key(pin), files, folder, apart=apart)
@@ -143,7 +148,9 @@ class WheelStore:
         with contextlib.suppress(Busy), locked(self.lock, wait=False):
             for key, paths in wheels.items():
                 ledger = self._ledger(key)
-                newer = {path: files[path] for path in paths if _is_newer(files[path], ledger.get(path))}
+                newer = {
+                    path: files[path] for path in paths if path in ledger and files[path].is_newer_than(ledger[path])
+                }
                 if newer:
                     self._write_ledger(key, {**ledger, **newer})
 
@@ -252,10 +259,3 @@ class WheelStore:
     def _remove_partial(self) -> None:
         for left in self.root.glob(f"{_PARTIAL}*"):
             shutil.rmtree(left, ignore_errors=True)
-
-
-def _is_newer(state: FileState, recorded: FileState | None) -> bool:
-    """Whether a state is that of the recorded file, with a later change time."""
-    if recorded is None or state.ctime_ns <= recorded.ctime_ns:
-        return False
-    return state._replace(ctime_ns=recorded.ctime_ns) == recorded
