@@ -8,12 +8,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from harness.environment import read_pip_settings
+from harness.environment import Workspace, read_pip_settings
+from harness.environment.environment_record import EnvironmentRecord
 from harness.model import Device
 from harness.planning.plan import make_plan
 from harness.request.question import Question
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 SUBJECT = "transformers"
 ROOT = Path(__file__).parents[2]
 _UNWANTED = ("PYTHONDONTWRITEBYTECODE", "PYTHONPATH", "VIRTUAL_ENV", "HARNESS_PARAMS", "HARNESS_METRICS")
+_SETTLE_S = 3.0
 _KEPT_BY_UV = "environments-v2"  # where `uv run --with` keeps environments between calls
 
 
@@ -65,16 +68,19 @@ class Place:
         self.environ = {**environ, **read_pip_settings().as_uv_environment(environ)}
 
     def forget(self, *, bytecode_of: str = "") -> None:
-        """Remove environments and results, and the bytecode of the releases of `bytecode_of`, if it is not ""."""
-        for folder in (
-            self.results,
-            self.cache / "environments",
-            self.cache / "pycache",
-            self.root / "uv" / _KEPT_BY_UV,
-        ):
+        """Remove environments and results, and the bytecode of the releases of `bytecode_of`, if it is not "".
+
+        It returns when the disk has settled: removing hundreds of thousands of files slows down what comes next.
+        """
+        workspace = Workspace(self.cache)
+        for folder in workspace.environments.iterdir() if workspace.environments.is_dir() else ():
+            EnvironmentRecord(workspace, folder.name).remove(folder)
+        for folder in (self.results, self.root / "uv" / _KEPT_BY_UV):
             shutil.rmtree(folder, ignore_errors=True)
         for folder in (self.cache / "bytecode").glob(f"*/{bytecode_of}-*") if bytecode_of else ():
             shutil.rmtree(folder)
+        os.sync()
+        time.sleep(_SETTLE_S)
 
 
 def prepare(place: Place, repro: Path, good: str, bad: str) -> Task:

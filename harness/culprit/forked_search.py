@@ -41,11 +41,12 @@ def pursued(search: LineSearch, used: frozenset[Unit], stack: ExitStack, *, most
 
     It starts with fresh processes, unless they are slow, and continues with forks. A result from forks is confirmed by
     a fresh process; if that fails, the search is repeated without forks. Also returns the search that it ended with.
-    Forks are closed with `stack`.
+    Forks are closed with `stack`, and the runs on a lane that the search leaves free end with it.
     """
     trials = search.trials
     few = None
     if not _is_slow(search):
+        _fill_free_lane(trials, stack)
         few = search.pursue(search.weights, most=_FRESH_FIRST)
         if not few.gave_up or trials.is_late or is_not_mixable(search, few):
             return search, few
@@ -53,6 +54,7 @@ def pursued(search: LineSearch, used: frozenset[Unit], stack: ExitStack, *, most
     whole = search.reverted(frozenset(unit for unit in search.all if search.edits.path_of(unit) in used))
     forks = _open_forks(search, files, few, stack)
     if forks is None:
+        _fill_free_lane(trials, stack)
         return search, search.pursue(search.weights, most=most, after=few)
     forked = evolve(search, trials=evolve(trials, forks=forks))
     first = forked.pursue(search.weights, most=1, after=few)
@@ -63,10 +65,17 @@ def pursued(search: LineSearch, used: frozenset[Unit], stack: ExitStack, *, most
         return forked, found
     back = Claim(reverted_in_words(search, found.units), search.reverted(found.units), search.sides.before.verdict)
     proof = trials.proof_with(back, [advance(search, found.units)] if len(found.units) == 1 else [])
+    _fill_free_lane(trials, stack)
     if proof.holds:
         return forked, evolve(found, shown=proof.observation)
     _give_up(trials, forks)
     return search, search.pursue(search.weights, most=most, after=few)
+
+
+def _fill_free_lane(trials: Trials, stack: ExitStack) -> None:
+    """Run repetitions on the lane that is free until `stack` is closed; beside forks they would slow these down."""
+    if trials.spare is not None:
+        stack.enter_context(trials.spare.used())
 
 
 def _is_forked(reduced: Reduced) -> bool:

@@ -62,8 +62,6 @@ def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> 
     )
     search, traced = prepared(trials, sides, exchange, used)
     with ExitStack() as stack:
-        if trials.spare is not None:
-            stack.enter_context(trials.spare.used())
         search, reduced = pursued(search, used, stack, most=_MOST)
         return _findings(search, reduced, package, until, traced)
 

@@ -32,16 +32,18 @@ class SpareLane:
     lanes: Lanes
     probes: Sequence[Probe]
     ran: set[str] = field(factory=set, init=False)
+    _is_used: bool = field(default=False, init=False)
 
     @contextlib.contextmanager
     def used(self) -> Iterator[None]:
         """Run the probes while the context lasts. At its end no further run starts; on an error the last one stops.
 
-        Raises what a probe raised: `NoNetwork`, `NoSpace`.
+        A second context runs nothing. Raises what a probe raised: `NoNetwork`, `NoSpace`.
         """
-        if self.lanes.count < 2:
+        if self.lanes.count < 2 or self._is_used:
             yield
             return
+        self._is_used = True
         enough, cancel = threading.Event(), threading.Event()
         ended: Future[None] = Future()
         self._submit(iter(self.probes), enough, cancel, ended)

@@ -44,6 +44,16 @@ def test_no_run_starts_after_the_search_and_the_last_one_ends():
     assert spare.ran == {"0-0"}
 
 
+def test_probes_run_beside_one_search_only():
+    prober = FakeProber("GG", saw={0: threading.Event(), 1: threading.Event()})
+    spare = spare_lane(prober, [0])
+    with spare.used():
+        assert prober.saw[0].wait(WAIT_S)
+    with spare.used():
+        pass
+    assert prober.prepared == [0]
+
+
 def test_an_error_of_the_search_stops_the_run():
     prober = FakeProber("GG", stuck=frozenset({0}), saw={0: threading.Event()})
 
