@@ -179,6 +179,7 @@ def _culprit(culprit: Culprit | None) -> list[dict[str, Any]] | None:
             "regions": [cattrs.unstructure(region) for region in finding.regions],
             "needs": [cattrs.unstructure(region) for region in finding.needs],
             "needed_files": list(finding.needed_files),
+            "reverted_along": [cattrs.unstructure(region) for region in finding.reverted_along],
             "proofs": [
                 {
                     "sentence": proof.sentence,
