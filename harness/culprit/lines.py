@@ -214,15 +214,21 @@ def _into_the_rest(search: LineSearch, reduced: Reduced) -> tuple[LineSearch, Re
 def _apart(search: LineSearch, reduced: Reduced) -> Reduced:
     """Reduce several regions to fewer, if a run shows that these are sufficient without those tied to them.
 
-    It tries the regions that no other one needs, then the most likely one alone.
+    It tries the regions that no other one needs, then the most likely one alone; not those that the search has tried
+    in vain.
     """
+    flipped = search.sides.before.verdict
     if len(reduced.units) < 2 or not all(map(search.edits.is_region, reduced.units)):
         return reduced
     likeliest = frozenset({max(sorted(reduced.units), key=lambda unit: search.weights.get(unit, 0.0))})
-    tried = [fewer for fewer in dict.fromkeys((_core(search, reduced.units), likeliest)) if fewer != reduced.units]
+    tried = [
+        fewer
+        for fewer in dict.fromkeys((_core(search, reduced.units), likeliest))
+        if fewer != reduced.units and (fewer not in reduced.told or reduced.told[fewer][0] is flipped)
+    ]
     for count, fewer in enumerate(tried, 1):
         sentence = reverted_in_words(search, fewer)
-        proof = search.trials.proof(sentence, search.reverted(fewer), search.sides.before.verdict)
+        proof = search.trials.proof(sentence, search.reverted(fewer), flipped)
         if proof.holds:
             return evolve(
                 reduced,
