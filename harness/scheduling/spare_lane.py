@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field, frozen
@@ -49,12 +49,13 @@ class SpareLane:
         self._submit(iter(self.probes), enough, cancel, ended)
         try:
             yield
-        except BaseException:
-            cancel.set()
-            raise
-        finally:
             enough.set()
-            ended.exception()  # waits for the last run
+            wait([ended])
+        except BaseException:
+            enough.set()
+            cancel.set()
+            wait([ended])
+            raise
         ended.result()
 
     def _submit(
