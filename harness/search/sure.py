@@ -12,6 +12,8 @@ number, both sides are rerun until their numbers differ clearly (`measured.py`).
 
 from __future__ import annotations
 
+from collections import Counter
+from copy import copy
 from itertools import count, islice
 from typing import TYPE_CHECKING
 
@@ -28,6 +30,8 @@ from harness.search.prior import FLAKY, TRUSTED_ENDS
 from harness.search.protocol import record
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from harness.search.effect import Effect
     from harness.search.states import PositionState
 
@@ -118,14 +122,16 @@ class SureBisection:
     def support(self, passes: int, failures: int) -> None:
         """Set how many further runs confirmed the change: passes without it, failures with it."""
         if (boundary := self._plain.result.boundary) is not None:
-            self._support[boundary] = (passes, failures)
+            self._support = {**self._support, boundary: (passes, failures)}
 
     def repetitions(self, passes: int, failures: int) -> tuple[Trial, ...]:
         """The repetitions that will be missing if this many further runs confirm the change; see `support`."""
-        result = self._plain.result
-        if self._noisy is not None or self._confirm is not None or result.boundary is None:
+        if self.is_noisy or not self.done or self._plain.result.boundary is None:
             return ()
-        return self._until_sure(result, passes, failures)
+        supposed = copy(self)
+        supposed.support(passes, failures)
+        supposed.insist()
+        return supposed.ask(_MOST_AGAIN)
 
     def insist(self) -> None:
         """Stop being patient: request the repetitions that are still missing."""
@@ -147,15 +153,13 @@ class SureBisection:
         """Upper estimate of the runs left, if they run one at a time and none is skipped or disagrees."""
         if self._noisy is not None:
             return self._noisy.remaining() or len(self._unmeasured)
-        left = self._plain.remaining()
         if self._plain.done:
             return len(self._again)
-        return left if self._patient or self._confirm is not None else left + _PASSES_AGAIN
+        return self._plain.remaining() + (0 if self._patient or self._confirm is not None else _PASSES_AGAIN)
 
     def verdict_of(self, position: int, verdict: Verdict) -> Trial | None:
         """The first run at a position with this verdict, None if there is none."""
-        found = (trial for trial, told in self._told.items() if trial.position == position and told is verdict)
-        return min(found, default=None)
+        return min((t for t, told in self._told.items() if t.position == position and told is verdict), default=None)
 
     @property
     def result(self) -> BisectionResult:
@@ -184,10 +188,12 @@ class SureBisection:
         result = self._plain.result
         match result.status:
             case BisectionStatus.NO_FAILURE if self._confirm is None:
-                return self._trials(self._testable_bad_end(), _PASSES_AGAIN)
+                testable = (t.position for t, verdict in self._from_bad_end() if verdict is not Verdict.SKIP)
+                return self._trials(next(testable), _PASSES_AGAIN)
             case BisectionStatus.NOT_A_REGRESSION | BisectionStatus.NOT_FIXED if self._confirm is None:
                 failures = sum(verdict is Verdict.BAD for verdict in self._told.values())
-                return self._trials(self._oldest_failure(), 1) if failures < _FAILURES else ()
+                nearest_to_good = [t.position for t, verdict in self._from_bad_end() if verdict is Verdict.BAD][-1]
+                return self._trials(nearest_to_good, 1) if failures < _FAILURES else ()
             case _ if result.boundary is not None and self._confirm is None and not self._patient:
                 return self._until_sure(result) or self._unmeasured
             case _:
@@ -228,21 +234,14 @@ class SureBisection:
         older, newer = range(result.suspects[0]), range(result.suspects[-1], max(self._ends) + 1)
         return self._measured.between(*((newer, older) if self._find_fix else (older, newer)))
 
-    def _until_sure(self, result: BisectionResult, passes: int = 0, failures: int = 0) -> tuple[Trial, ...]:
-        """The repetitions that reach the wanted confidence if all of them agree, the good side first.
-
-        `passes` and `failures` are further runs that are expected to confirm the change.
-        """
+    def _until_sure(self, result: BisectionResult) -> tuple[Trial, ...]:
+        """The repetitions that reach the wanted confidence if all of them agree, the good side first."""
         good, bad = self._boundary(result)
         more = {good: 0, bad: 0}
         limit = _MOST_AGAIN - self._repeated(good) - self._repeated(bad)
-
-        def sureness(one: int | None = None) -> float:
-            expected = {good: more[good] + passes, bad: more[bad] + failures}
-            return self._sureness(result, {p: runs + (p == one) for p, runs in expected.items()})
-
-        while sum(more.values()) < limit and sureness() < self._wanted:
-            more[max((good, bad), key=sureness)] += 1
+        while sum(more.values()) < limit and self._sureness(result, more) < self._wanted:
+            side = max((good, bad), key=lambda p: self._sureness(result, {**more, p: more[p] + 1}))
+            more[side] += 1
         return (
             *self._trials(good, self._repeated(good) + more[good]),
             *self._trials(bad, self._repeated(bad) + more[bad]),
@@ -264,17 +263,17 @@ class SureBisection:
     def _sides(self, result: BisectionResult) -> tuple[Counts, Counts]:
         """The runs on both sides of the change, without those that belong to another window."""
         good, bad = self._boundary(result)
-        sides = {Verdict.GOOD: 0, Verdict.BAD: 0}
-        for trial, verdict in self._told.items():
-            if verdict is not Verdict.SKIP and self._stands(trial.position, verdict, good, bad):
-                sides[verdict] += 1
+        sides = Counter(verdict for _, verdict in self._standing(good, bad))
         passes, failures = self._support.get(result.boundary or self._ends, (0, 0))
         return Counts(0, sides[Verdict.GOOD] + passes), Counts(*[sides[Verdict.BAD] + failures] * 2)
 
-    def _stands(self, position: int, verdict: Verdict, good: int, bad: int) -> bool:
-        towards_bad = position <= bad if self._find_fix else position >= bad
-        towards_good = position >= good if self._find_fix else position <= good
-        return towards_bad if verdict is Verdict.BAD else towards_good
+    def _standing(self, good: int, bad: int) -> Iterator[tuple[int, Verdict]]:
+        """Position and verdict of each run that does not belong to another window."""
+        newer, older = (good, bad) if self._find_fix else (bad, good)
+        for trial, verdict in self._told.items():
+            is_newer = (verdict is Verdict.BAD) is not self._find_fix
+            if verdict is not Verdict.SKIP and (trial.position >= newer if is_newer else trial.position <= older):
+                yield trial.position, verdict
 
     def _sureness(self, result: BisectionResult, more: dict[int, int] | None = None) -> float:
         """The probability that the change is where it was found, after `more` runs (by position) that agree."""
@@ -287,21 +286,13 @@ class SureBisection:
             before = counts.get(index := abs(position - start), Counts())
             counts[index] = Counts(before.bad + runs * (verdict is Verdict.BAD), before.runs + runs)
 
-        for trial, verdict in self._told.items():
-            if verdict is not Verdict.SKIP and self._stands(trial.position, verdict, good, bad):
-                add(trial.position, verdict)
+        for position, verdict in self._standing(good, bad):
+            add(position, verdict)
         passes, failures = self._support.get(result.boundary or self._ends, (0, 0))
         add(good, Verdict.GOOD, passes + (more or {}).get(good, 0))
         add(bad, Verdict.BAD, failures + (more or {}).get(bad, 0))
         cuts = Posterior.of(length, counts).cuts
         return sum(cuts[cut] for cut in range(abs(good - start) + 1, abs(bad - start) + 1))
-
-    def _testable_bad_end(self) -> int:
-        return next(t.position for t, v in self._from_bad_end() if v is not Verdict.SKIP)
-
-    def _oldest_failure(self) -> int:
-        """The failing position nearest to the good end."""
-        return [t.position for t, v in self._from_bad_end() if v is Verdict.BAD][-1]
 
     def _from_bad_end(self) -> list[tuple[Trial, Verdict]]:
         first = [(trial, verdict) for trial, verdict in self._told.items() if trial.attempt == 0]
