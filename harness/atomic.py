@@ -4,27 +4,58 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_SUFFIX = ".part"
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
     """Write text or bytes to a temporary file, then rename it.
 
-    Raises `OSError`; the temporary file is removed then.
+    Raises `OSError`; the temporary file is removed then. If the process is killed, `remove_partial` removes it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, partial = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    handle, partial = _claimed_file(path)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content.encode() if isinstance(content, str) else content)
-        Path(partial).chmod(0o644)  # temporary files are readable only by their owner
-        Path(partial).replace(path)
+            file.flush()
+            partial.chmod(0o644)  # temporary files are readable only by their owner
+            partial.replace(path)  # before it is closed, which releases the lock
     except BaseException:
         with contextlib.suppress(OSError):
-            Path(partial).unlink()
+            partial.unlink()
         raise
+
+
+def remove_partial(folders: Iterable[Path]) -> None:
+    """Remove the temporary files that killed processes left in these folders; folders below them are not searched."""
+    for folder in folders:
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name.startswith(".") and entry.name.endswith(_SUFFIX):
+                    with contextlib.suppress(OSError), open(entry.path, "rb") as file:  # noqa: PTH123
+                        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # its writer holds it while it lives
+                        os.unlink(entry.path)  # noqa: PTH108
+
+
+def _claimed_file(path: Path) -> tuple[int, Path]:
+    """A new temporary file beside `path`, open and locked."""
+    while True:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=_SUFFIX, dir=path.parent)
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        partial = Path(name)
+        if partial.exists():
+            return handle, partial
+        os.close(handle)  # removed between the two calls
 
 
 def is_out_of_space(error: OSError) -> bool:

@@ -120,6 +120,7 @@ def local_session(
     interpreter = find_interpreter(settings.python, uv, needs=requires_python)
     index = Index(pip, workspace.index)
     store = Store.opened(settings.results, settings.pass_env)
+    store.remove_leftovers()
     gpus = find_gpus(os.environ)
     sandbox, rights = _sandbox(settings, reporter)
     builder = Builder(

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import cattrs
 from attrs import evolve, field, fields, frozen
 
-from harness.atomic import is_out_of_space, write_whole
+from harness.atomic import is_out_of_space, remove_partial, write_whole
 from harness.environment.installer_errors import is_lasting
 from harness.errors import NoSpace
 from harness.model import Device, Lock, Observation, Outcome, Repro
@@ -197,6 +197,10 @@ class Store:
 
         # Records of earlier versions may contain secrets that are recognised only now.
         return pd.DataFrame([self.without_secrets(_row(observation)) for observation in self.observations()])
+
+    def remove_leftovers(self) -> None:
+        """Remove the half-written files of killed harnesses."""
+        remove_partial([self.root, self.root / "locks", *(self.root / "observations").glob("*")])
 
     def _hide(self, text: str) -> str:
         return hide_secrets(text, self.secrets)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
+from harness.atomic import remove_partial
 from harness.environment.environment_record import EnvironmentRecord
 from harness.environment.file_locks import remove_abandoned
 from harness.environment.manifest import Manifest
@@ -62,11 +63,13 @@ def prune_wheels(workspace: Workspace) -> int:
 
 
 def remove_leftovers(workspace: Workspace) -> None:
-    """Remove the leftovers of killed harnesses: half-built environments, scratch folders, half-stored wheels."""
+    """Remove the leftovers of killed harnesses: half-built environments, scratch folders, half-written files."""
     for parent in (workspace.building, workspace.scratch):
         remove_abandoned(parent)
     for store in _stores(workspace):
         store.remove_partial()
+    entries = (entry for parent in (workspace.wheels, workspace.bytecode) for entry in parent.glob("*/*"))
+    remove_partial([workspace.records, workspace.index, *entries])
 
 
 def _stores(workspace: Workspace) -> list[WheelStore]:

@@ -16,8 +16,8 @@ import os
 import sys
 
 
-def compile_one(source: str, digest: str, target: str) -> bool:
-    """Compile one source; returns whether its bytecode was written."""
+def compile_one(source: str, digest: str, target: str, part: str) -> bool:
+    """Compile one source to `part`, then rename it; returns whether its bytecode was written."""
     try:
         stat = os.stat(source)
         with open(source, "rb") as file:
@@ -27,7 +27,6 @@ def compile_one(source: str, digest: str, target: str) -> bool:
         code = compile(text, source, "exec", dont_inherit=True)
         data = bootstrap._code_to_timestamp_pyc(code, int(stat.st_mtime), stat.st_size)  # type: ignore[attr-defined]  # noqa: SLF001
         os.makedirs(os.path.dirname(target), exist_ok=True)
-        part = f"{target}.{os.getpid()}.part"
         with open(part, "wb") as file:
             file.write(data)
         os.replace(part, target)
@@ -41,8 +40,8 @@ def main(order: str, done: str) -> None:
     sys.setrecursionlimit(10_000)
     with open(order, encoding="utf-8") as file:
         wanted = json.load(file)
-    made = [target for source, digest, target in wanted if compile_one(source, digest, target)]
     part = f"{done}.part"
+    made = [target for source, digest, target in wanted if compile_one(source, digest, target, part)]
     with open(part, "w", encoding="utf-8") as file:
         json.dump(made, file)
     os.replace(part, done)

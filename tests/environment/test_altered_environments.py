@@ -249,15 +249,20 @@ def test_a_new_hard_link_is_not_a_change(parts):
     assert mine.folder.stat().st_ino == built
 
 
-def test_unclaimed_folders_in_the_cache_are_removed(parts):
+def test_leftovers_of_killed_harnesses_are_removed(parts):
     left = [parts.workspace.building / "abc-x1", parts.workspace.scratch / "r123"]
     for folder in left:
         (folder / "deep").mkdir(parents=True)
     mine = environment(parts)
+    run(parts, "import helper\n")
+    stored = [next(folder.glob("*/*")) for folder in (parts.workspace.wheels, parts.workspace.bytecode)]
+    left += [folder / ".ledger.json.x1.part" for folder in (parts.workspace.records, parts.workspace.index, *stored)]
+    for path in left[2:]:
+        path.touch()
     with watched_environment(parts.builder, mine) as place:
         remove_leftovers(parts.workspace)
         assert place.scratch.is_dir()
-    assert not any(folder.exists() for folder in left)
+    assert not any(path.exists() for path in left)
 
 
 def test_repetitions_can_share_one_environment(parts):
