@@ -136,6 +136,7 @@ def prepared_again(
     Folders that replaced releases are taken from the cache unless they are given again.
     """
     known = [o for o in session.store.observations() if o.key.startswith(key)]
+    known = [o for o in known if o.key == key] or known
     lock = known[0].lock if len(known) == 1 else None
     if lock is None:
         why = (
@@ -147,6 +148,11 @@ def prepared_again(
         )
         raise UserMistake(f"{why} with {key!r} in {session.store.root}", hint="harness results lists them")
     observation = known[0]
+    if observation.mixture:
+        raise UserMistake(
+            f"{key} ran with files of two releases ({observation.mixture}), and only those of one are stored",
+            hint="to run it again, repeat its bisection with --results and a new folder",
+        )
     # Commands, and repros in other folders, must be named again: a record only has their digest.
     found = chosen_repro(named, run, None, ()) if named or run else find_repro(observation.repro)
     repro = found.with_params(observation.params)

@@ -121,6 +121,18 @@ def test_again_refuses_an_unknown_id_or_a_changed_repro(harness, write_repro):
     assert (changed.code, "brittle_step has changed since" in changed.stderr) == (2, True)
 
 
+def test_again_prefers_the_whole_id_and_refuses_files_of_two_releases(harness, write_repro):
+    """The forked run of a mixture has the id of the fresh one, followed by "+fork"."""
+    write_repro("brittle")
+    key = observed(harness, "brittle_step", "--with", "brittle==1.2")["key"]
+    record = next((harness.folder / "results" / "observations").glob(f"*/{key}.json"))
+    told = json.loads(record.read_text()) | {"key": f"{key}+fork", "mixture": "brittle.py as in brittle 1.1"}
+    record.with_name(f"{key}+fork.json").write_text(json.dumps(told))
+    assert observed(harness, "--again", key)["attempt"] == 1
+    refused = harness("probe", "--again", f"{key}+fork")
+    assert (refused.code, "with files of two releases (brittle.py as in brittle 1.1)" in refused.stderr) == (2, True)
+
+
 def test_a_repro_runs_in_an_existing_environment(harness, write_repro, tmp_path):
     write_repro("brittle")
     venv.create(tmp_path / "own", with_pip=False)
