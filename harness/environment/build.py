@@ -7,14 +7,12 @@ harness's wheel store; uv installs what the store lacks, as copies, which the st
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import threading
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
 from harness.atomic import is_out_of_space
 from harness.environment.bytecode import BytecodeStore, Sources
@@ -23,18 +21,17 @@ from harness.environment.disk_estimate import DiskEstimate, DiskEstimator, size_
 from harness.environment.disk_space import DiskSpace
 from harness.environment.environment_record import EnvironmentRecord
 from harness.environment.file_locks import Hold, acquire, locked
-from harness.environment.location import MARK, Location
+from harness.environment.install import Installer, Uninstallable
+from harness.environment.location import Location, site_packages
 from harness.environment.manifest import Manifest
-from harness.environment.pylock import is_source
-from harness.environment.uv import Uv, spoken_by_uv
+from harness.environment.uv import Uv
 from harness.environment.wheel_store import WheelStore
 from harness.errors import NoSpace
 from harness.events import Note
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
-    from harness.environment.file_state import FileState
     from harness.environment.interpreter import Interpreter
     from harness.environment.workspace import Workspace
     from harness.model import Lock, Pin
@@ -44,10 +41,6 @@ _KEPT_ON_A_FULL_DISK = 3  # the one being built, and the two sides of a change
 _KEPT_AT_MOST = 200  # each takes a file descriptor
 
 
-# uv's message if it chose a file that is not in the lock, because it was added to the release later.
-_OTHER_FILE = "Hash mismatch"
-
-
 @frozen
 class Environment:
     """A Python interpreter and what is installed for it; `folder` is None if the harness did not build it."""
@@ -55,13 +48,6 @@ class Environment:
     python: Path
     lock: Lock
     folder: Path | None = None
-
-
-@frozen
-class Uninstallable:
-    """Why a lock could not be installed, in the installer's words."""
-
-    words: str
 
 
 @frozen
@@ -171,7 +157,8 @@ class Builder:
         if estimate.download >= _WORTH_TELLING or estimate.unsized:
             self.disk_space.reporter.report(Note(str(estimate)))
         with self._disk():
-            return self._install(lock, folder, apart, cancel)
+            installer = Installer(self.uv, self.interpreter, self.wheels, self.bytecode, self.from_source)
+            return installer.install(lock, folder, apart=apart, cancel=cancel)
 
     def _reserve(self, estimate: DiskEstimate) -> None:
         try:
@@ -207,91 +194,3 @@ class Builder:
 
     def _estimate(self, lock: Lock) -> DiskEstimate:
         return DiskEstimator(self.uv.wheels_folder, self.size_of, self.wheels.has).estimate(lock)
-
-    def _install(
-        self, lock: Lock, folder: Path, apart: bool, cancel: threading.Event | None
-    ) -> Manifest | Uninstallable:
-        answer = self.uv.call("--quiet", *self._venv(folder), cwd=folder, cancel=cancel)
-        if answer.returncode != 0:
-            return Uninstallable(spoken_by_uv(answer.words))
-        wheels = self.wheels.install(lock.pins, folder, apart=apart, cancel=cancel)
-        missing = tuple(pin for pin in lock.pins if self.wheels.key(pin) not in wheels)
-        words: str | None = "cancelled"
-        try:
-            words = self._install_with_uv(evolve(lock, pins=missing), folder, cancel)
-        finally:
-            if words is not None:
-                self.wheels.unlinked(folder, wheels)
-        if words is not None:
-            return Uninstallable(words)
-        if not apart:
-            wheels |= self._take_in(lock, missing, folder, cancel)
-        (folder / MARK).write_text(json.dumps({"lock": lock.id, "python": lock.python}), encoding="utf-8")
-        return Manifest.of(folder, lock.id, self.wheels.kind, wheels)
-
-    def _take_in(
-        self, lock: Lock, missing: Iterable[Pin], folder: Path, cancel: threading.Event | None
-    ) -> dict[str, dict[str, FileState]]:
-        """Store what uv installed.
-
-        Wheels that do not match their RECORD were changed in uv's cache and are fetched again.
-        """
-        kept, damaged = self.wheels.take_in(missing, folder, site_packages(folder))
-        if damaged and (
-            self._install_with_uv(evolve(lock, pins=damaged), folder, cancel, "--no-cache", "--reinstall") is None
-        ):
-            kept |= self.wheels.take_in(damaged, folder, site_packages(folder))[0]
-        self.bytecode.forget(kept)
-        return kept
-
-    def _install_with_uv(self, lock: Lock, folder: Path, cancel: threading.Event | None, *options: str) -> str | None:
-        """Install pins as copies from uv's cache; returns uv's error message if that fails."""
-        if not lock.pins:
-            return None
-        requirements = folder / "requirements.txt"
-        requirements.write_text(lock.as_requirements(), encoding="utf-8")
-        try:
-            install = [*self._install_into(folder, lock, requirements), *options]
-            answer = self.uv.call("--quiet", *install, cwd=folder, cancel=cancel)
-            if answer.returncode != 0 and _OTHER_FILE in answer.words:
-                answer = self.uv.call("--quiet", *install, *_not_newer(lock), cwd=folder, cancel=cancel)
-        finally:
-            for left in (requirements, folder / ".lock"):
-                left.unlink(missing_ok=True)
-        return spoken_by_uv(answer.words) if answer.returncode != 0 else None
-
-    def _venv(self, folder: Path) -> list[str | Path]:
-        options = ["--relocatable", "--allow-existing", "--no-project"]
-        return ["venv", *options, "--python", self.interpreter.path, folder]
-
-    def _install_into(self, folder: Path, lock: Lock, requirements: Path) -> list[str | Path]:
-        options = ["--no-deps", "--link-mode", "copy"]
-        if not self.from_source:
-            options += ["--only-binary", ":all:", *_from_source(lock)]
-        if all(pin.sha256 for pin in lock.pins):
-            options.append("--require-hashes")
-        return ["pip", "install", *options, "--python", folder / "bin" / "python", "--requirements", requirements]
-
-
-def _from_source(lock: Lock) -> Iterator[str]:
-    """Options for pins that are source distributions; the resolver was allowed to choose them."""
-    for pin in lock.pins:
-        if is_source(pin.wheel):
-            yield from ("--no-binary", pin.name)
-
-
-def _not_newer(lock: Lock) -> Iterator[str]:
-    """Options that exclude files which were added to a locked release later than everything in the lock."""
-    for pin in lock.pins:
-        if pin.uploaded:
-            yield from ("--exclude-newer-package", f"{pin.name}={_a_second_after(pin.uploaded)}")
-
-
-def _a_second_after(moment: str) -> str:
-    return (datetime.fromisoformat(moment) + timedelta(seconds=1)).isoformat()
-
-
-def site_packages(folder: Path, built_at: Path | None = None) -> Path:
-    """The site-packages of an environment; `built_at` is where it is now, if it was not moved yet."""
-    found = next((built_at or folder).glob("lib/python*/site-packages"))
-    return folder / found.relative_to(built_at or folder)

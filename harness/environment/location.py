@@ -111,3 +111,9 @@ def _is_bare(folder: Path) -> bool:
         return False
     packages = [path.name for inside in folder.glob("lib/python*/site-packages") for path in inside.iterdir()]
     return all(re.split(r"[-.]", name)[0] in _OF_BARE_PACKAGES for name in packages)
+
+
+def site_packages(folder: Path, built_at: Path | None = None) -> Path:
+    """The site-packages of an environment; `built_at` is where it is now, if it was not moved yet."""
+    found = next((built_at or folder).glob("lib/python*/site-packages"))
+    return folder / found.relative_to(built_at or folder)

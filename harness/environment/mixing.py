@@ -13,7 +13,7 @@ import sys
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from harness.environment.build import site_packages
+from harness.environment.location import site_packages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field, frozen
 
-from harness.environment.build import Environment, Uninstallable
+from harness.environment.build import Environment
 from harness.environment.bytecode_tree import BytecodeTree
 from harness.environment.file_locks import Busy, acquire, claimed_folder, is_claimed, locked
 from harness.environment.file_state import files_below, in_turn
+from harness.environment.install import Uninstallable
 from harness.environment.mixing import build_mixture
 from harness.errors import HarnessError
 from harness.run.process import Cancelled

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from attrs import define, evolve, field
 
 from harness.environment import Environment, watched_environment
-from harness.environment.build import site_packages
+from harness.environment.location import site_packages
 from harness.environment.mixing import exchange, flaw_of
 from harness.model import Device, Mixture, Observation, Outcome
 from harness.probe.asked import Prepared

@@ -11,9 +11,8 @@ from attrs import evolve
 from support import repro_text
 
 from harness.environment import Environment, Uninstallable, watched_environment
-from harness.environment.build import site_packages
 from harness.environment.bytecode import below
-from harness.environment.location import Location, check_ours, held_lock
+from harness.environment.location import Location, check_ours, held_lock, site_packages
 from harness.errors import UserMistake
 from harness.model import Combination, Lock, Outcome, Pin
 from harness.model.repro import parse_repro

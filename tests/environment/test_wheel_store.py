@@ -8,7 +8,7 @@ from attrs import evolve
 from support import repro_text
 
 from harness.environment import Environment, Uninstallable
-from harness.environment.build import site_packages
+from harness.environment.location import site_packages
 from harness.environment.manifest import Manifest
 from harness.model import Combination
 from harness.model.repro import parse_repro
