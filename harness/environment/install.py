@@ -15,7 +15,7 @@ from harness.environment.uv import Uv, spoken_by_uv
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator
     from pathlib import Path
 
     from harness.environment.bytecode import BytecodeStore
@@ -56,19 +56,25 @@ class Installer:
         if answer.returncode != 0:
             return Uninstallable(spoken_by_uv(answer.words))
         wheels = self.wheels.install(lock.pins, folder, apart=apart, cancel=cancel)
-        missing = tuple(pin for pin in lock.pins if self.wheels.key(pin) not in wheels)
         words: str | None = "cancelled"
         try:
-            words = self._install_with_uv(evolve(lock, pins=missing), folder, cancel)
+            with self.wheels.claimed(() if apart else self._missing(lock, wheels), cancel):
+                # Another build may have stored some of them while this one waited.
+                wheels |= self.wheels.install(self._missing(lock, wheels), folder, apart=apart, cancel=cancel)
+                missing = self._missing(lock, wheels)
+                words = self._install_with_uv(evolve(lock, pins=missing), folder, cancel)
+                if words is None and not apart:
+                    wheels |= self._take_in(lock, missing, folder, cancel)
         finally:
             if words is not None:
                 self.wheels.unlinked(folder, wheels)
         if words is not None:
             return Uninstallable(words)
-        if not apart:
-            wheels |= self._take_in(lock, missing, folder, cancel)
         (folder / MARK).write_text(json.dumps({"lock": lock.id, "python": lock.python}), encoding="utf-8")
         return Manifest.of(folder, lock.id, self.wheels.kind, wheels)
+
+    def _missing(self, lock: Lock, wheels: Container[str]) -> tuple[Pin, ...]:
+        return tuple(pin for pin in lock.pins if self.wheels.key(pin) not in wheels)
 
     def _take_in(
         self, lock: Lock, missing: Iterable[Pin], folder: Path, cancel: threading.Event | None

@@ -66,6 +66,18 @@ class WheelStore:
         """Whether the store has a wheel."""
         return bool(pin.sha256) and (self.root / self.key(pin) / _LEDGER).is_file()
 
+    @contextlib.contextmanager
+    def claimed(self, pins: Iterable[Pin], cancel: threading.Event | None) -> Iterator[None]:
+        """Let no other build install these wheels while the context lasts; it can link to them afterwards.
+
+        Two copies of one wheel have different time stamps, so the bytecode of one does not fit the other. Raises
+        `Cancelled`.
+        """
+        with contextlib.ExitStack() as stack:
+            for key in sorted(filter(None, map(self.key, pins))):  # in one order, or two builds would block each other
+                stack.enter_context(locked(self.lock.with_name(f"{self.kind}-{key}.wheel.lock"), cancel=cancel))
+            yield
+
     def install(
         self, pins: Iterable[Pin], folder: Path, *, apart: bool = False, cancel: threading.Event | None = None
     ) -> dict[str, dict[str, FileState]]:

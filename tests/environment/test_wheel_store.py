@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from attrs import evolve
 from support import repro_text
 
@@ -13,6 +16,7 @@ from harness.environment.manifest import Manifest
 from harness.model import Combination
 from harness.model.repro import parse_repro
 from harness.probe import Probe
+from harness.run.process import Cancelled
 
 
 def lock_of(parts, *requirements):
@@ -60,3 +64,25 @@ def test_a_changed_file_never_gets_a_known_change_time(parts):
     again = environment(parts, "helper==1.0", "brittle==1.2")
     assert again == second
     assert (site_packages(again.folder) / "helper.py").read_text() == "NUMBER = 1\n"
+
+
+def test_builds_at_the_same_time_install_a_wheel_once(parts):
+    """Two copies would have different time stamps, so the bytecode of one would not fit the other."""
+    locks = [lock_of(parts, "helper==1.0", f"brittle==1.{minor}") for minor in range(2, 7)]
+    with ThreadPoolExecutor(len(locks)) as pool:
+        made = list(pool.map(parts.builder.build, locks))
+    assert len({(site_packages(one.folder) / "helper.py").stat().st_ino for one in made}) == 1
+    assert len({(site_packages(one.folder) / "brittle.py").stat().st_ino for one in made}) == len(locks)
+
+
+def test_a_build_that_waits_for_a_wheel_can_be_cancelled(parts):
+    lock, cancel = lock_of(parts, "helper==1.0"), threading.Event()
+    with ThreadPoolExecutor(1) as pool, parts.builder.wheels.claimed(lock.pins, None):
+        waiting = pool.submit(parts.builder.build, lock, cancel=cancel)
+        with pytest.raises(TimeoutError):
+            waiting.result(timeout=1)
+        cancel.set()
+        with pytest.raises(Cancelled):
+            waiting.result()
+    assert list(parts.workspace.building.iterdir()) == []
+    assert isinstance(parts.builder.build(lock), Environment)
