@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import TYPE_CHECKING
 
@@ -59,18 +60,19 @@ def investigate(plan: Plan, prober: Probing, lanes: Lanes, index: Index, reporte
     searched = search.run(patient=depth is not Level.RELEASE)
     answer = answer_of(searched)
     sides = _sides(answer)
-    culprit, ran_now, beside = None, 0, set[str]()
-    if sides is not None and answer.signature is not None and not searched.search.is_noisy:
-        spare = _repetitions(search, searched)
-        trials = Trials(plan, prober, lanes, index, Judge(answer.signature, prober.store), reporter, spare=spare)
-        trials.tally.seen.update(observation.key for observation in searched.record.observations.values())
-        culprit = find_culprit(trials, sides, depth)
-        ran_now = trials.tally.ran_now
-        beside = spare.ran
-        _tell(searched, sides, culprit)
-    searched.search.insist()
-    if not searched.search.done:
-        searched = search.go_on(searched, beside)
+    culprit, ran_now = None, 0
+    with contextlib.ExitStack() as stack:
+        spare = None
+        if sides is not None and answer.signature is not None and not searched.search.is_noisy:
+            spare = stack.enter_context(contextlib.closing(_repetitions(search, searched)))
+            trials = Trials(plan, prober, lanes, index, Judge(answer.signature, prober.store), reporter, spare=spare)
+            trials.tally.seen.update(observation.key for observation in searched.record.observations.values())
+            culprit = find_culprit(trials, sides, depth)
+            ran_now = trials.tally.ran_now
+            _tell(searched, sides, culprit)
+        searched.search.insist()
+        if not searched.search.done:
+            searched = search.go_on(searched, spare)
     answer = evolve(answer_of(searched), culprit_probes=ran_now, wall_s=time.monotonic() - begun)
     if culprit is None or searched.search.is_noisy:
         return answer  # the culprit was found with single runs, which a flaky bug makes unreliable

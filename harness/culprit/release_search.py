@@ -16,11 +16,11 @@ from harness.planning.anchor import find_anchor
 from harness.planning.announcing import search_began
 from harness.scheduling.loop import Engine
 from harness.scheduling.recording import Record
-from harness.scheduling.spare_lane import RanBeside
+from harness.scheduling.spare_lane import RanBeside, SpareLane
 from harness.search import Gauges, Noise, SureBisection, Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from harness.planning.plan import Plan
     from harness.probe import Probe
@@ -94,14 +94,14 @@ class ReleaseSearch:
         anchor = find_anchor(self.plan, self.prober)
         return lambda trial: self.plan.probe(trial.position, anchor.near(trial.position), trial.attempt)
 
-    def go_on(self, searched: Searched, beside: Iterable[str] = ()) -> Searched:
+    def go_on(self, searched: Searched, beside: SpareLane | None = None) -> Searched:
         """Continue a search to its end, with everything it knows.
 
-        `beside` has the keys of runs that were made beside another search. Raises the same as `run`.
+        `beside` has the runs that were made beside another search. Raises the same as `run`.
         """
         begun = time.monotonic()
         plan, search, record = searched.plan, searched.search, searched.record
-        prober = RanBeside(self.prober, frozenset(beside))
+        prober = RanBeside(self.prober, beside)
 
         def version_of(trial: Trial) -> str:
             return str(plan.releases[trial.position].version)

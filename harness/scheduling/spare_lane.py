@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field, frozen
 
+from harness.errors import HarnessError
 from harness.run.process import Cancelled
 
 if TYPE_CHECKING:
@@ -19,81 +20,110 @@ if TYPE_CHECKING:
     from harness.scheduling.lanes import Lanes
     from harness.scheduling.loop import Prepares
 
+_LOOK_S = 0.1
+
+
+@frozen
+class _Run:
+    """The run in progress: the key of its observation, "" if it does not start, and its end."""
+
+    key: Future[str] = field(factory=Future)
+    ended: Future[None] = field(factory=Future)
+
+    def end(self) -> None:
+        if not self.key.done():
+            self.key.set_result("")
+        self.ended.set_result(None)
+
 
 @define
 class SpareLane:
     """Probes to run one after another beside a search, if there is more than one lane; the store keeps the results.
 
     Each run of the search that waits for a lane comes before the next probe. `ran` has the keys of the observations
-    that were made.
+    that were made. Close it at the end: a run that nobody waited for by then is stopped.
     """
 
     prober: Prepares
     lanes: Lanes
     probes: Sequence[Probe]
     ran: set[str] = field(factory=set, init=False)
-    _is_used: bool = field(default=False, init=False)
+    _current: _Run | None = field(default=None, init=False)
+    _enough: threading.Event = field(factory=threading.Event, init=False)
+    _cancel: threading.Event = field(factory=threading.Event, init=False)
+    _ended: Future[None] | None = field(default=None, init=False)
 
     @contextlib.contextmanager
     def used(self) -> Iterator[None]:
-        """Run the probes while the context lasts. At its end no further run starts; on an error the last one stops.
-
-        A second context runs nothing. Raises what a probe raised: `NoNetwork`, `NoSpace`.
-        """
-        if self.lanes.count < 2 or self._is_used:
-            yield
-            return
-        self._is_used = True
-        enough, cancel = threading.Event(), threading.Event()
-        ended: Future[None] = Future()
-        self._submit(iter(self.probes), enough, cancel, ended)
+        """Run the probes while the context lasts; the last one may end later. A second context runs nothing."""
+        if self.lanes.count > 1 and self._ended is None:
+            self._ended = Future()
+            self._submit(iter(self.probes), self._ended)
         try:
             yield
-            enough.set()
-            wait([ended])
-        except BaseException:
-            enough.set()
-            cancel.set()
-            wait([ended])
-            raise
-        ended.result()
+        finally:
+            self._enough.set()
 
-    def _submit(
-        self, left: Iterator[Probe], enough: threading.Event, cancel: threading.Event, ended: Future[None]
-    ) -> None:
+    def wait_for(self, key: str, cancel: threading.Event | None = None) -> None:
+        """Wait for the run with the key of an observation, if it has begun. Raises `Cancelled`."""
+        current = self._current
+        if current is None or current.key.result() != key:
+            return
+        while not wait([current.ended], timeout=_LOOK_S).done:
+            if cancel is not None and cancel.is_set():
+                raise Cancelled
+
+    def close(self) -> None:
+        """Stop the last run. Raises what went wrong in it, except a `HarnessError`."""
+        self._enough.set()
+        self._cancel.set()
+        if self._ended is not None:
+            self._ended.result()
+
+    def _submit(self, left: Iterator[Probe], ended: Future[None]) -> None:
         """Submit the next probe, which submits the one after it; `ended` is done after the last one."""
 
         def work() -> None:
+            self._current = current = _Run()
             try:
-                probe = None if enough.is_set() else next(left, None)
+                probe = None if self._enough.is_set() else next(left, None)
                 if probe is None:
                     ended.set_result(None)
                     return
-                with contextlib.suppress(Cancelled):
-                    self._run(probe, cancel)
-                self._submit(left, enough, cancel, ended)
-            except BaseException as error:  # noqa: BLE001 - raised again by `used`
+                with contextlib.suppress(Cancelled, HarnessError):  # a search that needs it runs it again
+                    self._run(probe, current)
+                self._submit(left, ended)
+            except BaseException as error:  # noqa: BLE001 - raised again by `close`
                 ended.set_exception(error)
+            finally:
+                current.end()
 
         self.lanes.submit(work)
 
-    def _run(self, probe: Probe, cancel: threading.Event) -> None:
-        prepared = self.prober.prepare(probe, cancel=cancel)
+    def _run(self, probe: Probe, current: _Run) -> None:
+        prepared = self.prober.prepare(probe, cancel=self._cancel)
         if prepared.observation is None:
-            self.ran.add(self.prober.execute(prepared, cancel=cancel).key)
+            current.key.set_result(prepared.key)
+            self.ran.add(self.prober.execute(prepared, cancel=self._cancel).key)
 
 
 @frozen
 class RanBeside:
-    """A prober that does not call a result stored if it was made in this session beside a search (`ran`: its key)."""
+    """A prober that takes results which were made in this session on a spare lane, and does not call them stored."""
 
     prober: Prepares
-    ran: frozenset[str]
+    spare: SpareLane | None
 
     def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
-        """Prepare a probe with the wrapped prober."""
+        """Prepare a probe with the wrapped prober; if it runs on the spare lane, wait for its result."""
         prepared = self.prober.prepare(probe, cancel=cancel)
-        return evolve(prepared, cached=False) if prepared.key in self.ran else prepared
+        if self.spare is None:
+            return prepared
+        if prepared.observation is None:
+            self.spare.wait_for(prepared.key, cancel)
+        if prepared.key not in self.spare.ran:
+            return prepared
+        return evolve(self.prober.prepare(probe, cancel=cancel), cached=False)
 
     def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
         """Run it with the wrapped prober."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import threading
+from contextlib import closing
 
 import pytest
+from attrs import evolve
 from fake_prober import WAIT_S, FakeProber
 
 from harness.errors import NoNetwork
+from harness.run.process import Cancelled
 from harness.scheduling.lanes import LocalLanes
 from harness.scheduling.spare_lane import RanBeside, SpareLane
 from harness.search import Trial
@@ -18,10 +21,11 @@ def spare_lane(prober, positions, *, lanes=2):
 
 
 def test_probes_run_in_order_and_known_ones_do_not():
-    prober = FakeProber("GGBB", known=frozenset({1}), saw={2: threading.Event()})
+    prober = FakeProber("GGBB", keys={0: "0-0", 2: "2-0"}, known=frozenset({1}), saw={2: threading.Event()})
     spare = spare_lane(prober, [0, 1, 2])
-    with spare.used():
+    with closing(spare), spare.used():
         assert prober.saw[2].wait(WAIT_S)
+        spare.wait_for("2-0")
     assert prober.executed in ([0], [0, 2])
     assert spare.ran == {f"{position}-0" for position in prober.executed}
 
@@ -34,14 +38,25 @@ def test_one_lane_is_left_to_the_search():
     assert prober.prepared == []
 
 
-def test_no_run_starts_after_the_search_and_the_last_one_ends():
-    prober = FakeProber("GG", wait_for={0: threading.Event()}, saw={0: threading.Event()})
-    spare = spare_lane(prober, [0, 1])
-    with spare.used():
-        assert prober.saw[0].wait(WAIT_S)
+def test_no_run_starts_after_the_search_and_the_last_one_can_be_waited_for():
+    prober = FakeProber("GG", keys={0: "0-0"}, wait_for={0: threading.Event()}, saw={0: threading.Event()})
+    with closing(spare_lane(prober, [0, 1])) as spare:
+        with spare.used():
+            assert prober.saw[0].wait(WAIT_S)
+        assert spare.ran == set()
         threading.Timer(0.2, prober.wait_for[0].set).start()
+        spare.wait_for("another run")
+        assert not RanBeside(prober, spare).prepare(Trial(0)).cached
+        assert spare.ran == {"0-0"}
     assert prober.executed == [0]
-    assert spare.ran == {"0-0"}
+
+
+def test_a_run_that_nobody_waited_for_is_stopped():
+    prober = FakeProber("GG", stuck=frozenset({0}), saw={0: threading.Event()})
+    with closing(spare_lane(prober, [0, 1])) as spare, spare.used():
+        assert prober.saw[0].wait(WAIT_S)
+    assert prober.called_off in ([0], [])  # stopped while it ran, or before it began
+    assert spare.ran == set()
 
 
 def test_probes_run_beside_one_search_only():
@@ -58,7 +73,7 @@ def test_an_error_of_the_search_stops_the_run():
     prober = FakeProber("GG", stuck=frozenset({0}), saw={0: threading.Event()})
 
     def search(spare):
-        with spare.used():
+        with closing(spare), spare.used():
             assert prober.saw[0].wait(WAIT_S)
             raise KeyboardInterrupt
 
@@ -69,18 +84,37 @@ def test_an_error_of_the_search_stops_the_run():
     assert spare.ran == set()
 
 
-def test_an_error_of_a_probe_is_raised_when_the_search_has_ended():
-    prober = FakeProber("GG", broken={0: NoNetwork("no network")}, saw={0: threading.Event()})
+def test_who_waits_for_a_run_can_be_cancelled():
+    prober = FakeProber("GG", keys={0: "0-0"}, wait_for={0: threading.Event()}, saw={0: threading.Event()})
+    cancel = threading.Event()
+    with closing(spare_lane(prober, [0])) as spare, spare.used():
+        assert prober.saw[0].wait(WAIT_S)
+        threading.Timer(0.2, cancel.set).start()
+        with pytest.raises(Cancelled):
+            RanBeside(prober, spare).prepare(Trial(0), cancel=cancel)
+        prober.wait_for[0].set()
+
+
+def test_what_a_probe_raises_is_left_to_the_search_that_needs_it():
+    prober = FakeProber("GG", broken={0: NoNetwork("no network")}, saw={1: threading.Event()})
+    with closing(spare_lane(prober, [0, 1])) as spare, spare.used():
+        assert prober.saw[1].wait(WAIT_S)
+        spare.wait_for("1-0")
+    prober = FakeProber("GG", broken={0: RuntimeError("a fault")}, saw={0: threading.Event()})
 
     def search(spare):
-        with spare.used():
+        with closing(spare), spare.used():
             assert prober.saw[0].wait(WAIT_S)
 
-    with pytest.raises(NoNetwork):
+    with pytest.raises(RuntimeError, match="a fault"):
         search(spare_lane(prober, [0, 1]))
 
 
 def test_a_run_of_this_session_is_not_called_stored():
-    prober = RanBeside(FakeProber("GG", keys={0: "here", 1: "stored"}, known=frozenset({0, 1})), frozenset({"here"}))
+    fake = FakeProber("GG", keys={0: "0-0", 1: "1-0"}, saw={0: threading.Event()})
+    with closing(spare_lane(fake, [0])) as spare, spare.used():
+        assert fake.saw[0].wait(WAIT_S)
+        spare.wait_for("0-0")
+    prober = RanBeside(evolve(fake, known=frozenset({0, 1})), spare)
     assert not prober.prepare(Trial(0)).cached
     assert prober.prepare(Trial(1)).cached
