@@ -48,21 +48,31 @@ class SpareLane:
     lanes: Lanes
     probes: Sequence[Probe]
     ran: set[str] = field(factory=set, init=False)
+    _left: Iterator[Probe] = field(init=False)
     _current: _Run | None = field(default=None, init=False)
-    _enough: threading.Event = field(factory=threading.Event, init=False)
     _cancel: threading.Event = field(factory=threading.Event, init=False)
-    _ended: Future[None] | None = field(default=None, init=False)
+    _lock: threading.Lock = field(factory=threading.Lock, init=False)
+    _users: int = field(default=0, init=False)
+    _ended: Future[None] = field(init=False)  # done while no run is in progress or waits for a lane
+
+    def __attrs_post_init__(self) -> None:
+        self._left = iter(self.probes)
+        self._ended = Future()
+        self._ended.set_result(None)
 
     @contextlib.contextmanager
-    def used(self) -> Iterator[None]:
-        """Run the probes while the context lasts; the last one may end later. A second context runs nothing."""
-        if self.lanes.count > 1 and self._ended is None:
-            self._ended = Future()
-            self._submit(iter(self.probes), self._ended)
+    def used(self, most: int | None = None) -> Iterator[None]:
+        """Run at most `most` probes while the context lasts; the last one may end later. Others run those left."""
+        with self._lock:
+            self._users += 1
+            if self.lanes.count > 1 and self._ended.done() and not self._ended.exception():
+                self._ended = Future()
+                self._submit(self._ended, most)
         try:
             yield
         finally:
-            self._enough.set()
+            with self._lock:
+                self._users -= 1
 
     def wait_for(self, key: str, cancel: threading.Event | None = None) -> None:
         """Wait for the run with the key of an observation, if it has begun. Raises `Cancelled`."""
@@ -75,28 +85,29 @@ class SpareLane:
 
     def close(self) -> None:
         """Stop the last run. Raises what went wrong in it, except a `HarnessError`."""
-        self._enough.set()
         self._cancel.set()
-        if self._ended is not None:
-            self._ended.result()
+        self._ended.result()
 
-    def _submit(self, left: Iterator[Probe], ended: Future[None]) -> None:
+    def _submit(self, ended: Future[None], most: int | None) -> None:
         """Submit the next probe, which submits the one after it; `ended` is done after the last one."""
 
         def work() -> None:
-            self._current = current = _Run()
             try:
-                probe = None if self._enough.is_set() else next(left, None)
-                if probe is None:
-                    ended.set_result(None)
-                    return
-                with contextlib.suppress(Cancelled, HarnessError):  # a search that needs it runs it again
-                    self._run(probe, current)
-                self._submit(left, ended)
+                with self._lock:
+                    is_wanted = self._users and most != 0 and not self._cancel.is_set()
+                    probe = next(self._left, None) if is_wanted else None
+                    if probe is None:
+                        ended.set_result(None)
+                        return
+                    self._current = current = _Run()
+                try:
+                    with contextlib.suppress(Cancelled, HarnessError):  # a search that needs it runs it again
+                        self._run(probe, current)
+                finally:
+                    current.end()
+                self._submit(ended, most - 1 if most is not None else None)
             except BaseException as error:  # noqa: BLE001 - raised again by `close`
                 ended.set_exception(error)
-            finally:
-                current.end()
 
         self.lanes.submit(work)
 

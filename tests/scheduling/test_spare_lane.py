@@ -59,14 +59,28 @@ def test_a_run_that_nobody_waited_for_is_stopped():
     assert spare.ran == set()
 
 
-def test_probes_run_beside_one_search_only():
-    prober = FakeProber("GG", saw={0: threading.Event(), 1: threading.Event()})
-    spare = spare_lane(prober, [0])
-    with spare.used():
-        assert prober.saw[0].wait(WAIT_S)
-    with spare.used():
-        pass
-    assert prober.prepared == [0]
+def test_a_second_search_runs_what_the_first_one_left():
+    first, second = threading.Event(), threading.Event()
+    keys = {0: "0-0", 1: "1-0"}
+    prober = FakeProber("GG", keys=keys, wait_for={0: threading.Event()}, saw={0: first, 1: second})
+    with closing(spare_lane(prober, [0, 1])) as spare:
+        with spare.used(most=1):
+            assert first.wait(WAIT_S)
+            prober.wait_for[0].set()
+            assert not second.wait(0.3)
+        with spare.used(), spare.used():
+            assert second.wait(WAIT_S)
+            spare.wait_for("1-0")
+    assert prober.prepared == [0, 1]
+    assert spare.ran == {"0-0", "1-0"}
+
+
+def test_a_search_within_a_search_does_not_stop_the_probes():
+    prober = FakeProber("GG", keys={0: "0-0"}, saw={0: threading.Event(), 1: threading.Event()})
+    with closing(spare_lane(prober, [0, 1])) as spare, spare.used():
+        with spare.used():
+            pass
+        assert prober.saw[1].wait(WAIT_S)
 
 
 def test_an_error_of_the_search_stops_the_run():
