@@ -85,10 +85,11 @@ class BytecodeTree:
             self.files = self._recorded()
             added, differing, same = self._look()
             self.files.update(same)
-            if not self.files or added or differing:
+            is_stale = not self.files or added or differing
+            if is_stale:
                 self.remove()
                 self.files = self.store.fill(self.folder, self.sources)
-        if not self.files or added or differing or same:
+        if is_stale or same:
             self._write()
         # A sandbox shows only folders that exist.
         self.folder.mkdir(parents=True, exist_ok=True)
