@@ -6,7 +6,8 @@ import ast
 
 from attrs import define, field, frozen
 
-Symbol = tuple[str, ...]  # ("name", path, name) · ("local", path, scope, name) · ("attribute", name) · ("module", name)
+# ("name", path, name); ("local", path, scope, name); ("own", path, class, name); ("attribute", name); ("module", name)
+Symbol = tuple[str, ...]
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 

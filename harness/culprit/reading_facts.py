@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
+from harness.culprit.bindings import bound_names, exported_names, extends_property, own_nodes
 from harness.culprit.facts import Arity, Call, Facts, Function, Parameters, Signature, Symbol
 from harness.culprit.lazy_annotations import LAZY, annotations_of, evaluated_at_definition, has_lazy_annotations
 from harness.culprit.statements import header_lines, statement_lines
@@ -47,13 +48,13 @@ class _Reader:
 
     def module(self, tree: ast.Module) -> None:
         self._is_lazy = has_lazy_annotations(tree)
-        for name, line in _bound(tree.body):
+        for name, line in bound_names(tree.body):
             self.facts.defines += [(("name", self._path, name), line), (("attribute", name), line)]
         self._body(tree.body, (), "", in_class="")
-        exported = {name: line for node in tree.body for name, line in _exported(node)}
+        exported = {name: line for node in tree.body for name, line in exported_names(node)}
         for name, line in exported.items():
             self.facts.defines.append((("export", self._path, name), line))
-        for name, line in _bound(tree.body):
+        for name, line in bound_names(tree.body):
             if name in exported:  # an entry in `__all__` is added and removed with its name
                 self.facts.uses.append((("export", self._path, name), line))
 
@@ -62,17 +63,40 @@ class _Reader:
     ) -> None:
         for node in body:
             if isinstance(node, ast.ClassDef):
-                self._class(node, scopes, prefix)
+                self._class(node, scopes, prefix, in_class)
             elif isinstance(node, Function):
                 self._function(node, scopes, prefix, in_class)
             else:
                 self._statement(node, scopes, prefix, in_class)
 
-    def _class(self, node: ast.ClassDef, scopes: tuple[tuple[str, frozenset[str]], ...], prefix: str) -> None:
+    def _class(
+        self, node: ast.ClassDef, scopes: tuple[tuple[str, frozenset[str]], ...], prefix: str, in_class: str
+    ) -> None:
         self._header(node, scopes)
-        for name, line in _bound(node.body):
+        qualname = f"{prefix}{node.name}"
+        bound = list(bound_names(node.body))
+        extended = {one.lineno for one in node.body if isinstance(one, Function) and extends_property(one)}
+        for name, line in bound:
             self.facts.defines.append((("attribute", name), line))
-        self._body(node.body, scopes, f"{prefix}{node.name}.", in_class=node.name)
+            if line not in extended:
+                self.facts.defines.append((("local", self._path, qualname, name), line))
+        if self._is_changed(node.lineno, node.end_lineno or node.lineno):
+            self._own_attributes(node, qualname)
+        names = frozenset(name for name, _ in bound)
+        self._body(node.body, (*_seen_by_functions(scopes, in_class), (qualname, names)), f"{qualname}.", node.name)
+
+    def _own_attributes(self, node: ast.ClassDef, qualname: str) -> None:
+        """Read where a class sets attributes of its instances, and where its changed lines read them."""
+        for name, line in bound_names(node.body):
+            self.facts.defines.append((("own", self._path, qualname, name), line))
+        for one in ast.walk(node):
+            if not isinstance(one, ast.Attribute) or not isinstance(one.value, ast.Name) or one.value.id != "self":
+                continue
+            symbol, line = ("own", self._path, qualname, one.attr), one.end_lineno or one.lineno
+            if isinstance(one.ctx, ast.Store):
+                self.facts.defines.append((symbol, line))
+            elif self._is_changed(line, line):
+                self.facts.uses.append((symbol, line))
 
     def _function(
         self, node: Function, scopes: tuple[tuple[str, frozenset[str]], ...], prefix: str, in_class: str
@@ -88,8 +112,8 @@ class _Reader:
         arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
         arguments += [one for one in (node.args.vararg, node.args.kwarg) if one is not None]
         bound = [(one.arg, one.lineno) for one in arguments]
-        bound += list(_bound(node.body, deep=True))
-        own = list(_own(node))
+        bound += list(bound_names(node.body, deep=True))
+        own = list(own_nodes(node))
         elsewhere = frozenset(name for one in own if isinstance(one, ast.Global | ast.Nonlocal) for name in one.names)
         local = frozenset(name for name, _ in bound) - elsewhere
         for name, line in bound:
@@ -101,7 +125,7 @@ class _Reader:
             if isinstance(inner, ast.Return) and inner.value is not None and self._touches(inner):
                 size = len(inner.value.elts) if isinstance(inner.value, ast.Tuple) else 1
                 self.facts.returns.append(Arity(node.name, size, inner.lineno, inner.end_lineno or inner.lineno))
-        self._body(node.body, (*scopes, (qualname, local)), f"{qualname}.", in_class="")
+        self._body(node.body, (*_seen_by_functions(scopes, in_class), (qualname, local)), f"{qualname}.", in_class="")
 
     def _statement(
         self, node: ast.stmt, scopes: tuple[tuple[str, frozenset[str]], ...], prefix: str, in_class: str
@@ -176,7 +200,7 @@ class _Reader:
 
     def _taken(self, node: ast.stmt) -> None:
         """Record what an import needs from other modules, and the names that `__all__` needs in this one."""
-        self.facts.uses += [(("name", self._path, name), line) for name, line in _exported(node)]
+        self.facts.uses += [(("name", self._path, name), line) for name, line in exported_names(node)]
         if isinstance(node, ast.Import):
             for alias in node.names:
                 parts = alias.name.split(".")
@@ -208,49 +232,11 @@ class _Reader:
         return self._is_changed(node.lineno, node.end_lineno or node.lineno)
 
 
-def _bound(body: Iterable[ast.stmt], *, deep: bool = False) -> Iterator[tuple[str, int]]:
-    """The names that these statements bind in their own scope, with their lines.
-
-    With `deep` this includes the names of walrus assignments, comprehensions and lambdas, which shadow outer ones.
-    """
-    waiting: list[ast.AST] = list(body)
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.ClassDef | Function):
-            yield node.name, node.lineno
-            continue
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            for alias in node.names:
-                yield alias.asname or alias.name.partition(".")[0], alias.lineno
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id, node.lineno
-        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
-            yield node.name, node.lineno
-        elif isinstance(node, ast.arg) and deep:
-            yield node.arg, node.lineno
-        if deep or not isinstance(node, ast.expr) or isinstance(node, ast.Tuple | ast.List | ast.Starred):
-            waiting.extend(ast.iter_child_nodes(node))
-
-
-def _exported(node: ast.stmt) -> Iterator[tuple[str, int]]:
-    """The names that a statement adds to `__all__`, with their lines: a star import needs each of them."""
-    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-    if not isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) or node.value is None:
-        return
-    if any(isinstance(target, ast.Name) and target.id == "__all__" for target in targets):
-        for one in ast.walk(node.value):
-            if isinstance(one, ast.Constant) and isinstance(one.value, str):
-                yield one.value, one.lineno
-
-
-def _own(node: Function) -> Iterator[ast.AST]:
-    """The nodes in the body of a function, without the bodies of nested functions, lambdas and classes."""
-    waiting: list[ast.AST] = list(node.body)
-    while waiting:
-        one = waiting.pop()
-        yield one
-        if not isinstance(one, ast.ClassDef | Function | ast.Lambda):
-            waiting.extend(ast.iter_child_nodes(one))
+def _seen_by_functions(
+    scopes: tuple[tuple[str, frozenset[str]], ...], in_class: str
+) -> tuple[tuple[str, frozenset[str]], ...]:
+    """The scopes that the body of a function or class sees: not the body of the class around it."""
+    return scopes[:-1] if in_class else scopes
 
 
 def _parameters(node: Function, *, is_method: bool) -> Parameters:

@@ -148,7 +148,7 @@ def _by_names(before: SideFacts, after: SideFacts) -> Iterator[tuple[Unit, Unit]
             yield from ((provider, user) for provider in newer for user in users_after - newer)
         elif older and not newer and not users_after:
             yield from ((user, provider) for provider in older for user in users_before - older)
-        elif older and newer and (symbol[0] != "attribute" or len(older) == len(newer) == 1):
+        elif older and newer and (symbol[0] not in ("attribute", "own") or len(older) == len(newer) == 1):
             # It moved: if the newer definition is reverted, the older one must be restored.
             yield from ((arrived, left) for arrived in newer for left in older)
 

@@ -238,3 +238,40 @@ def test_places_that_define_what_they_use_are_not_tied(tmp_path):
     edits = edits_of(tmp_path, {"a.py": before}, {"a.py": after})
     assert len(edits.all) == 2
     assert not edits.ties().needs
+
+
+def test_the_setter_of_a_new_property_is_reverted_with_it(tmp_path):
+    before = {"a.py": "class Shop:\n    def open(self):\n        return 1\n\n    def close(self):\n        return 2\n"}
+    getter = "    @property\n    def size(self):\n        return 3\n\n"
+    setter = "    @size.setter\n    def size(self, value):\n        pass\n\n"
+    text = (
+        before["a.py"]
+        .replace("    def open", getter + "    def open")
+        .replace("    def close", setter + "    def close")
+    )
+    edits = edits_of(tmp_path, before, {"a.py": text})
+    assert needs(edits, "@property") == {unit(edits, "@size.setter")}
+    assert needs(edits, "@size.setter") == frozenset()
+
+
+def test_a_method_does_not_see_the_names_of_its_class(tmp_path):
+    before = {"a.py": "size = 1\n\n\nclass Shop:\n    def run(self):\n        return 2\n"}
+    after = {"a.py": "size = 1\n\n\nclass Shop:\n    size = 3\n\n    def run(self):\n        return size\n"}
+    edits = edits_of(tmp_path, before, after)
+    assert needs(edits, "size = 3") == needs(edits, "return size") == frozenset()
+
+
+def test_an_attribute_that_other_classes_have_too_is_tied_within_its_class(tmp_path):
+    init = "class Shop:\n    def __init__(self, {0}):\n        self.{0} = {0}\n"
+    shop = init + "\n    def run(self):\n        x = 1\n        return self.{0}\n"
+    others = "\n\nclass Other:\n    def __init__(self):\n        self.old = self.new = 1\n"
+    edits = edits_of(tmp_path, {"a.py": shop.format("old") + others}, {"a.py": shop.format("new") + others})
+    assert unit(edits, "self.new = ") in needs(edits, "return self.new")
+    assert unit(edits, "return self.new") in needs(edits, "self.new = ")
+
+
+def test_an_attribute_that_stays_in_its_class_ties_nothing(tmp_path):
+    init = "class Shop:\n    def __init__(self):\n        self.size, self.old = 1, 2\n"
+    text = init + "\n    def run(self):\n        return {}\n"
+    edits = edits_of(tmp_path, {"a.py": text.format("self.old")}, {"a.py": text.format("self.size")})
+    assert needs(edits, "return self.size") == frozenset()
