@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from harness.culprit.claims import Claim
 from harness.culprit.counterfactual import Trials
@@ -20,6 +20,7 @@ from harness.culprit.required import Installed, Required
 from harness.culprit.sentences import versions
 from harness.culprit.side_proofs import proved_again
 from harness.culprit.sides import Side, Sides, exchanged
+from harness.culprit.ties import Ties
 from harness.model import Change, Lock
 from harness.model.culprit import Finding, Level, Proof
 from harness.model.words import listed
@@ -31,11 +32,15 @@ _LESS_LIKELY = 0.7  # weight relative to the previous package in the ranking
 
 @frozen
 class _Known:
-    """The narrowed sides, the last search that narrowed them, and all searches."""
+    """The narrowed sides, the last search that narrowed them, and all searches.
+
+    `ties` says which packages can't be moved to the newer side without others, as far as failures have shown.
+    """
 
     sides: Sides
     search: Reduced | None = None
     spent: tuple[Reduced, ...] = ()
+    ties: Ties = field(factory=Ties)
 
     @property
     def changes(self) -> dict[str, Change]:
@@ -44,7 +49,7 @@ class _Known:
 
     def narrowed(self, search: Reduced, sides: Sides | None) -> _Known:
         """The state after another search; `sides` is None if no smaller set was sufficient."""
-        return _Known(sides or self.sides, search, (*self.spent, search))
+        return evolve(self, sides=sides or self.sides, search=search, spent=(*self.spent, search))
 
 
 def find_package(trials: Trials, sides: Sides, until: Level = Level.PACKAGE) -> tuple[Finding, Sides]:
@@ -106,8 +111,9 @@ def _without_ties(trials: Trials, known: _Known) -> _Known:
     if len(changes) == 1 or (search is not None and search.units == changes.keys() and not search.unproven):
         return known
 
-    reduced = _exchanged(trials, changes, sides, sides.before, lambda names: f"with only {_steps(names, changes)}")
-    return known.narrowed(reduced, _advanced(sides, reduced))
+    required = _required(trials, sides.before, sides.after)
+    reduced = _exchanged(trials, sides, sides.before, required, lambda names: f"with only {_steps(names, changes)}")
+    return evolve(known.narrowed(reduced, _advanced(sides, reduced)), ties=required.ties)
 
 
 def _apart_from_needs(trials: Trials, known: _Known) -> _Known:
@@ -116,7 +122,9 @@ def _apart_from_needs(trials: Trials, known: _Known) -> _Known:
     if len(changes) == 1 or search is None or not (search.unproven or search.unresolved):
         return known
 
-    reduced = _exchanged(trials, changes, sides, sides.after, lambda names: f"reverted: {listed(sorted(names))}")
+    # Where a newer package failed with an older one, it will fail again when only the other is reverted.
+    required = evolve(_required(trials, sides.after, sides.before), ties=known.ties.reversed())
+    reduced = _exchanged(trials, sides, sides.after, required, lambda names: f"reverted: {listed(sorted(names))}")
     if reduced.shown is None or reduced.shown.lock is None:
         return evolve(known, spent=(*known.spent, reduced))
     before = Side(reduced.shown.lock, sides.before.verdict, reduced.shown)
@@ -124,15 +132,15 @@ def _apart_from_needs(trials: Trials, known: _Known) -> _Known:
 
 
 def _exchanged(
-    trials: Trials, changes: dict[str, Change], sides: Sides, base: Side, label_of: Callable[[Candidate], str]
+    trials: Trials, sides: Sides, base: Side, required: Required, label_of: Callable[[Candidate], str]
 ) -> Reduced:
     """Find the fewest packages that, exchanged in the lock of one side, lead to the verdict of the other side.
 
-    Packages that the older side lacks are usually only required by others, so they are not tried alone while others are
-    suspected.
+    Failures teach `required` which packages need each other. Packages that the older side lacks are usually only
+    required by others, so they are not tried alone while others are suspected.
     """
+    changes = {change.name: change for change in sides.before.lock.diff(sides.after.lock)}
     other = sides.after if base is sides.before else sides.before
-    required = _required(trials, base, other)
     ranked = ranked_packages(changes, sides, trials.plan)
     return Pursuit(
         trials=trials,
@@ -194,9 +202,12 @@ def _advanced(sides: Sides, reduced: Reduced) -> Sides | None:
 def _both_ways(trials: Trials, sides: Sides, known: _Known) -> tuple[Proof, Proof]:
     """Prove the culprit: reverted in the newer environment, and advanced in the older one as the search ran it."""
     names = tuple(known.changes)
-    lock: Lock = exchanged(sides.after.lock, sides.before.lock, names)
+    needed = _required(trials, sides.after, sides.before).lacking(names).difference(names)
+    lock: Lock = exchanged(sides.after.lock, sides.before.lock, (*names, *needed))
     reverted = [change for change in sides.before.lock.diff(sides.after.lock) if change.name in names]
     back = f"the {sides.after.verdict.value} environment with {versions(reverted, newer=False)}"
+    if needed:
+        back += f", and with {listed(sorted(needed))}, which it can't run without"
     forth = f"the {sides.before.verdict.value} environment with {versions(known.changes.values(), newer=True)}"
     along = [change.name for change in sides.before.lock.diff(known.sides.before.lock)]
     if along:

@@ -57,6 +57,18 @@ class Required:
         """These packages, and all that are known to be needed with them."""
         return self.ties.closed(names)
 
+    def lacking(self, names: Collection[str]) -> frozenset[str]:
+        """What these packages require, directly or indirectly, and `base` does not have at all."""
+        found: set[str] = set()
+        left = list(names)
+        while left:
+            for required in self.other.needs.get(left.pop(), ()):
+                target = normalized_name(required.name)
+                if target in self.other.versions and target not in self.base.versions and target not in found:
+                    found.add(target)
+                    left.append(target)
+        return frozenset(found)
+
     def learn(self, names: Collection[str]) -> bool:
         """Learn from a failure with these packages exchanged; returns whether any tie is new."""
         found: set[tuple[str, str]] = set()

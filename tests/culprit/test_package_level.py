@@ -77,6 +77,22 @@ def test_a_package_that_needs_a_newer_dependency(plant):
     assert "tool moved, which it can't run without" in package["proofs"][1]["sentence"]
 
 
+def test_two_packages_that_need_each_other_and_one_that_only_the_older_needs(plant):
+    """What could not run in one direction is not tried in the other."""
+    plant.add("web", "1.0", {"web.py": ""})
+    plant.add("spare", "1.0", {"spare.py": "A = 1\n"})
+    plant.add("hub", "1.0", {"hub.py": "import web\n\ndef old():\n    return 1\n"}, ("web",))
+    plant.add("shop", "1.0", {"shop.py": "from hub import old\n\ndef run():\n    old()\n"}, ("hub<2", "spare<2"))
+    plant.add("spare", "2.0", {"spare.py": "A = 2\n"})
+    plant.add("hub", "2.0", {"hub.py": "def new():\n    return 2\n"})
+    code = {"shop.py": f"from hub import new\n\ndef run():\n    new()\n    {BROKEN}\n"}
+    plant.add("shop", "1.1", code, ("hub>=2", "spare>=2"))
+    package = levels(plant.answer("--depth", "package"))["package"]
+    assert package["packages"] == ["hub 1.0 -> 2.0", "shop 1.0 -> 1.1"]
+    assert proved(package)
+    assert "and with web, which it can't run without" in package["proofs"][0]["sentence"]
+
+
 CODE = {"shop.py": "import tool\n\ndef run():\n    return tool.work()\n"}
 
 

@@ -53,3 +53,9 @@ def test_a_reverted_package_requires_its_old_dependencies():
 def test_a_failure_with_all_requirements_met_adds_nothing():
     assert not Required(OLD, NEW).learn({"other"})
     assert not Required(OLD, NEW).learn({"h12"})
+
+
+def test_packages_that_one_side_lacks_are_found_through_others():
+    assert Required(OLD, NEW).lacking({"hub"}) == {"wire", "h12"}
+    assert Required(OLD, NEW).lacking({"app", "other"}) == frozenset()
+    assert Required(NEW, OLD).lacking({"hub", "app"}) == frozenset()
