@@ -204,7 +204,7 @@ class _SideReader:
         pairs: list[tuple[Unit, Unit]] = []
         for key, (path, text, ranges) in texts.items():
             rows = ranges.rows
-            found = read_facts(path, text, lambda first, last, r=ranges: bool(r.within(first, last)))  # type: ignore[misc]
+            found = read_facts(path, text, lambda first, last, r=ranges: r.touches(first, last))  # type: ignore[misc]
             if found is None or not rows:
                 continue
             self._translate(found, path, key)

@@ -7,13 +7,13 @@ reverted, a file may be valid Python that does something neither release does.
 
 from __future__ import annotations
 
-import ast
 import functools
 import itertools
 import re
 from collections.abc import Iterator, Sequence
 
 from harness.culprit.regions import FileDifference, lines_of
+from harness.culprit.syntax import statements_of
 
 _MOST_BETWEEN = 3  # equal lines between two regions of one reindented block
 _SAYS_LITTLE = frozenset({"else:", "try:", "finally:", "pass", "break", "continue", "return"})
@@ -63,8 +63,4 @@ def _statements(difference: FileDifference, number: int, *, is_newer: bool) -> d
 @functools.lru_cache(maxsize=64)
 def _starts(text: str) -> frozenset[int]:
     """The lines on which statements start, counted from 1; empty if the text is not valid Python."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return frozenset()
-    return frozenset(node.lineno for node in ast.walk(tree) if isinstance(node, ast.stmt))
+    return frozenset(node.lineno for node in statements_of(text))

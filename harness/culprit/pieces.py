@@ -17,6 +17,7 @@ from attrs import frozen
 
 from harness.culprit.facts import Function
 from harness.culprit.line_diff import Block
+from harness.culprit.syntax import parsed, statements_of
 
 _WORTH_READING = re.compile(r"\s*(?:from\s|import\s|@|def\s|class\s|async\s)")
 _OTHER, _IMPORT, _DEFINITION = "", "import ", "def "
@@ -142,9 +143,8 @@ def _pieces(source: str, lines: Sequence[str], ends: tuple[int, int], alone: fro
 @functools.lru_cache(maxsize=16)
 def _own_pieces(source: str) -> tuple[_Piece, ...]:
     """The imports and decorators of a text that share no line with an earlier one, in order."""
-    tree = _tree(source)
     found = [_Piece(one.first - 1, one.last, f"{_IMPORT}{one.module}") for one in imports_of(source)]
-    for node in ast.walk(tree) if tree is not None else ():
+    for node in statements_of(source):
         if isinstance(node, ast.ClassDef | Function):
             starts = [one.lineno for one in node.decorator_list]
             ends = [*starts[1:], node.lineno] if starts else []
@@ -176,7 +176,7 @@ def _definition_pieces(source: str) -> tuple[_Piece, ...]:
             if isinstance(node, ast.ClassDef):
                 walk(node.body, f"{prefix}{node.name}.")
 
-    tree = _tree(source)
+    tree = parsed(source)
     walk(tree.body if tree is not None else (), "")
     return tuple(found)
 
@@ -184,9 +184,8 @@ def _definition_pieces(source: str) -> tuple[_Piece, ...]:
 @functools.lru_cache(maxsize=1024)
 def imports_of(source: str) -> tuple[Import, ...]:
     """All import statements of a text; () if it is not valid Python."""
-    tree = _tree(source)
     found = []
-    for node in ast.walk(tree) if tree is not None else ():
+    for node in statements_of(source):
         if isinstance(node, ast.ImportFrom):
             module = "." * node.level + (node.module or "")
             names = tuple((one.asname or one.name, f"{module}:{one.name}", one.lineno) for one in node.names)
@@ -197,14 +196,6 @@ def imports_of(source: str) -> tuple[Import, ...]:
             continue
         found.append(Import(node.lineno, node.end_lineno or node.lineno, module, names))
     return tuple(found)
-
-
-@functools.lru_cache(maxsize=16)
-def _tree(source: str) -> ast.Module | None:
-    try:
-        return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
-        return None
 
 
 def _bound_in(source: str, lines: Sequence[str], first: int, last: int) -> dict[str, str] | None:

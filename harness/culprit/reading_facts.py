@@ -77,7 +77,7 @@ class _Reader:
         bound = list(bound_names(node.body))
         extended = {one.lineno for one in node.body if isinstance(one, Function) and extends_property(one)}
         for name, line in bound:
-            self.facts.defines.append((("attribute", name), line))
+            self.facts.defines += [(("attribute", name), line), (("own", self._path, qualname, name), line)]
             if line not in extended:
                 self.facts.defines.append((("local", self._path, qualname, name), line))
         if self._is_changed(node.lineno, node.end_lineno or node.lineno):
@@ -87,8 +87,6 @@ class _Reader:
 
     def _own_attributes(self, node: ast.ClassDef, qualname: str) -> None:
         """Read where a class sets attributes of its instances, and where its changed lines read them."""
-        for name, line in bound_names(node.body):
-            self.facts.defines.append((("own", self._path, qualname, name), line))
         for one in ast.walk(node):
             if not isinstance(one, ast.Attribute) or not isinstance(one.value, ast.Name) or one.value.id != "self":
                 continue

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 import functools
 import re
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from attrs import field, frozen
 from harness.culprit.line_diff import changed_blocks
 from harness.culprit.names import names_in, undefined_in
 from harness.culprit.pieces import cut_apart
+from harness.culprit.syntax import parsed
 from harness.model.culprit import Region
 
 if TYPE_CHECKING:
@@ -186,8 +186,8 @@ def _definitions(source: str) -> tuple[tuple[int, int, str, bool], ...]:
                 )
                 walk(node.body, f"{prefix}{node.name}.")
 
-    with contextlib.suppress(SyntaxError, ValueError):
-        walk(ast.parse(source).body, "")
+    tree = parsed(source)
+    walk(tree.body if tree is not None else (), "")
     return tuple(found)
 
 

@@ -7,6 +7,7 @@ changes of one pull request.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 
 from attrs import define, evolve, field, frozen
@@ -112,6 +113,16 @@ class Ranges:
     """The lines of a text that belong to units: first line, last line (both from 1) and unit, in order."""
 
     rows: tuple[tuple[int, int, Unit], ...]
+    _lasts: list[int] = field(init=False, eq=False, repr=False)
+
+    @_lasts.default
+    def _last_lines(self) -> list[int]:
+        return [last for _, last, _ in self.rows]
+
+    def touches(self, first: int, last: int) -> bool:
+        """Whether any of these lines, from `first` to `last`, both included, belongs to a unit."""
+        index = bisect_left(self._lasts, first)
+        return index < len(self.rows) and self.rows[index][0] <= last
 
     def at(self, line: int) -> Unit:
         """The unit that a line belongs to, or `UNCHANGED`."""
@@ -119,14 +130,11 @@ class Ranges:
 
     def within(self, first: int, last: int) -> frozenset[Unit]:
         """The units that have any of these lines, from `first` to `last`, both included."""
-        low, high = 0, len(self.rows)
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (middle + 1, high) if self.rows[middle][1] < first else (low, middle)
+        index = bisect_left(self._lasts, first)
         found = set()
-        while low < len(self.rows) and self.rows[low][0] <= last:
-            found.add(self.rows[low][2])
-            low += 1
+        while index < len(self.rows) and self.rows[index][0] <= last:
+            found.add(self.rows[index][2])
+            index += 1
         return frozenset(found)
 
 
