@@ -83,7 +83,7 @@ def with_harness(task: Task, place: Place, *options: str) -> Measured:
         sys.exit(f"harness bisect ended with {ended.returncode}: {ended.stderr}{ended.stdout}")
     answer = json.loads(ended.stdout)
     _check(task, answer["first_bad"])
-    setup = [json.loads(path.read_text())["setup_s"] for path in place.results.glob("observations/*/*.json")]
+    setup = [json.loads(path.read_text()).get("setup_s", 0.0) for path in place.results.glob("observations/*/*.json")]
     return Measured(
         wall_s,
         answer["probes"],
