@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from concurrent.futures import Future, wait
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from attrs import define, evolve, field, frozen
 
@@ -77,11 +77,10 @@ class SpareLane:
     def wait_for(self, key: str, cancel: threading.Event | None = None) -> None:
         """Wait for the run with the key of an observation, if it has begun. Raises `Cancelled`."""
         current = self._current
-        if current is None or current.key.result() != key:
-            return
-        while not wait([current.ended], timeout=_LOOK_S).done:
-            if cancel is not None and cancel.is_set():
-                raise Cancelled
+        if current is not None:
+            _wait(current.key, cancel)
+            if current.key.result() == key:
+                _wait(current.ended, cancel)
 
     def close(self) -> None:
         """Stop the last run. Raises what went wrong in it, except a `HarnessError`."""
@@ -116,6 +115,12 @@ class SpareLane:
         if prepared.observation is None:
             current.key.set_result(prepared.key)
             self.ran.add(self.prober.execute(prepared, cancel=self._cancel).key)
+
+
+def _wait(future: Future[Any], cancel: threading.Event | None) -> None:
+    while not wait([future], timeout=_LOOK_S).done:
+        if cancel is not None and cancel.is_set():
+            raise Cancelled
 
 
 @frozen
