@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_SUFFIX = ".part"
+_SUFFIX = ".harness.part"  # no other program's files may be removed
 
 
 def write_whole(path: Path, content: str | bytes) -> None:

@@ -200,7 +200,7 @@ class Store:
 
     def remove_leftovers(self) -> None:
         """Remove the half-written files of killed harnesses."""
-        remove_partial([self.root, self.root / "locks", *(self.root / "observations").glob("*")])
+        remove_partial([self.root, *self.root.glob("*"), *(self.root / "observations").glob("*")])
 
     def _hide(self, text: str) -> str:
         return hide_secrets(text, self.secrets)

@@ -153,3 +153,16 @@ def test_anything_that_can_change_the_outcome_changes_the_key():
     ]
     assert len(set(keys)) == len(keys)
     assert observation_key(LOCK, evolve(repro, name="other", path="elsewhere"), Device.CPU) == keys[0]
+
+
+def test_half_written_files_of_killed_harnesses_are_removed_and_those_of_other_programs_are_not(tmp_path):
+    store = Store(tmp_path)
+    store.write("reports/a.md", "a")
+    (tmp_path / "observations" / "ab").mkdir(parents=True)
+    left = [tmp_path / place / ".x.1.harness.part" for place in (".", "reports", "observations/ab")]
+    others = [tmp_path / "reports" / ".x.part", tmp_path / "reports" / "a.md"]
+    for path in (*left, others[0]):
+        path.touch()
+    store.remove_leftovers()
+    assert not any(path.exists() for path in left)
+    assert all(path.exists() for path in others)

@@ -1,4 +1,4 @@
-"""Finds the names that statements of a Python text bind. Pure."""
+"""Finds what statements of a Python text bind, export and extend, by the rules of scopes. Pure."""
 
 from __future__ import annotations
 

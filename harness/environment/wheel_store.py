@@ -12,6 +12,7 @@ import json
 import os
 import posixpath
 import shutil
+import zlib
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from harness.environment.workspace import Workspace
     from harness.model import Pin
 
+_CLAIMS = 16  # lock files for wheels that are being installed
 _FILES, _LEDGER, _PARTIAL = "files", "ledger.json", ".partial-"
 
 
@@ -70,12 +72,13 @@ class WheelStore:
     def claimed(self, pins: Iterable[Pin], cancel: threading.Event | None) -> Iterator[None]:
         """Let no other build install these wheels while the context lasts; it can link to them afterwards.
 
-        Two copies of one wheel have different time stamps, so the bytecode of one does not fit the other. Raises
-        `Cancelled`.
+        Two copies of one wheel have different time stamps, so the bytecode of one does not fit the other. Wheels share
+        a few lock files, because each that is held takes a file descriptor. Raises `Cancelled`.
         """
+        numbers = {zlib.crc32(key.encode()) % _CLAIMS for key in map(self.key, pins) if key}
         with contextlib.ExitStack() as stack:
-            for key in sorted(filter(None, map(self.key, pins))):  # in one order, or two builds would block each other
-                stack.enter_context(locked(self.lock.with_name(f"{self.kind}-{key}.wheel.lock"), cancel=cancel))
+            for number in sorted(numbers):  # in one order, or two builds would block each other
+                stack.enter_context(locked(self.lock.with_name(f"wheels-{number}.lock"), cancel=cancel))
             yield
 
     def install(

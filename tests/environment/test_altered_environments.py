@@ -256,7 +256,9 @@ def test_leftovers_of_killed_harnesses_are_removed(parts):
     mine = environment(parts)
     run(parts, "import helper\n")
     stored = [next(folder.glob("*/*")) for folder in (parts.workspace.wheels, parts.workspace.bytecode)]
-    left += [folder / ".ledger.json.x1.part" for folder in (parts.workspace.records, parts.workspace.index, *stored)]
+    left += [
+        folder / ".ledger.json.x1.harness.part" for folder in (parts.workspace.records, parts.workspace.index, *stored)
+    ]
     for path in left[2:]:
         path.touch()
     with watched_environment(parts.builder, mine) as place:
