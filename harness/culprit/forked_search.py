@@ -6,7 +6,7 @@ fresh, and many searches need no more than those.
 
 from __future__ import annotations
 
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from attrs import evolve
@@ -22,7 +22,6 @@ from harness.probe.zygotes import CannotFork
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from contextlib import AbstractContextManager
 
     from harness.culprit.counterfactual import Trials
     from harness.culprit.line_search import LineSearch
@@ -42,21 +41,18 @@ def pursued(search: LineSearch, used: frozenset[Unit], stack: ExitStack, *, most
 
     It starts with fresh processes, unless they are slow, and continues with forks. A result from forks is confirmed by
     a fresh process; if that fails, the search is repeated without forks. Also returns the search that it ended with.
-    Forks are closed with `stack`, and the runs on a lane that the search leaves free end with it.
+    Forks are closed with `stack`.
     """
     trials = search.trials
     few = None
     if not _is_slow(search):
-        stack.enter_context(_free_lane_filled(trials))
         few = search.pursue(search.weights, most=_FRESH_FIRST)
         if not few.gave_up or trials.is_late or is_not_mixable(search, few):
             return search, few
     files = [path for unit in used for path in search.exchange.units[unit] if path.endswith(".py")]
     whole = search.reverted(frozenset(unit for unit in search.all if search.edits.path_of(unit) in used))
-    with _free_lane_filled(trials, most=1):  # it takes as long as the preparation
-        forks = _open_forks(search, files, few, stack)
+    forks = _open_forks(search, files, few, stack)
     if forks is None:
-        stack.enter_context(_free_lane_filled(trials))
         return search, search.pursue(search.weights, most=most, after=few)
     forked = evolve(search, trials=evolve(trials, forks=forks))
     first = forked.pursue(search.weights, most=1, after=few)
@@ -67,16 +63,10 @@ def pursued(search: LineSearch, used: frozenset[Unit], stack: ExitStack, *, most
         return forked, found
     back = Claim(reverted_in_words(search, found.units), search.reverted(found.units), search.sides.before.verdict)
     proof = trials.proof_with(back, [advance(search, found.units)] if len(found.units) == 1 else [])
-    stack.enter_context(_free_lane_filled(trials))
     if proof.holds:
         return forked, evolve(found, shown=proof.observation)
     _give_up(trials, forks)
     return search, search.pursue(search.weights, most=most, after=few)
-
-
-def _free_lane_filled(trials: Trials, most: int | None = None) -> AbstractContextManager[None]:
-    """Start at most `most` repetitions on the free lane while the context lasts; beside forks they would slow these."""
-    return trials.spare.used(most) if trials.spare is not None else nullcontext()
 
 
 def _is_forked(reduced: Reduced) -> bool:

@@ -60,8 +60,10 @@ def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> 
         f"{len(exchange.units)} files of {names} differ, {len(used)} of them ran: which lines make the difference? "
         f"(at most {_MOST} runs and {told_duration(seconds)})",
     )
-    search, traced = prepared(trials, sides, exchange, used)
     with ExitStack() as stack:
+        if trials.spare is not None:
+            stack.enter_context(trials.spare.used())
+        search, traced = prepared(trials, sides, exchange, used)
         search, reduced = pursued(search, used, stack, most=_MOST)
         return _findings(search, reduced, package, until, traced)
 
