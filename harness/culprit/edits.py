@@ -12,12 +12,13 @@ from itertools import pairwise
 
 from attrs import define, field, frozen
 
-from harness.culprit.facts import Facts, Symbol, module_of, quiet_lines
+from harness.culprit.facts import Facts, Symbol, module_of
 from harness.culprit.nesting import moved_together
 from harness.culprit.pieces import serves_only
 from harness.culprit.reading_facts import read_facts
 from harness.culprit.regions import FileDifference, lines_of
 from harness.culprit.sides import PackageFiles
+from harness.culprit.syntax import outline_of
 from harness.culprit.ties import Ranges, SideFacts, Ties, Unit, tied
 from harness.model.culprit import Region
 
@@ -151,7 +152,7 @@ class Edits:
         for path, difference in self.differences.items():
             if not path.endswith(".py"):
                 continue
-            older, newer = quiet_lines(difference.before), quiet_lines(difference.after)
+            older, newer = outline_of(difference.before).quiet, outline_of(difference.after).quiet
             if older is None or newer is None:
                 continue
             for number, (a, b, c, d) in enumerate(difference.blocks):

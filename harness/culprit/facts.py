@@ -88,28 +88,6 @@ class Facts:
     statements: list[tuple[int, int]] = field(factory=list)
 
 
-def quiet_lines(source: str) -> frozenset[int] | None:
-    """The lines that are empty, comments or docstrings, counted from 1; None if the text is not valid Python."""
-    try:
-        left: list[ast.AST] = [ast.parse(source)]
-    except (SyntaxError, ValueError, RecursionError):
-        return None
-    found = {
-        number
-        for number, line in enumerate(source.splitlines(), 1)
-        if not (stripped := line.strip()) or stripped.startswith("#")
-    }
-    while left:
-        body = getattr(left.pop(), "body", ())
-        if not isinstance(body, list):
-            continue
-        left += body
-        first = body[0] if body else None
-        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
-            found.update(range(first.lineno, (first.end_lineno or first.lineno) + 1))
-    return frozenset(found)
-
-
 def module_of(path: str) -> str:
     """The dotted name of the module at a path relative to site-packages."""
     return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")

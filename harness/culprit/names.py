@@ -11,7 +11,8 @@ import functools
 from attrs import frozen
 from pyflakes import checker, messages
 
-from harness.culprit.lazy_annotations import without_lazy_annotations
+from harness.culprit.lazy_annotations import has_lazy_annotations, without_lazy_annotations
+from harness.culprit.syntax import parsed
 
 
 @frozen
@@ -30,12 +31,9 @@ class Names:
 @functools.lru_cache(maxsize=4096)
 def names_in(source: str) -> Names:
     """Return the names in a text."""
-    try:
-        tree = ast.parse(source)
-    except SyntaxError as error:
-        return Names(error_line=error.lineno or 1)
-    except (ValueError, RecursionError):
-        return Names(error_line=1)
+    tree = parsed(source)
+    if tree is None:
+        return Names(error_line=_error_line(source))
     defined: set[str] = set()
     own: set[str] = set()
     for node in ast.walk(tree):
@@ -52,8 +50,24 @@ def undefined_in(source: str) -> frozenset[str]:
 
     Deferred annotations do not count as uses.
     """
+    tree = parsed(source)
+    if tree is None:
+        return frozenset()
     try:
-        found = checker.Checker(without_lazy_annotations(ast.parse(source))).messages
-    except (SyntaxError, ValueError, RecursionError):
+        # Annotations are removed in place, so that needs a tree of its own.
+        found = checker.Checker(
+            without_lazy_annotations(ast.parse(source)) if has_lazy_annotations(tree) else tree
+        ).messages
+    except RecursionError:
         return frozenset()
     return frozenset(str(message.message_args[0]) for message in found if isinstance(message, messages.UndefinedName))
+
+
+def _error_line(source: str) -> int:
+    try:
+        ast.parse(source)
+    except SyntaxError as error:
+        return error.lineno or 1
+    except (ValueError, RecursionError):
+        pass
+    return 1

@@ -7,13 +7,12 @@ reverted, a file may be valid Python that does something neither release does.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import re
 from collections.abc import Iterator, Sequence
 
 from harness.culprit.regions import FileDifference, lines_of
-from harness.culprit.syntax import statements_of
+from harness.culprit.syntax import outline_of
 
 _MOST_BETWEEN = 3  # equal lines between two regions of one reindented block
 _SAYS_LITTLE = frozenset({"else:", "try:", "finally:", "pass", "break", "continue", "return"})
@@ -51,16 +50,10 @@ def _statements(difference: FileDifference, number: int, *, is_newer: bool) -> d
     """The first lines of the distinctive statements in a region, with their indentation in characters."""
     text = difference.after if is_newer else difference.before
     first, last = difference.blocks[number][2:] if is_newer else difference.blocks[number][:2]
-    starts, lines = _starts(text), lines_of(text)
+    starts, lines = outline_of(text).starts, lines_of(text)
     found = {}
     for position in range(first, last):
         stripped = lines[position].strip()
         if position + 1 in starts and stripped not in _SAYS_LITTLE and _WORD.search(stripped):
             found[stripped] = len(lines[position]) - len(lines[position].lstrip())
     return found
-
-
-@functools.lru_cache(maxsize=64)
-def _starts(text: str) -> frozenset[int]:
-    """The lines on which statements start, counted from 1; empty if the text is not valid Python."""
-    return frozenset(node.lineno for node in statements_of(text))

@@ -7,7 +7,6 @@ only add or remove names: they make no difference alone, and only serve the line
 
 from __future__ import annotations
 
-import ast
 import difflib
 import functools
 import re
@@ -15,22 +14,11 @@ from collections.abc import Iterator, Sequence
 
 from attrs import frozen
 
-from harness.culprit.facts import Function
 from harness.culprit.line_diff import Block
-from harness.culprit.syntax import parsed, statements_of
+from harness.culprit.syntax import Import, outline_of
 
 _WORTH_READING = re.compile(r"\s*(?:from\s|import\s|@|def\s|class\s|async\s)")
 _OTHER, _IMPORT, _DEFINITION = "", "import ", "def "
-
-
-@frozen
-class Import:
-    """One import statement: its first and last line, counted from 1, and name, origin and line of what it binds."""
-
-    first: int
-    last: int
-    module: str
-    names: tuple[tuple[str, str, int], ...]
 
 
 @frozen
@@ -143,15 +131,9 @@ def _pieces(source: str, lines: Sequence[str], ends: tuple[int, int], alone: fro
 @functools.lru_cache(maxsize=16)
 def _own_pieces(source: str) -> tuple[_Piece, ...]:
     """The imports and decorators of a text that share no line with an earlier one, in order."""
-    found = [_Piece(one.first - 1, one.last, f"{_IMPORT}{one.module}") for one in imports_of(source)]
-    for node in statements_of(source):
-        if isinstance(node, ast.ClassDef | Function):
-            starts = [one.lineno for one in node.decorator_list]
-            ends = [*starts[1:], node.lineno] if starts else []
-            found += [
-                _Piece(start - 1, end - 1, "@" + ast.dump(one))
-                for one, start, end in zip(node.decorator_list, starts, ends, strict=True)
-            ]
+    outline = outline_of(source)
+    found = [_Piece(one.first - 1, one.last, f"{_IMPORT}{one.module}") for one in outline.imports]
+    found += [_Piece(first - 1, last, f"@{told}") for first, last, told in outline.decorators]
     ordered = sorted(found, key=lambda piece: piece.first)
     return tuple(one for n, one in enumerate(ordered) if n == 0 or one.first >= ordered[n - 1].last)
 
@@ -162,40 +144,11 @@ def _only_in_first(one: str, other: str) -> frozenset[str]:
     return frozenset(names[0] - names[1])
 
 
-@functools.lru_cache(maxsize=16)
-def _definition_pieces(source: str) -> tuple[_Piece, ...]:
+def _definition_pieces(source: str) -> Iterator[_Piece]:
     """The classes, functions and methods of a text, decorators included, without those defined in functions."""
-    found: list[_Piece] = []
-
-    def walk(body: Sequence[ast.stmt], prefix: str) -> None:
-        for node in body:
-            if isinstance(node, ast.ClassDef | Function):
-                start = min([node.lineno, *(one.lineno for one in node.decorator_list)])
-                kind = f"{_DEFINITION}{prefix}{node.name}"
-                found.append(_Piece(start - 1, node.end_lineno or node.lineno, kind))
-            if isinstance(node, ast.ClassDef):
-                walk(node.body, f"{prefix}{node.name}.")
-
-    tree = parsed(source)
-    walk(tree.body if tree is not None else (), "")
-    return tuple(found)
-
-
-@functools.lru_cache(maxsize=1024)
-def imports_of(source: str) -> tuple[Import, ...]:
-    """All import statements of a text; () if it is not valid Python."""
-    found = []
-    for node in statements_of(source):
-        if isinstance(node, ast.ImportFrom):
-            module = "." * node.level + (node.module or "")
-            names = tuple((one.asname or one.name, f"{module}:{one.name}", one.lineno) for one in node.names)
-        elif isinstance(node, ast.Import):
-            module = node.names[0].name
-            names = tuple((one.asname or one.name.partition(".")[0], one.name, one.lineno) for one in node.names)
-        else:
-            continue
-        found.append(Import(node.lineno, node.end_lineno or node.lineno, module, names))
-    return tuple(found)
+    for one in outline_of(source).definitions:
+        if not one.is_in_function:
+            yield _Piece(one.first - 1, one.last, f"{_DEFINITION}{one.qualname}")
 
 
 def _bound_in(source: str, lines: Sequence[str], first: int, last: int) -> dict[str, str] | None:
@@ -219,4 +172,4 @@ def _bound_in(source: str, lines: Sequence[str], first: int, last: int) -> dict[
 
 @functools.lru_cache(maxsize=64)
 def _by_line(source: str) -> dict[int, Import]:
-    return {number: one for one in imports_of(source) for number in range(one.first, one.last + 1)}
+    return {number: one for one in outline_of(source).imports for number in range(one.first, one.last + 1)}

@@ -14,6 +14,7 @@ from harness.culprit.bindings import bound_names, exported_names, extends_proper
 from harness.culprit.facts import Arity, Call, Facts, Function, Parameters, Signature, Symbol
 from harness.culprit.lazy_annotations import LAZY, annotations_of, evaluated_at_definition, has_lazy_annotations
 from harness.culprit.statements import header_lines, statement_lines
+from harness.culprit.syntax import parsed
 
 _STORED = re.compile(r"\.([A-Za-z_]\w*)[ \t]*(?::[^=\n]+)?=(?!=)")
 _SETTERS = frozenset({"getattr", "hasattr"})
@@ -25,9 +26,8 @@ def read_facts(path: str, source: str, is_changed: Callable[[int, int], bool]) -
     `path` is relative to site-packages. `is_changed(first, last)` says whether any of these lines changed (from 1, both
     included).
     """
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
+    tree = parsed(source)
+    if tree is None:
         return None
     reader = _Reader(path, is_changed)
     reader.module(tree)

@@ -12,11 +12,11 @@ from attrs import field, frozen
 from harness.culprit.line_diff import changed_blocks
 from harness.culprit.names import names_in, undefined_in
 from harness.culprit.pieces import cut_apart
-from harness.culprit.syntax import parsed
+from harness.culprit.syntax import outline_of, parsed
 from harness.model.culprit import Region
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
 _CONTEXT_LINES = 3
 _MOST_TEXTS = 4096  # a search reads both texts of hundreds of files repeatedly
@@ -84,19 +84,6 @@ class FileDifference:
             groups.setdefault(self.function_of(number), []).append(number)
         return {name: tuple(numbers) for name, numbers in groups.items()}
 
-    def cosmetic(self) -> frozenset[int]:
-        """Regions whose reversal alone does not change what a Python file does: comments, layout, docstrings."""
-        if not self.path.endswith(".py"):
-            return frozenset()
-        newer = _meaning(self.after)
-        if newer is None:
-            return frozenset()
-        return frozenset(number for number in range(len(self.blocks)) if _meaning(self.mixed({number})) == newer)
-
-    def requires(self) -> Mapping[int, frozenset[int]]:
-        """The regions that must be reverted with each region, because of names; regions that need none are left out."""
-        return {number: needed for number in range(len(self.blocks)) if (needed := self.lacking({number}) - {number})}
-
     def flipped(self) -> FileDifference:
         """The same difference with both texts swapped; its regions keep their numbers."""
         blocks = tuple((c, d, a, b) for a, b, c, d in self.blocks)
@@ -146,9 +133,8 @@ class FileDifference:
 
 def used_names(source: str) -> frozenset[str]:
     """Names, attributes and imports in a Python text; empty if it is not valid Python."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError):
+    tree = parsed(source)
+    if tree is None:
         return frozenset()
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     names |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
@@ -168,48 +154,11 @@ def _enclosing(source: str, first: int, last: int) -> str:
     """The innermost definition around the lines [first, last), counted from 0; empty lines are ignored."""
     filled = [number for number, line in enumerate(lines_of(source)[first:last], first + 1) if line.strip()]
     top, bottom = (filled[0], filled[-1]) if filled else (first + 1, last)
-    around = [row for row in _definitions(source) if row[0] <= top and bottom <= row[1]]
-    return max(around, key=lambda row: row[0])[2] if around else ""
-
-
-@functools.lru_cache(maxsize=_MOST_TEXTS)
-def _definitions(source: str) -> tuple[tuple[int, int, str, bool], ...]:
-    """First line, last line (from 1) and qualified name of each class and function, and whether it is a function."""
-    found: list[tuple[int, int, str, bool]] = []
-
-    def walk(body: Iterable[ast.stmt], prefix: str) -> None:
-        for node in body:
-            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                start = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-                found.append(
-                    (start, node.end_lineno or node.lineno, f"{prefix}{node.name}", not isinstance(node, ast.ClassDef))
-                )
-                walk(node.body, f"{prefix}{node.name}.")
-
-    tree = parsed(source)
-    walk(tree.body if tree is not None else (), "")
-    return tuple(found)
+    around = [one for one in outline_of(source).definitions if one.first <= top and bottom <= one.last]
+    return max(around, key=lambda one: one.first).qualname if around else ""
 
 
 @functools.lru_cache(maxsize=_MOST_TEXTS)
 def functions(source: str) -> frozenset[str]:
     """The qualified names of the functions in a Python text."""
-    return frozenset(name for _, _, name, is_function in _definitions(source) if is_function)
-
-
-def _meaning(source: str) -> str | None:
-    """The syntax tree as text, without positions and docstrings; None if the text is not valid Python."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError):
-        return None
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            first = node.body[0] if node.body else None
-            if (
-                isinstance(first, ast.Expr)
-                and isinstance(first.value, ast.Constant)
-                and isinstance(first.value.value, str)
-            ):
-                node.body = node.body[1:] or [ast.Pass()]
-    return ast.dump(tree)
+    return frozenset(one.qualname for one in outline_of(source).definitions if one.is_function)
