@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from attrs import define, field
 
 from harness.culprit.edits import Edits
-from harness.culprit.names import names_in
+from harness.culprit.names import error_line
 from harness.culprit.ties import Ties, Unit
 from harness.model import Mixture, Observation
 
@@ -171,7 +171,7 @@ class Consistency:
                 continue
             difference = self.edits.differences[path]
             numbers = self.edits.numbers(old, path)
-            broken = names_in(difference.mixed(numbers)).error_line
+            broken = error_line(difference.mixed(numbers))
             if broken is not None:
                 others = [
                     (min(abs(broken - first), abs(broken - last)), number)

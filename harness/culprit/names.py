@@ -20,20 +20,32 @@ class Names:
     """The names in a text.
 
     `defined` are classes and functions at any level, `own_attributes` the attributes of `self` or `cls` that occur.
-    `error_line` is the line of the first syntax error, counted from 1; such a text has no names.
     """
 
     defined: frozenset[str] = frozenset()
     own_attributes: frozenset[str] = frozenset()
-    error_line: int | None = None
+
+
+@functools.lru_cache(maxsize=4096)
+def error_line(source: str) -> int | None:
+    """The line of the first syntax error in a text, counted from 1; None if the text is valid Python."""
+    if parsed(source) is not None:
+        return None
+    try:
+        ast.parse(source)
+    except SyntaxError as error:
+        return error.lineno or 1
+    except (ValueError, RecursionError):
+        pass
+    return 1
 
 
 @functools.lru_cache(maxsize=4096)
 def names_in(source: str) -> Names:
-    """Return the names in a text."""
+    """Return the names in a text; there are none if it is not valid Python."""
     tree = parsed(source)
     if tree is None:
-        return Names(error_line=_error_line(source))
+        return Names()
     defined: set[str] = set()
     own: set[str] = set()
     for node in ast.walk(tree):
@@ -61,13 +73,3 @@ def undefined_in(source: str) -> frozenset[str]:
     except RecursionError:
         return frozenset()
     return frozenset(str(message.message_args[0]) for message in found if isinstance(message, messages.UndefinedName))
-
-
-def _error_line(source: str) -> int:
-    try:
-        ast.parse(source)
-    except SyntaxError as error:
-        return error.lineno or 1
-    except (ValueError, RecursionError):
-        pass
-    return 1

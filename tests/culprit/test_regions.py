@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.culprit.names import Names, names_in, undefined_in
+from harness.culprit.names import error_line, undefined_in
 from harness.culprit.regions import FileDifference, used_names
 
 LINES = st.lists(st.sampled_from(["a = 1", "b = 2", "", "def f():", "    return 1", "# note", "x\u2028y"]), max_size=25)
@@ -188,6 +188,6 @@ def test_a_pure_addition_has_an_empty_old_range():
 
 
 def test_only_python_has_names():
-    assert names_in("x = 1\ndef (:") == Names(error_line=2)
+    assert error_line("x = 1\ndef (:") == 2
     for read in (used_names, undefined_in):
         assert read("def (:") == frozenset()
