@@ -84,7 +84,8 @@ def investigate(plan: Plan, prober: Probing, lanes: Lanes, index: Index, reporte
 def _repetitions(search: ReleaseSearch, searched: Searched) -> SpareLane:
     """The repetitions that the result will need if the package and its lines are proved."""
     trials = searched.search.repetitions(_PROOFS, _PROOFS)
-    return SpareLane(search.prober, search.lanes, tuple(map(search.probes(), trials)))
+    took = max((observation.duration_s for observation in searched.record.observations.values()), default=0.0)
+    return SpareLane(search.prober, search.lanes, tuple(map(search.probes(), trials)), duration_s=took)
 
 
 def _tell(searched: Searched, sides: Sides, culprit: Culprit | None) -> None:

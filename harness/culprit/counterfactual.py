@@ -36,7 +36,7 @@ from harness.probe.forking import ForkingProber
 from harness.scheduling.lanes import Lanes
 from harness.scheduling.loop import Engine
 from harness.scheduling.probers import Probing
-from harness.scheduling.spare_lane import SpareLane
+from harness.scheduling.spare_lane import SpareLane, held_for
 from harness.search import Grid
 
 
@@ -220,16 +220,17 @@ class Trials:
             return judgement
 
         grid = Grid(len(claims))
-        Engine(
-            Unseen(self.prober, frozenset(self.tally.seen)),
-            self.lanes,
-            lambda number: claims[number].probe,
-            lambda number: claims[number].sentence,
-            judged,
-            self.reporter,
-            lambda: Progress(left=grid.remaining()),
-            is_proof=True,
-        ).drive(grid)
+        with held_for(self.spare, len(claims)):
+            Engine(
+                Unseen(self.prober, frozenset(self.tally.seen)),
+                self.lanes,
+                lambda number: claims[number].probe,
+                lambda number: claims[number].sentence,
+                judged,
+                self.reporter,
+                lambda: Progress(left=grid.remaining()),
+                is_proof=True,
+            ).drive(grid)
         self.tally.seen.update(proof.observation.key for proof in found.values() if proof.observation is not None)
         return tuple(found[number] for number in range(len(claims)))
 

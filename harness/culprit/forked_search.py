@@ -19,6 +19,7 @@ from harness.model import Mixture
 from harness.probe import Prober
 from harness.probe.forking import ForkingProber, forking
 from harness.probe.zygotes import CannotFork
+from harness.scheduling.spare_lane import held_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -55,10 +56,14 @@ def pursued(search: LineSearch, used: frozenset[Unit], stack: ExitStack, *, most
     if forks is None:
         return search, search.pursue(search.weights, most=most, after=few)
     forked = evolve(search, trials=evolve(trials, forks=forks))
-    first = forked.pursue(search.weights, most=1, after=few)
-    if not _is_forked(first) and not _shows_older_side(trials, search.sides, forks, whole):
+    with held_for(trials.spare, trials.lanes.count):  # a run beside them makes forks several times slower
+        first = forked.pursue(search.weights, most=1, after=few)
+        if _is_forked(first) or _shows_older_side(trials, search.sides, forks, whole):
+            found = forked.pursue(search.weights, most=most, after=first)
+        else:
+            found = None
+    if found is None:
         return search, search.pursue(search.weights, most=most, after=few)
-    found = forked.pursue(search.weights, most=most, after=first)
     if not _is_forked(found):
         return forked, found
     back = Claim(reverted_in_words(search, found.units), search.reverted(found.units), search.sides.before.verdict)

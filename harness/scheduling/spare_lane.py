@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
+from collections import deque
 from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ from harness.run.process import Cancelled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from harness.model import Observation
     from harness.probe import Prepared, Probe
@@ -23,12 +26,16 @@ if TYPE_CHECKING:
 _LOOK_S = 0.1
 
 
-@frozen
+@define
 class _Run:
-    """The run in progress: the key of its observation, "" if it does not start, and its end."""
+    """The run of a probe: the key of its observation, "" if it does not start, and its end."""
 
+    probe: Probe
+    cancel: threading.Event = field(factory=threading.Event)
     key: Future[str] = field(factory=Future)
     ended: Future[None] = field(factory=Future)
+    begun: float = field(factory=time.monotonic)
+    gives_way: bool = False
 
     def end(self) -> None:
         if not self.key.done():
@@ -40,39 +47,55 @@ class _Run:
 class SpareLane:
     """Probes to run one after another beside a search, if there is more than one lane; the store keeps the results.
 
-    Each run of the search that waits for a lane comes before the next probe. `ran` has the keys of the observations
-    that were made. Close it at the end: a run that nobody waited for by then is stopped.
+    Each run of the search that waits for a lane comes before the next probe. If the search needs all lanes, a run that
+    has done less than half of its usual `duration_s` is stopped and repeated later. `ran` has the keys of the
+    observations that were made. Close it at the end: a run that nobody waited for by then is stopped.
     """
 
     prober: Prepares
     lanes: Lanes
     probes: Sequence[Probe]
+    duration_s: float = 0.0
     ran: set[str] = field(factory=set, init=False)
-    _left: Iterator[Probe] = field(init=False)
+    _left: deque[Probe] = field(init=False)
     _current: _Run | None = field(default=None, init=False)
-    _cancel: threading.Event = field(factory=threading.Event, init=False)
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
     _users: int = field(default=0, init=False)
+    _is_held: bool = field(default=False, init=False)
+    _is_closed: bool = field(default=False, init=False)
     _ended: Future[None] = field(init=False)  # done while no run is in progress or waits for a lane
 
     def __attrs_post_init__(self) -> None:
-        self._left = iter(self.probes)
+        self._left = deque(self.probes)
         self._ended = Future()
         self._ended.set_result(None)
 
     @contextlib.contextmanager
-    def used(self, most: int | None = None) -> Iterator[None]:
-        """Run at most `most` probes while the context lasts; the last one may end later. Others run those left."""
+    def used(self) -> Iterator[None]:
+        """Run probes while the context lasts; the last one may end later. Others run those left."""
         with self._lock:
             self._users += 1
-            if self.lanes.count > 1 and self._ended.done() and not self._ended.exception():
-                self._ended = Future()
-                self._submit(self._ended, most)
+            self._begin()
         try:
             yield
         finally:
             with self._lock:
                 self._users -= 1
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Start no run while the context lasts, and stop one that has hardly begun: the search needs all lanes."""
+        with self._lock:
+            self._is_held = True
+            if (run := self._current) and time.monotonic() - run.begun < self.duration_s / 2:
+                run.gives_way = True
+                run.cancel.set()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._is_held = False
+                self._begin()
 
     def wait_for(self, key: str, cancel: threading.Event | None = None) -> None:
         """Wait for the run with the key of an observation, if it has begun. Raises `Cancelled`."""
@@ -84,37 +107,56 @@ class SpareLane:
 
     def close(self) -> None:
         """Stop the last run. Raises what went wrong in it, except a `HarnessError`."""
-        self._cancel.set()
+        with self._lock:
+            self._is_closed = True
+            if self._current is not None:
+                self._current.cancel.set()
         self._ended.result()
 
-    def _submit(self, ended: Future[None], most: int | None) -> None:
+    def _begin(self) -> None:
+        """Start the next run, unless one is in progress; call it with the lock."""
+        if self._users and self.lanes.count > 1 and self._ended.done() and not self._ended.exception():
+            self._ended = Future()
+            self._submit(self._ended)
+
+    def _submit(self, ended: Future[None]) -> None:
         """Submit the next probe, which submits the one after it; `ended` is done after the last one."""
 
         def work() -> None:
             try:
                 with self._lock:
-                    is_wanted = self._users and most != 0 and not self._cancel.is_set()
-                    probe = next(self._left, None) if is_wanted else None
-                    if probe is None:
+                    is_wanted = self._left and self._users and not self._is_held and not self._is_closed
+                    if not is_wanted:
+                        self._current = None
                         ended.set_result(None)
                         return
-                    self._current = current = _Run()
+                    self._current = run = _Run(self._left.popleft())
                 try:
                     with contextlib.suppress(Cancelled, HarnessError):  # a search that needs it runs it again
-                        self._run(probe, current)
+                        self._run(run)
                 finally:
-                    current.end()
-                self._submit(ended, most - 1 if most is not None else None)
+                    run.end()
+                self._submit(ended)
             except BaseException as error:  # noqa: BLE001 - raised again by `close`
                 ended.set_exception(error)
 
         self.lanes.submit(work)
 
-    def _run(self, probe: Probe, current: _Run) -> None:
-        prepared = self.prober.prepare(probe, cancel=self._cancel)
-        if prepared.observation is None:
-            current.key.set_result(prepared.key)
-            self.ran.add(self.prober.execute(prepared, cancel=self._cancel).key)
+    def _run(self, run: _Run) -> None:
+        try:
+            prepared = self.prober.prepare(run.probe, cancel=run.cancel)
+            if prepared.observation is None:
+                run.key.set_result(prepared.key)
+                self.ran.add(self.prober.execute(prepared, cancel=run.cancel).key)
+        except Cancelled:
+            if run.gives_way:
+                self._left.appendleft(run.probe)
+            raise
+
+
+def held_for(spare: SpareLane | None, runs: int) -> AbstractContextManager[None]:
+    """Hold a spare lane if a search needs all lanes for its next `runs`."""
+    return spare.held() if spare is not None and runs >= spare.lanes.count else contextlib.nullcontext()
 
 
 def _wait(future: Future[Any], cancel: threading.Event | None) -> None:

@@ -12,7 +12,7 @@ from fake_prober import WAIT_S, FakeProber
 from harness.errors import NoNetwork
 from harness.run.process import Cancelled
 from harness.scheduling.lanes import LocalLanes
-from harness.scheduling.spare_lane import RanBeside, SpareLane
+from harness.scheduling.spare_lane import RanBeside, SpareLane, held_for
 from harness.search import Trial
 
 
@@ -64,15 +64,51 @@ def test_a_second_search_runs_what_the_first_one_left():
     keys = {0: "0-0", 1: "1-0"}
     prober = FakeProber("GG", keys=keys, wait_for={0: threading.Event()}, saw={0: first, 1: second})
     with closing(spare_lane(prober, [0, 1])) as spare:
-        with spare.used(most=1):
+        with spare.used():
             assert first.wait(WAIT_S)
-            prober.wait_for[0].set()
-            assert not second.wait(0.3)
+        prober.wait_for[0].set()
+        assert not second.wait(0.3)
         with spare.used(), spare.used():
             assert second.wait(WAIT_S)
             spare.wait_for("1-0")
     assert prober.prepared == [0, 1]
     assert spare.ran == {"0-0", "1-0"}
+
+
+def test_no_run_starts_while_the_search_needs_all_lanes():
+    keys, go = {0: "0-0", 1: "1-0"}, threading.Event()
+    prober = FakeProber("GG", keys=keys, wait_for={0: go}, saw={0: threading.Event(), 1: threading.Event()})
+    with closing(spare_lane(prober, [0, 1])) as spare, spare.used():
+        assert prober.saw[0].wait(WAIT_S)
+        with spare.held():
+            go.set()
+            assert not prober.saw[1].wait(0.3)
+        assert prober.saw[1].wait(WAIT_S)
+        spare.wait_for("1-0")
+    assert prober.executed == [0, 1]  # the first one was not stopped: its usual duration is not known
+
+
+def test_a_run_that_has_hardly_begun_gives_way_and_is_repeated():
+    begun = threading.Event()
+    prober = FakeProber("G", keys={0: "0-0"}, stuck=frozenset({0}), saw={0: begun})
+    with closing(evolve(spare_lane(prober, [0]), duration_s=3600.0)) as spare, spare.used():
+        assert begun.wait(WAIT_S)
+        begun.clear()
+        with spare.held():
+            spare.wait_for("0-0")
+            assert not begun.wait(0.3)
+        assert begun.wait(WAIT_S)
+    assert prober.prepared == [0, 0]
+    assert spare.ran == set()
+
+
+def test_lanes_are_held_if_the_search_needs_all_of_them():
+    spare = spare_lane(FakeProber("G"), [0], lanes=3)
+    for runs, is_held in ((1, False), (2, False), (3, True), (4, True)):
+        with held_for(spare, runs):
+            assert spare._is_held is is_held
+    with held_for(None, 3):
+        pass
 
 
 def test_a_search_within_a_search_does_not_stop_the_probes():
