@@ -22,7 +22,7 @@ from harness.run.process import Limits, run_guarded
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 _LONGEST_S = 3600.0
 # Settings of the user's shell and project that must not affect what is built here.
@@ -114,14 +114,15 @@ class Uv:
             except NoNetwork:  # uv reached the index with its own settings
                 continue
 
-    def _answer(self, arguments: Iterable[str | Path], cwd: Path, cancel: threading.Event | None) -> UvAnswer:
+    def _answer(self, arguments: Sequence[str | Path], cwd: Path, cancel: threading.Event | None) -> UvAnswer:
         with tempfile.NamedTemporaryFile(prefix="harness-uv-", suffix=".log") as log:
             argv = [str(self.binary), "--no-progress", "--color", "never", *map(str, arguments)]
             ended = run_guarded(
                 argv,
                 env=self._environment(),
                 cwd=cwd,
-                limits=Limits(wall_s=_LONGEST_S),
+                # To resolve, uv's threads mostly wake each other up; on one CPU that takes half of the CPU time.
+                limits=Limits(wall_s=_LONGEST_S, one_cpu="compile" in arguments),
                 output=Path(log.name),
                 cancel=cancel,
             )

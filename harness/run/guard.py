@@ -148,6 +148,9 @@ class Guard:
             with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
                 file.write("500")
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if request["one_cpu"] and hasattr(os, "sched_setaffinity"):
+            cpus = sorted(os.sched_getaffinity(0))
+            os.sched_setaffinity(0, {cpus[os.getpid() % len(cpus)]})
         # Ignored signals stay ignored through exec; Python itself ignores the first two.
         for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)

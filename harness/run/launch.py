@@ -61,11 +61,12 @@ def repro_variables(params: Mapping[str, Any], device: str) -> dict[str, str]:
 
 
 class GuardLimits(NamedTuple):
-    """The limits that the guard enforces: wall time in seconds, memory and output in bytes."""
+    """The limits that the guard enforces: wall time in seconds, memory and output in bytes, and one CPU or all."""
 
     wall_s: float
     memory: int
     output: int = OUTPUT_LIMIT
+    one_cpu: bool = False
 
 
 def guard_request(
@@ -88,6 +89,7 @@ def guard_request(
         "output": str(output),
         "log_keep": LOG_KEPT,
         "output_limit": limits.output,
+        "one_cpu": limits.one_cpu,
         "sandbox": list(sandbox),
         "remove_if_orphaned": str(remove_if_orphaned) if remove_if_orphaned else "",
     }

@@ -52,11 +52,15 @@ class EndReason(enum.StrEnum):
 
 @frozen
 class Limits:
-    """The limits of a process tree: wall time in seconds, memory (None: 90 % of the machine's) and output in bytes."""
+    """The limits of a process tree: wall time in seconds, memory (None: 90 % of the machine's) and output in bytes.
+
+    With `one_cpu` all its threads share one CPU, where the operating system supports that.
+    """
 
     wall_s: float
     memory: int | None = None
     output: int = OUTPUT_LIMIT
+    one_cpu: bool = False
 
     @property
     def bytes(self) -> int:
@@ -152,7 +156,7 @@ def run_guarded(
     command = [str(argument) for argument in argv]
     request = guard_request(
         command,
-        GuardLimits(limits.wall_s, limits.bytes, limits.output),
+        GuardLimits(limits.wall_s, limits.bytes, limits.output, limits.one_cpu),
         env=env,
         cwd=cwd,
         output=output,

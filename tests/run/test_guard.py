@@ -34,6 +34,16 @@ def python(source):
     return [sys.executable, "-c", source]
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="needs CPU affinity")
+def test_a_command_can_be_limited_to_one_cpu(tmp_path):
+    count = python("import os; print(len(os.sched_getaffinity(0)))")
+    for one_cpu, cpus in ((True, 1), (False, len(os.sched_getaffinity(0)))):
+        output = tmp_path / str(one_cpu)
+        limits = Limits(30.0, one_cpu=one_cpu)
+        run_guarded(count, env={"PATH": os.environ["PATH"]}, cwd=tmp_path, limits=limits, output=output)
+        assert output.read_text() == f"{cpus}\n"
+
+
 def test_a_finished_command_gives_its_exit_code_and_output(tmp_path):
     ended = guarded(tmp_path, ["sh", "-c", "echo out; echo err >&2; exit 3"])
     assert (ended.returncode, ended.reason, ended.signal) == (3, EndReason.ENDED, None)

@@ -61,6 +61,7 @@ def test_the_instructions_to_the_guard_are_one_line():
         "cwd": "/",
         "wall_s": 1.5,
         "memory": 9,
+        "one_cpu": False,
         "output": "/log",
         "remove_if_orphaned": "",
     }
