@@ -16,9 +16,10 @@ from harness.culprit.counterfactual import Trials
 from harness.culprit.likelihood import ranked_packages
 from harness.culprit.pursuit import Pursuit
 from harness.culprit.reduction import Candidate, Reduced
+from harness.culprit.release import can_narrow
 from harness.culprit.required import Installed, Required
 from harness.culprit.sentences import versions
-from harness.culprit.side_proofs import proved_again
+from harness.culprit.side_proofs import proved, proved_again
 from harness.culprit.sides import Side, Sides, exchanged
 from harness.culprit.ties import Ties
 from harness.model import Change, Lock
@@ -55,7 +56,8 @@ class _Known:
 def find_package(trials: Trials, sides: Sides, until: Level = Level.PACKAGE) -> tuple[Finding, Sides]:
     """Find the packages that make the difference; returns them with sides that differ only in them.
 
-    If only one package differs and `until` is the file level or deeper, the runs that prove it are traced.
+    If `until` is the file level or deeper, and the sides are not narrowed further before, the runs that prove it are
+    traced.
     """
     known = _Known(sides)
     changes = known.changes
@@ -67,7 +69,7 @@ def find_package(trials: Trials, sides: Sides, until: Level = Level.PACKAGE) -> 
     strangers = _strangers(known, changes)
     known = _apart_from_needs(trials, _without_ties(trials, known))
     names = tuple(known.changes)
-    back, forward = _both_ways(trials, sides, known)
+    back, forward = _both_ways(trials, sides, known, until)
     notes = strangers
     if back.verdict is sides.after.verdict:
         known, more = _with_all_that_bring_it(trials, sides, known)
@@ -75,7 +77,7 @@ def find_package(trials: Trials, sides: Sides, until: Level = Level.PACKAGE) -> 
             *notes,
             f"{listed(names)} makes the difference alone, and so does {listed(more)}: both must be reverted",
         )
-        back, forward = _both_ways(trials, sides, known)
+        back, forward = _both_ways(trials, sides, known, until)
     search = known.search
     finding = Finding(
         Level.PACKAGE,
@@ -199,7 +201,7 @@ def _advanced(sides: Sides, reduced: Reduced) -> Sides | None:
     return evolve(sides, after=Side(reduced.shown.lock, sides.after.verdict, reduced.shown))
 
 
-def _both_ways(trials: Trials, sides: Sides, known: _Known) -> tuple[Proof, Proof]:
+def _both_ways(trials: Trials, sides: Sides, known: _Known, until: Level) -> tuple[Proof, Proof]:
     """Prove the culprit: reverted in the newer environment, and advanced in the older one as the search ran it."""
     names = tuple(known.changes)
     needed = _required(trials, sides.after, sides.before).lacking(names).difference(names)
@@ -212,13 +214,13 @@ def _both_ways(trials: Trials, sides: Sides, known: _Known) -> tuple[Proof, Proo
     along = [change.name for change in sides.before.lock.diff(known.sides.before.lock)]
     if along:
         forth += f", and with {listed(along)} moved, which it can't run without"
-    older, newer = trials.proofs(
-        (
-            Claim(back, trials.installed(sides.after, lock), sides.before.verdict),
-            Claim(forth, trials.installed(sides.before, known.sides.after.lock), sides.after.verdict),
-        )
+    claims = (
+        Claim(back, trials.installed(sides.after, lock), sides.before.verdict),
+        Claim(forth, trials.installed(sides.before, known.sides.after.lock), sides.after.verdict),
     )
-    return older, newer
+    changes = tuple(known.changes.values())
+    traced_to = Level.PACKAGE if can_narrow(trials, changes) else until
+    return proved(trials, known.sides, Finding(Level.PACKAGE, changes), claims, traced_to)
 
 
 def _only_one(trials: Trials, sides: Sides, changes: tuple[Change, ...], until: Level) -> Finding:

@@ -6,6 +6,8 @@ requires is moved too.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from attrs import evolve, fields, frozen
 from packaging.requirements import Requirement
 from packaging.version import Version
@@ -48,18 +50,14 @@ def narrow_release(trials: Trials, sides: Sides, package: Finding, until: Level)
     or if the two releases are neighbours already. If the search fails, the finding has a note that says why. Raises
     `Interrupted`, `NoNetwork`, `NoSpace`.
     """
-    plan = trials.plan
     change = package.packages[0]
-    if len(package.packages) != 1 or change.before is None or change.after is None:
-        return package, sides
-    lower, upper = sorted((change.before, change.after), key=Version)
     try:
-        releases = releases_between(trials.index, plan, change.name, lower, upper)
+        releases = _releases(trials, package.packages)
     except (UnknownProject, UnknownRelease) as unknown:
         return evolve(package, notes=(*package.notes, f"not bisected over its own releases: {unknown}")), sides
     if len(releases) <= 2:
         return package, sides
-    is_upgrade = lower == change.before
+    is_upgrade = change.before == str(releases[0].version)
     in_place = _in_place(trials, sides, change, releases, is_upgrade=is_upgrade)
     searched = ReleaseSearch(in_place, trials.prober, trials.lanes, trials.reporter).run()
     trials.tally.searched = searched
@@ -73,6 +71,23 @@ def narrow_release(trials: Trials, sides: Sides, package: Finding, until: Level)
     if not is_upgrade:
         ends = (Side(newer.lock, sides.before.verdict, newer), Side(older.lock, sides.after.verdict, older))
     return _narrowed(trials, package, Sides(*ends), searched, until), Sides(*ends)
+
+
+def can_narrow(trials: Trials, packages: Sequence[Change]) -> bool:
+    """Whether `narrow_release` has releases to search. Raises `NoNetwork`."""
+    try:
+        return len(_releases(trials, packages)) > 2
+    except (UnknownProject, UnknownRelease):
+        return False
+
+
+def _releases(trials: Trials, packages: Sequence[Change]) -> tuple[Release, ...]:
+    """The releases from one side to the other if one package changed its version, in version order, else ()."""
+    change = packages[0]
+    if len(packages) != 1 or change.before is None or change.after is None:
+        return ()
+    lower, upper = sorted((change.before, change.after), key=Version)
+    return releases_between(trials.index, trials.plan, change.name, lower, upper)
 
 
 def _in_place(
