@@ -61,7 +61,7 @@ class SpareLane:
     _current: _Run | None = field(default=None, init=False)
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
     _users: int = field(default=0, init=False)
-    _is_held: bool = field(default=False, init=False)
+    _holds: int = field(default=0, init=False)
     _is_closed: bool = field(default=False, init=False)
     _ended: Future[None] = field(init=False)  # done while no run is in progress or waits for a lane
 
@@ -86,7 +86,7 @@ class SpareLane:
     def held(self) -> Iterator[None]:
         """Start no run while the context lasts, and stop one that has hardly begun: the search needs all lanes."""
         with self._lock:
-            self._is_held = True
+            self._holds += 1
             if (run := self._current) and time.monotonic() - run.begun < self.duration_s / 2:
                 run.gives_way = True
                 run.cancel.set()
@@ -94,7 +94,7 @@ class SpareLane:
             yield
         finally:
             with self._lock:
-                self._is_held = False
+                self._holds -= 1
                 self._begin()
 
     def wait_for(self, key: str, cancel: threading.Event | None = None) -> None:
@@ -125,7 +125,7 @@ class SpareLane:
         def work() -> None:
             try:
                 with self._lock:
-                    is_wanted = self._left and self._users and not self._is_held and not self._is_closed
+                    is_wanted = self._left and self._users and not self._holds and not self._is_closed
                     if not is_wanted:
                         self._current = None
                         ended.set_result(None)

@@ -82,6 +82,8 @@ def test_no_run_starts_while_the_search_needs_all_lanes():
         assert prober.saw[0].wait(WAIT_S)
         with spare.held():
             go.set()
+            with spare.held():
+                pass
             assert not prober.saw[1].wait(0.3)
         assert prober.saw[1].wait(WAIT_S)
         spare.wait_for("1-0")
@@ -106,7 +108,7 @@ def test_lanes_are_held_if_the_search_needs_all_of_them():
     spare = spare_lane(FakeProber("G"), [0], lanes=3)
     for runs, is_held in ((1, False), (2, False), (3, True), (4, True)):
         with held_for(spare, runs):
-            assert spare._is_held is is_held
+            assert bool(spare._holds) is is_held
     with held_for(None, 3):
         pass
 
