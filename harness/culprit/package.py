@@ -56,8 +56,8 @@ class _Known:
 def find_package(trials: Trials, sides: Sides, until: Level = Level.PACKAGE) -> tuple[Finding, Sides]:
     """Find the packages that make the difference; returns them with sides that differ only in them.
 
-    If `until` is the file level or deeper, and the sides are not narrowed further before, the runs that prove it are
-    traced.
+    If `until` is the file level or deeper, the runs that prove it are traced; if several packages differed, only if
+    they are the sides between which lines are searched.
     """
     known = _Known(sides)
     changes = known.changes

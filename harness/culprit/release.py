@@ -57,7 +57,7 @@ def narrow_release(trials: Trials, sides: Sides, package: Finding, until: Level)
         return evolve(package, notes=(*package.notes, f"not bisected over its own releases: {unknown}")), sides
     if len(releases) <= 2:
         return package, sides
-    is_upgrade = change.before == str(releases[0].version)
+    is_upgrade = _is_upgrade(change)
     in_place = _in_place(trials, sides, change, releases, is_upgrade=is_upgrade)
     searched = ReleaseSearch(in_place, trials.prober, trials.lanes, trials.reporter).run()
     trials.tally.searched = searched
@@ -88,6 +88,11 @@ def _releases(trials: Trials, packages: Sequence[Change]) -> tuple[Release, ...]
         return ()
     lower, upper = sorted((change.before, change.after), key=Version)
     return releases_between(trials.index, trials.plan, change.name, lower, upper)
+
+
+def _is_upgrade(change: Change) -> bool:
+    """Whether the version rises; the index may list neither version, because local labels such as +cpu count."""
+    return change.before is not None and change.after is not None and Version(change.before) < Version(change.after)
 
 
 def _in_place(
