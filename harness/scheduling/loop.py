@@ -2,12 +2,14 @@
 
 While a lane runs, the candidates that the search expects next are resolved and installed, so the next run starts at
 once. A candidate that can't be resolved is skipped without a run. If several candidates have the same key (the same
-repro in the same lock), one of them runs and answers for the others.
+repro in the same lock), one of them runs and answers for the others. A run that the search no longer needs is stopped,
+unless it is nearly done: its verdict may save a repetition later.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -18,7 +20,7 @@ from harness.events import Asked, Judged, Progress, Reporter, Started
 from harness.run.process import Cancelled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from harness.model import Judgement, Observation, Verdict
     from harness.probe import Prepared, Probe
@@ -31,6 +33,7 @@ _AHEAD = 2
 _BUILDERS = 2
 _TICK_S = 0.25
 _QUICK_S = 0.05
+_NEARLY_DONE = (0.85, 1.5)  # from and to which share of the usual duration a useless run may go on
 
 
 class Prepares(Protocol):
@@ -53,6 +56,7 @@ class _Work(Generic[C]):
     cancel: threading.Event = field(factory=threading.Event)
     preparing: Future[Prepared] | None = None
     running: Future[Observation] | None = None
+    begun: float = 0.0
 
     @property
     def prepared(self) -> Prepared | None:
@@ -86,7 +90,8 @@ class Engine(Generic[C]):
     """Drives searches over candidates of one kind.
 
     `judge` judges and records an observation; its last argument says whether it was cached. `as_told` translates a
-    verdict for the search. `progress` returns how far the search is. `is_proof` marks its runs as proofs.
+    verdict for the search. `progress` returns how far the search is. `is_proof` marks its runs as proofs. `clock`
+    returns the time in seconds.
     """
 
     prober: Prepares
@@ -98,6 +103,7 @@ class Engine(Generic[C]):
     progress: Callable[[], Progress]
     as_told: Callable[[Verdict], Verdict] = _unchanged
     is_proof: bool = False
+    clock: Callable[[], float] = time.monotonic
 
     def drive(self, search: Search[C], *, width: int | None = None, until: Callable[[], bool] = lambda: False) -> None:
         """Run candidates, `width` at a time (None: all lanes), until the search is done or `until` returns true.
@@ -108,6 +114,7 @@ class Engine(Generic[C]):
         at_once = width or self.lanes.count
         works: dict[C, _Work[C]] = {}
         ended: dict[str, Observation] = {}
+        took: list[float] = []
         desk = ThreadPoolExecutor(_BUILDERS, thread_name_prefix="prepare")
         try:
             while not search.done and not until():
@@ -121,14 +128,14 @@ class Engine(Generic[C]):
                 if not any(works[candidate].is_answered for candidate in asked):  # may make others useless
                     self._fill_lanes(works, asked, at_once)
                 foreseen = search.foresee(_AHEAD)
-                self._drop(works, keep={*asked, *foreseen})
+                self._drop(works, {*asked, *foreseen, *self._nearly_done(works, took)})
                 self._start_new(works, foreseen, desk, announce=False)
                 futures: list[Future[Any]] = [
                     work.future for work in works.values() if work.future is not None and not _is_idle(work)
                 ]
                 if futures:
                     wait(futures, timeout=_TICK_S, return_when=FIRST_COMPLETED)
-                self._collect(search, works, asked, ended)
+                took += self._collect(search, works, asked, ended)
         except KeyboardInterrupt as error:
             raise Interrupted(
                 "stopped; finished runs are kept", hint="run the same command again to continue"
@@ -170,22 +177,27 @@ class Engine(Generic[C]):
                 continue
             if prepared.observation is None and prepared.key not in keys:
                 self.reporter.report(Started(self.label_of(candidate)))
+                work.begun = self.clock()
                 work.running = self.lanes.submit(self.prober.execute, prepared, cancel=work.cancel)
                 keys.add(prepared.key)
 
     def _collect(
         self, search: Search[C], works: dict[C, _Work[C]], asked: tuple[C, ...], ended: dict[str, Observation]
-    ) -> None:
+    ) -> list[float]:
+        """Tell the search what has ended; returns the durations of the runs among it, in seconds."""
+        took: list[float] = []
         for candidate, work in list(works.items()):
             if work.running is not None:
                 if work.running.done():
                     del works[candidate]
+                    took.append(self.clock() - work.begun)
                     observation = work.running.result()
                     if work.prepared is not None:
                         ended[work.prepared.key] = observation
                     self._tell(search, candidate, observation, cached=False)
             elif work.preparing is not None and work.preparing.done():
                 self._collect_prepared(search, works, candidate, wanted=candidate in asked)
+        return took
 
     def _collect_prepared(self, search: Search[C], works: dict[C, _Work[C]], candidate: C, *, wanted: bool) -> None:
         work = works[candidate]
@@ -216,8 +228,15 @@ class Engine(Generic[C]):
             )
         )
 
-    def _drop(self, works: dict[C, _Work[C]], *, keep: set[C]) -> None:
-        """Stop the candidates that the search no longer needs."""
+    def _nearly_done(self, works: dict[C, _Work[C]], took: list[float]) -> Iterator[C]:
+        """The candidates whose runs are about to end, if they take as long as the earlier ones (`took`, in seconds)."""
+        earliest, latest = (share * sum(took) / max(len(took), 1) for share in _NEARLY_DONE)
+        for candidate, work in works.items():
+            if took and work.running is not None and earliest <= self.clock() - work.begun <= latest:
+                yield candidate
+
+    def _drop(self, works: dict[C, _Work[C]], keep: set[C]) -> None:
+        """Stop all other candidates."""
         for candidate in [c for c in works if c not in keep]:
             work = works.pop(candidate)
             work.cancel.set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import Future
 
 import pytest
@@ -12,12 +13,13 @@ from support import Heard
 from harness.errors import HarnessFault, Interrupted, NoNetwork
 from harness.events import SILENT, Progress
 from harness.model import Judgement, Verdict
+from harness.run.process import Cancelled
 from harness.scheduling.lanes import LocalLanes
 from harness.scheduling.loop import Engine
 from harness.search import Bisection, Grid, Trial
 
 
-def drive(prober, search, *, lanes=1, notes=None, judge=None, **more):
+def drive(prober, search, *, lanes=1, notes=None, judge=None, clock=time.monotonic, **more):
     pool = LocalLanes(lanes)
     try:
         engine = Engine(
@@ -28,6 +30,7 @@ def drive(prober, search, *, lanes=1, notes=None, judge=None, **more):
             judge or (lambda trial, seen, cached: Judgement(VERDICTS[seen.outcome], "")),
             notes or SILENT,
             lambda: Progress(search.states, search.remaining()),
+            clock=clock,
         )
         engine.drive(search, **more)
     finally:
@@ -93,6 +96,41 @@ def test_a_run_made_useless_by_a_verdict_is_cancelled():
     drive(prober, search, lanes=3)
     assert search.result.first_bad == 2
     assert sorted(prober.called_off) == sorted(prober.stuck)
+
+
+@pytest.mark.parametrize(("elapsed", "is_told"), [(3, False), (9, True), (14, True), (40, False)])
+def test_a_useless_run_that_is_nearly_done_ends(elapsed, is_told):
+    """The runs of 8 and 16 begin together, after one of 10 seconds. That 8 is bad makes 16 useless."""
+    seconds, begun, told, ended = [0], threading.Event(), threading.Event(), threading.Event()
+    search = Bisection(25, good=0, bad=24, tried={0: Verdict.GOOD})
+
+    class Timed(FakeProber):
+        def execute(self, prepared, *, cancel=None):
+            position = prepared.probe.position
+            if position == 24:
+                seconds[0] = 10
+            elif position == 16:
+                begun.set()
+                assert told.wait(WAIT_S)
+                if cancel.wait(0.6 if is_told else WAIT_S):
+                    raise Cancelled
+                ended.set()
+            elif position == 8:
+                assert begun.wait(WAIT_S)
+                seconds[0] += elapsed
+            elif is_told:
+                assert ended.wait(WAIT_S)  # the search must not end before
+            return super().execute(prepared, cancel=cancel)
+
+    def judge(trial, seen, cached):
+        if trial.position == 8:
+            told.set()
+        return Judgement(VERDICTS[seen.outcome], "")
+
+    notes = Heard()
+    drive(Timed("GG" + "B" * 23), search, lanes=2, notes=notes, judge=judge, clock=lambda: seconds[0])
+    assert search.result.first_bad == 2
+    assert ("16", Verdict.BAD, False) in notes.judged if is_told else "16" not in [label for label, *_ in notes.judged]
 
 
 class TrialGrid(Grid):
