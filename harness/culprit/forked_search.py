@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
+from harness.culprit.background import Background
 from harness.culprit.claims import Claim
-from harness.culprit.line_needs import advance
+from harness.culprit.line_needs import advance, search_for_needs
 from harness.culprit.line_search import COMPILED, is_not_mixable, reverted_in_words
 from harness.events import Judged, Note, Started
 from harness.model import Mixture
@@ -52,26 +53,41 @@ def pursued(search: LineSearch, used: frozenset[Unit], stack: ExitStack, *, most
             return search, few
     files = [path for unit in used for path in search.exchange.units[unit] if path.endswith(".py")]
     whole = search.reverted(frozenset(unit for unit in search.all if search.edits.path_of(unit) in used))
-    forks = _open_forks(search, files, few, stack)
-    if forks is None:
-        return search, search.pursue(search.weights, most=most, after=few)
-    forked = evolve(search, trials=evolve(trials, forks=forks))
-    with held_for(trials.spare, trials.lanes.count):  # a run beside them makes forks several times slower
-        first = forked.pursue(search.weights, most=1, after=few)
-        if _is_forked(first) or _shows_older_side(trials, search.sides, forks, whole):
-            found = forked.pursue(search.weights, most=most, after=first)
-        else:
-            found = None
-    if found is None:
-        return search, search.pursue(search.weights, most=most, after=few)
-    if not _is_forked(found):
-        return forked, found
-    back = Claim(reverted_in_words(search, found.units), search.reverted(found.units), search.sides.before.verdict)
-    proof = trials.proof_with(back, [advance(search, found.units)] if len(found.units) == 1 else [])
-    if proof.holds:
-        return forked, evolve(found, shown=proof.observation)
-    _give_up(trials, forks)
+    # A run beside forks makes them several times slower. The run in progress may go on while the first process starts.
+    with held_for(trials.spare, trials.lanes.count, stops=False):
+        forks = _open_forks(search, files, few, stack)
+        if forks is not None:
+            forked = evolve(search, trials=evolve(trials, forks=forks))
+            with held_for(trials.spare, trials.lanes.count):
+                found = _found_with_forks(forked, forks, whole, few, most=most)
+            if found is not None:
+                return forked, found
     return search, search.pursue(search.weights, most=most, after=few)
+
+
+def _found_with_forks(
+    search: LineSearch, forks: ForkingProber, whole: Probe, few: Reduced | None, *, most: int
+) -> Reduced | None:
+    """What a search with forks finds, confirmed by a fresh process; None if they disagree.
+
+    `whole` is the probe with every change reverted.
+    """
+    trials = search.trials
+    found = search.pursue(search.weights, most=1, after=few)
+    if not _is_forked(found) and not _shows_older_side(trials, search.sides, forks, whole):
+        return None
+    found = search.pursue(search.weights, most=most, after=found)
+    if not _is_forked(found):
+        return found
+    back = Claim(reverted_in_words(search, found.units), search.reverted(found.units), search.sides.before.verdict)
+    is_one = len(found.units) == 1
+    ahead = Background.begun(trials.prober, lambda: search_for_needs(search, found.units) if is_one else None)
+    proof = trials.proof_with(back, [advance(search, found.units)] if is_one else [])
+    ahead.result()
+    if not proof.holds:
+        _give_up(trials, forks)
+        return None
+    return evolve(found, shown=proof.observation)
 
 
 def _is_forked(reduced: Reduced) -> bool:
@@ -107,7 +123,9 @@ def _open_forks(
         trials.reporter.report(Note(f"not forking runs: {why}"))
         return None
     label = f"forked: the {sides.after.verdict.value} environment"
+    ahead = Background.begun(prober, lambda: search.next_sets(2, few))
     verdict = _verdict(trials, forks, label, unchanged)
+    ahead.result()
     if forks.stopped:
         trials.reporter.report(Note(f"not forking runs: {forks.stopped}"))
         return None

@@ -133,10 +133,19 @@ def belongs(search: LineSearch, core: Candidate, forth: Advanced) -> bool:
 
 def _needed(search: LineSearch, core: Candidate) -> Reduced:
     """Search, in few runs, for the other units that must be advanced for the culprit to make the difference."""
+    pursuit = search_for_needs(search, core)
+    return pursuit.run() if pursuit is not None else Reduced(frozenset(), True, frozenset(), 0, 0, 0, None, False)
+
+
+def search_for_needs(search: LineSearch, core: Candidate) -> Pursuit | None:
+    """The search for the other units that must be advanced with the culprit, None if there are no others.
+
+    What its first sets need is remembered, so a second call is quick.
+    """
     others = search.all - core
     weights = {unit: _usefulness(search, core, unit) for unit in sorted(others)}
     if not weights:
-        return Reduced(frozenset(), True, frozenset(), 0, 0, 0, None, False)
+        return None
     with_core = search.consistency.advanced
     return Pursuit(
         trials=search.trials,
@@ -150,7 +159,7 @@ def _needed(search: LineSearch, core: Candidate) -> Reduced:
         learn=lambda moved, observation: search.learn(moved | core, observation, reverting=False),
         most=_MOST_NEEDED,
         until=search.trials.until,
-    ).run()
+    ).without_broken()
 
 
 def _usefulness(search: LineSearch, core: Candidate, unit: Unit) -> float:

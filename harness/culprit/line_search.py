@@ -5,12 +5,11 @@ All files that the run did not use are one unit, all compiled files another.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Collection
-from concurrent.futures import Future
+from collections.abc import Collection
 
 from attrs import field, frozen
 
+from harness.culprit.background import Background
 from harness.culprit.consistency import Consistency
 from harness.culprit.counterfactual import Trials
 from harness.culprit.edits import Edits
@@ -24,7 +23,7 @@ from harness.culprit.sides import METADATA, Sides
 from harness.culprit.ties import Unit
 from harness.model import Observation, Trace
 from harness.model.words import listed
-from harness.probe import Probe, Prober
+from harness.probe import Probe
 
 REST = "files that the run did not use"
 COMPILED = "compiled files"
@@ -86,9 +85,16 @@ class LineSearch:
 
     def likely_files(self, after: Reduced | None = None) -> frozenset[str]:
         """The files of the mixture that is tried next, if the search continues `after` an earlier one."""
-        following = self._pursuit(self.weights, most=1, after=after).next()
+        following = next(iter(self.next_sets(1, after)), None)
         mixture = self.reverted(following).mixture if following is not None else None
         return frozenset(mixture.files) if mixture is not None else frozenset()
+
+    def next_sets(self, count: int, after: Reduced | None = None) -> tuple[Candidate, ...]:
+        """Up to `count` sets that are tried next, if the search continues `after` an earlier one.
+
+        What they need is remembered, so `pursue` starts sooner afterwards.
+        """
+        return self._pursuit(self.weights, most=1, after=after).next_sets(count)
 
     def _pursuit(self, weights: dict[Unit, float], *, most: int, after: Reduced | None) -> Pursuit:
         return Pursuit(
@@ -126,45 +132,11 @@ def prepared(trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[U
     return search, len(traces)
 
 
-@frozen
-class Reading:
-    """The files of both sides, read in a thread during runs that don't need them.
-
-    Reading starts with the next run, or when the result is requested. It does not start before the run, because the
-    check of an environment takes many times as long while another thread is busy.
-    """
-
-    _found: Future[Read]
-    _is_wanted: threading.Event
-
-    @classmethod
-    def begun(cls, trials: Trials, read: Callable[[], Read]) -> Reading:
-        """Start the thread; it does not keep the program from exiting."""
-        found: Future[Read] = Future()
-        is_wanted = threading.Event()
-
-        def work() -> None:
-            if isinstance(trials.prober, Prober):
-                trials.prober.memory.wait_for_run(is_wanted)
-            try:
-                found.set_result(read())
-            except BaseException as error:  # noqa: BLE001 - raised again by `result`
-                found.set_exception(error)
-
-        threading.Thread(target=work, name="reading", daemon=True).start()
-        return cls(found, is_wanted)
-
-    def result(self) -> Read:
-        """Wait for the files and return what was read. Raises whatever reading raised."""
-        self._is_wanted.set()
-        return self._found.result()
-
-
 def read_ahead(trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[Unit]) -> None:
     """Start to read the files of both sides in the background, unless that has started already."""
     key = frozenset(exchange.units)
     if key not in trials.tally.reading:
-        trials.tally.reading[key] = Reading.begun(trials, lambda: _read(exchange, sides, used))
+        trials.tally.reading[key] = Background.begun(trials.prober, lambda: _read(exchange, sides, used))
 
 
 def _read(exchange: Exchange, sides: Sides, used: frozenset[Unit]) -> Read:

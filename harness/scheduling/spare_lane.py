@@ -83,11 +83,11 @@ class SpareLane:
                 self._users -= 1
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
-        """Start no run while the context lasts, and stop one that has hardly begun: the search needs all lanes."""
+    def held(self, *, stops: bool = True) -> Iterator[None]:
+        """Start no run while the context lasts: the search needs all lanes. `stops`: stop one that has hardly begun."""
         with self._lock:
             self._holds += 1
-            if (run := self._current) and time.monotonic() - run.begun < self.duration_s / 2:
+            if stops and (run := self._current) and time.monotonic() - run.begun < self.duration_s / 2:
                 run.gives_way = True
                 run.cancel.set()
         try:
@@ -154,9 +154,9 @@ class SpareLane:
             raise
 
 
-def held_for(spare: SpareLane | None, runs: int) -> AbstractContextManager[None]:
-    """Hold a spare lane if a search needs all lanes for its next `runs`."""
-    return spare.held() if spare is not None and runs >= spare.lanes.count else contextlib.nullcontext()
+def held_for(spare: SpareLane | None, runs: int, *, stops: bool = True) -> AbstractContextManager[None]:
+    """Hold a spare lane if a search needs all lanes for its next `runs`; see `SpareLane.held`."""
+    return spare.held(stops=stops) if spare is not None and runs >= spare.lanes.count else contextlib.nullcontext()
 
 
 def _wait(future: Future[Any], cancel: threading.Event | None) -> None:

@@ -104,6 +104,19 @@ def test_a_run_that_has_hardly_begun_gives_way_and_is_repeated():
     assert spare.ran == set()
 
 
+def test_a_run_may_go_on_while_no_other_one_may_start():
+    prober = FakeProber("GG", keys={0: "0-0"}, wait_for={0: threading.Event()}, saw={0: threading.Event()})
+    spare = evolve(spare_lane(prober, [0, 1]), duration_s=1000.0)
+    with closing(spare), spare.used():
+        assert prober.saw[0].wait(WAIT_S)
+        with held_for(spare, 2, stops=False):
+            prober.wait_for[0].set()
+            spare.wait_for("0-0")
+            assert prober.executed == [0]
+        spare.wait_for("another run")
+    assert prober.called_off == []
+
+
 def test_lanes_are_held_if_the_search_needs_all_of_them():
     spare = spare_lane(FakeProber("G"), [0], lanes=3)
     for runs, is_held in ((1, False), (2, False), (3, True), (4, True)):
