@@ -48,7 +48,11 @@ def run_once(
     longer exists and can't be rebuilt.
     """
     probe = prepared.probe
-    with watched_environment(prober.builder, environment, mixture=probe.mixture, apart=apart, cancel=cancel) as place:
+    with contextlib.ExitStack() as check, contextlib.ExitStack() as watched:
+        check.enter_context(prober.checks.entered())
+        place = watched.enter_context(
+            watched_environment(prober.builder, environment, mixture=probe.mixture, apart=apart, cancel=cancel)
+        )
         job = Job(
             python=place.environment.python,
             repro=probe.repro,
@@ -67,6 +71,7 @@ def run_once(
             writable=(place.scratch,) if apart else (),
         )
         with prober.memory.entered(cancel):
+            check.close()
             ran = run_repro(job, cancel=cancel)
             prober.memory.note(ran.peak_memory or 0)
         return ran, place.altered()

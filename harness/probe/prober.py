@@ -25,6 +25,7 @@ from harness.errors import MissingProgram
 from harness.events import SILENT, Reporter
 from harness.model import Lock, Observation, Outcome
 from harness.probe.asked import Prepared, Probe
+from harness.probe.checks import Checks
 from harness.probe.differing import differing
 from harness.probe.executing import leased_gpu, run_once, was_refused_a_write
 from harness.probe.observing import (
@@ -56,7 +57,7 @@ class Prober:
     `gpus` are the GPUs for runs on CUDA, all of one model; `gpu_wait` is how many seconds a run waits for free memory
     on one. Relative paths of a command start at `invoked_from`. `reporter` receives notes for the user. Runs happen in
     `sandbox`, and `rights` says what the user allows them beyond it. `memory` delays a run until it fits into memory
-    beside the others.
+    beside the others. `checks` delays work for later runs until the environments of current ones have been compared.
     """
 
     store: Store
@@ -72,6 +73,7 @@ class Prober:
     sandbox: Sandbox | None = None
     rights: str = ""
     memory: MemoryGate = field(factory=MemoryGate, eq=False, repr=False)
+    checks: Checks = field(factory=Checks, eq=False, repr=False)
     _programs: set[str] = field(factory=set, init=False, eq=False, repr=False)
 
     def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
@@ -80,6 +82,7 @@ class Prober:
         kept = self.store.get_resolution(combination.resolution_key)
         if kept is not None:
             return kept
+        self.checks.wait(cancel)
         answer: Resolution | Unresolvable = self.resolver.resolve(combination, probe.near, cancel=cancel)
         if isinstance(answer, Resolution):
             resolution = StoredResolution(lock=answer.lock, drift=answer.drift)
@@ -138,6 +141,7 @@ class Prober:
             # The message is the harness's, not the installer's, and is cheap to produce again.
             flawed = self._unrun(probe, key, Outcome.UNINSTALLABLE, flaw, lock, begun, keep=False)
             return Prepared(probe, key, observation=flawed)
+        self.checks.wait(cancel)
         built = self.builder.build(lock, look=False, cancel=cancel)
         if isinstance(built, Uninstallable):
             failed = self._unrun(probe, key, Outcome.UNINSTALLABLE, built.words, lock, begun)
