@@ -13,7 +13,7 @@ from harness.model import Change, Judgement, Observation, Repro, Verdict, normal
 from harness.model.culprit import Level
 from harness.model.words import listed
 from harness.probe import Judge, Probe
-from harness.scheduling.loop import Engine
+from harness.scheduling.loop import PATIENCE_S, Engine
 from harness.search import FewestChanges
 
 if TYPE_CHECKING:
@@ -87,7 +87,9 @@ class Means:
         def with_groups() -> Progress:
             return evolve(progress(), groups=self.count.open_groups)
 
-        return Engine(self.prober, self.lanes, probe_of, label_of, judged, self.reporter, with_groups)
+        return Engine(
+            self.prober, self.lanes, probe_of, label_of, judged, self.reporter, with_groups, patience_s=PATIENCE_S
+        )
 
 
 @frozen

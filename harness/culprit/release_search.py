@@ -14,7 +14,7 @@ from harness.events import Progress, Reporter
 from harness.model import Judgement, Observation, Verdict
 from harness.planning.anchor import find_anchor
 from harness.planning.announcing import search_began
-from harness.scheduling.loop import Engine
+from harness.scheduling.loop import PATIENCE_S, Engine
 from harness.scheduling.recording import Record
 from harness.scheduling.spare_lane import RanBeside, SpareLane
 from harness.search import Gauges, Noise, SureBisection, Trial
@@ -114,7 +114,16 @@ class ReleaseSearch:
             record.write_down(version_of(trial), judgement, observation, cached=cached, attempt=trial.attempt)
             return judgement
 
-        engine = Engine(prober, self.lanes, self.probes(), label_of, judged, self.reporter, lambda: _progress(search))
+        engine = Engine(
+            prober,
+            self.lanes,
+            self.probes(),
+            label_of,
+            judged,
+            self.reporter,
+            lambda: _progress(search),
+            patience_s=PATIENCE_S,
+        )
         # One at a time until there is a signature: it may be captured from the bad end.
         engine.drive(search, width=1, until=lambda: record.signature is not None)
         engine.drive(search)

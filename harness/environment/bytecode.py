@@ -89,19 +89,22 @@ class BytecodeStore:
             ledger = read_ledger(folder)
             moved: dict[str, FileState] = {}
             prefix = shown.relative_to(shown.anchor).as_posix()
-            made: set[str] = set()
+            made: dict[str, bool] = {}
             for name, state in ledger.items():
                 parent = posixpath.dirname(name)
                 target = f"{tree}/{prefix}/{name}"
                 if only is not None and f"{prefix}/{name}" not in only:
                     continue
-                if name in stale or (shown == sources.packages and not (sources.at / parent).is_dir()):
+                if name in stale:
                     continue
                 if parent not in made:
-                    os.makedirs(posixpath.dirname(target), exist_ok=True)  # noqa: PTH103 - for speed
-                    made.add(parent)
+                    made[parent] = shown != sources.packages or (sources.at / parent).is_dir()
+                    if made[parent]:
+                        os.makedirs(posixpath.dirname(target), exist_ok=True)  # noqa: PTH103 - for speed
+                if not made[parent]:
+                    continue
                 source = f"{sources.at if shown == sources.packages else shown}/{source_name(name, self.cache_tag)}"
-                if (linked := link_compiled(folder / name, target, state, source)) is not None:
+                if (linked := link_compiled(f"{folder}/{name}", target, state, source)) is not None:
                     filled[f"{prefix}/{name}"] = linked
                     if linked.inode == state.inode:
                         moved[name] = linked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -37,7 +38,7 @@ def _fits(data: bytes, source: str) -> bool:
     return data[8:16] == struct.pack("<II", int(found.st_mtime) & 0xFFFFFFFF, found.st_size & 0xFFFFFFFF)
 
 
-def link_compiled(origin: Path, target: str, state: FileState, source: str) -> FileState | None:
+def link_compiled(origin: str, target: str, state: FileState, source: str) -> FileState | None:
     """Link unchanged bytecode of this source and return its state; None if it changed or belongs to another source.
 
     A file that changed since it was compiled is removed from the store. A file with its recorded change time is not
@@ -65,7 +66,8 @@ def link_compiled(origin: Path, target: str, state: FileState, source: str) -> F
         return linked
     os.unlink(target)  # noqa: PTH108
     if not is_compiled:
-        origin.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(origin)  # noqa: PTH108
     return None
 
 

@@ -33,6 +33,7 @@ _AHEAD = 2
 _BUILDERS = 2
 _TICK_S = 0.25
 _QUICK_S = 0.05
+PATIENCE_S = 1.0  # less than preparing a candidate takes that is not needed after all
 _NEARLY_DONE = (0.85, 1.5)  # from and to which share of the usual duration a useless run may go on
 
 
@@ -90,7 +91,8 @@ class Engine(Generic[C]):
     """Drives searches over candidates of one kind.
 
     `judge` judges and records an observation; its last argument says whether it was cached. `as_told` translates a
-    verdict for the search. `progress` returns how far the search is. `is_proof` marks its runs as proofs. `clock`
+    verdict for the search. `progress` returns how far the search is. `is_proof` marks its runs as proofs. `patience_s`
+    is how long a free lane waits for a run that is about to end, whose verdict may change what is needed. `clock`
     returns the time in seconds.
     """
 
@@ -103,6 +105,7 @@ class Engine(Generic[C]):
     progress: Callable[[], Progress]
     as_told: Callable[[Verdict], Verdict] = _unchanged
     is_proof: bool = False
+    patience_s: float = 0.0
     clock: Callable[[], float] = time.monotonic
 
     def drive(self, search: Search[C], *, width: int | None = None, until: Callable[[], bool] = lambda: False) -> None:
@@ -135,6 +138,7 @@ class Engine(Generic[C]):
                 ]
                 if futures:
                     wait(futures, timeout=_TICK_S, return_when=FIRST_COMPLETED)
+                    self._wait_for_others(works, took)
                 took += self._collect(search, works, asked, ended)
         except KeyboardInterrupt as error:
             raise Interrupted(
@@ -227,6 +231,14 @@ class Engine(Generic[C]):
                 is_proof=self.is_proof,
             )
         )
+
+    def _wait_for_others(self, works: dict[C, _Work[C]], took: list[float]) -> None:
+        """If a run has ended, wait for those that should end at about the same time."""
+        running = {work.running: self.clock() - work.begun for work in works.values() if work.running is not None}
+        if took and any(future.done() for future in running):
+            usual = sum(took) / len(took)
+            soon = [future for future, elapsed in running.items() if abs(usual - elapsed) <= self.patience_s]
+            wait(soon, timeout=self.patience_s)
 
     def _nearly_done(self, works: dict[C, _Work[C]], took: list[float]) -> Iterator[C]:
         """The candidates whose runs are about to end, if they take as long as the earlier ones (`took`, in seconds)."""

@@ -19,7 +19,7 @@ from harness.scheduling.loop import Engine
 from harness.search import Bisection, Grid, Trial
 
 
-def drive(prober, search, *, lanes=1, notes=None, judge=None, clock=time.monotonic, **more):
+def drive(prober, search, *, lanes=1, notes=None, judge=None, clock=time.monotonic, patience_s=0.0, **more):
     pool = LocalLanes(lanes)
     try:
         engine = Engine(
@@ -31,6 +31,7 @@ def drive(prober, search, *, lanes=1, notes=None, judge=None, clock=time.monoton
             notes or SILENT,
             lambda: Progress(search.states, search.remaining()),
             clock=clock,
+            patience_s=patience_s,
         )
         engine.drive(search, **more)
     finally:
@@ -131,6 +132,27 @@ def test_a_useless_run_that_is_nearly_done_ends(elapsed, is_told):
     drive(Timed("GG" + "B" * 23), search, lanes=2, notes=notes, judge=judge, clock=lambda: seconds[0])
     assert search.result.first_bad == 2
     assert ("16", Verdict.BAD, False) in notes.judged if is_told else "16" not in [label for label, *_ in notes.judged]
+
+
+@pytest.mark.parametrize(("patience_s", "is_patient"), [(1.0, True), (0.0, False)])
+def test_a_free_lane_waits_for_a_run_that_is_about_to_end(patience_s, is_patient):
+    """16 is bad, and half a second later 8 is good, so that no release before 8 matters."""
+    search = Bisection(25, good=0, bad=24, tried={0: Verdict.GOOD})
+    begun = threading.Event()
+
+    class Timed(FakeProber):
+        def execute(self, prepared, *, cancel=None):
+            if prepared.probe.position == 16:
+                assert begun.wait(WAIT_S)
+            elif prepared.probe.position == 8:
+                begun.set()
+                time.sleep(0.5)
+            return super().execute(prepared, cancel=cancel)
+
+    prober = Timed("G" * 12 + "B" * 13)
+    drive(prober, search, lanes=2, patience_s=patience_s, clock=lambda: 0.0)
+    assert search.result.first_bad == 12
+    assert (4 in prober.executed) is not is_patient
 
 
 class TrialGrid(Grid):
