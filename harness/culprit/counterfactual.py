@@ -55,7 +55,7 @@ class Tally:
     `ran_now` counts the probes that ran, without those answered by the store; `searched` is the last bisection over
     releases. `seen` has the keys of observations that a search or a proof has used: none of them can prove a claim
     later. `reading` has the files that are read in the background, by their units of difference. `ahead` has proofs
-    that were run early, with their claims. `compared` has the locks whose environments were compared for reading.
+    that were run early, with their claims. `compared` has the locks whose environments this question has compared.
     """
 
     ran_now: int = 0

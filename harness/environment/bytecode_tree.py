@@ -63,7 +63,9 @@ class BytecodeTree:
                     return
                 finally:
                     hold.release()
-        tree = cls(own, store, sources, store.fill(own, sources, without=without))
+        with in_turn:
+            filled = store.fill(own, sources, without=without)
+        tree = cls(own, store, sources, filled)
         try:
             yield tree
         finally:

@@ -71,8 +71,7 @@ def run_once(
             writable=(place.scratch,) if apart else (),
         )
         with prober.memory.entered(cancel):
-            check.close()
-            ran = run_repro(job, cancel=cancel)
+            ran = run_repro(job, cancel=cancel, begins=check.close)
             prober.memory.note(ran.peak_memory or 0)
         return ran, place.altered()
 

@@ -29,7 +29,7 @@ from harness.run.scratch_folder import ScratchFolder, process_environment, remov
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from harness.run.forking import Zygote
 
@@ -87,8 +87,8 @@ class Job:
         )
 
 
-def run_repro(job: Job, *, cancel: threading.Event | None = None) -> Ran:
-    """Run a repro once and return its result.
+def run_repro(job: Job, *, cancel: threading.Event | None = None, begins: Callable[[], object] = bool) -> Ran:
+    """Run a repro once and return its result; calls `begins` just before its process starts.
 
     On return its processes have ended and its files, except the log, are removed. Raises `MissingProgram` if the
     environment lacks a command's program, `Cancelled` when `cancel` is set, `NoSpace` if the disk is full, and
@@ -96,19 +96,19 @@ def run_repro(job: Job, *, cancel: threading.Event | None = None) -> Ran:
     """
     try:
         with scratch_folder(job.scratch_root) as scratch:
-            return _run_in(scratch, job, cancel)
+            return _run_in(scratch, job, cancel, begins)
     except OSError as error:
         if is_out_of_space(error):
             raise NoSpace(f"no space left for a run below {job.scratch_root}: {error}") from error
         raise
 
 
-def _run_in(scratch: ScratchFolder, job: Job, cancel: threading.Event | None) -> Ran:
+def _run_in(scratch: ScratchFolder, job: Job, cancel: threading.Event | None, begins: Callable[[], object]) -> Ran:
     if job.repro.project:
         shutil.copytree(job.repro.project, scratch.work, symlinks=True, dirs_exist_ok=True)
     # Keep the log open, so that nothing is lost if the script removes its folder.
     with scratch.log.open("x+b") as log:
-        ran = _run_with(log, scratch, job, cancel)
+        ran = _run_with(log, scratch, job, cancel, begins)
         keep_log(log, job.log_path)
         if job.imports is not None:
             _keep_imports(scratch.imports, job.imports)
@@ -126,7 +126,13 @@ def _keep_imports(written: Path, target: Path) -> None:
         write_whole(target, json.dumps({"modules": modules, "imports": imports}))
 
 
-def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job, cancel: threading.Event | None) -> Ran:
+def _run_with(
+    log: BinaryIO,
+    scratch: ScratchFolder,
+    job: Job,
+    cancel: threading.Event | None,
+    begins: Callable[[], object],
+) -> Ran:
     """Run a job, and classify how it ended."""
     root = scratch.work / job.repro.inside if job.repro.project else job.invoked_from.absolute()
     beside = [scratch.work / folder for folder in job.repro.search_path]
@@ -141,6 +147,8 @@ def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job, cancel: threading
     if tests is not None:
         argv = tests.start(argv, env)
     try:
+        start = _start(scratch, job, argv, env)
+        begins()
         ended = run_guarded(
             argv,
             env=env,
@@ -149,7 +157,7 @@ def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job, cancel: threading
             output=scratch.log,
             cancel=cancel,
             remove_if_orphaned=scratch.root,
-            start=_start(scratch, job, argv, env),
+            start=start,
         )
     except NoSandbox as words:
         raise UserMistake(f"the sandbox of a run failed: {words}", hint="--sandbox off runs without it") from None

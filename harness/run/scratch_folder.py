@@ -131,6 +131,9 @@ def scratch_folder(scratch_root: Path) -> Iterator[ScratchFolder]:
 
 def remove_tree(folder: Path) -> None:
     """Remove a folder and all in it, even if read-only. Ignores what can't be removed."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if not folder.is_dir():
+        return
     for parent, names, _ in os.walk(folder):
         for name in names:
             path = Path(parent, name)
