@@ -33,6 +33,7 @@ _AHEAD = 2
 _BUILDERS = 2
 _TICK_S = 0.25
 _QUICK_S = 0.05
+_FIRST_S = 3.0  # how long requested candidates are prepared alone; a longer wait is one for downloads
 PATIENCE_S = 1.0  # less than preparing a candidate takes that is not needed after all
 _NEARLY_DONE = (0.85, 1.5)  # from and to which share of the usual duration a useless run may go on
 
@@ -51,9 +52,10 @@ class Prepares(Protocol):
 
 @define
 class _Work(Generic[C]):
-    """One candidate in progress."""
+    """One candidate in progress: `since` when it is prepared, and when its run has `begun`."""
 
     candidate: C
+    since: float
     cancel: threading.Event = field(factory=threading.Event)
     preparing: Future[Prepared] | None = None
     running: Future[Observation] | None = None
@@ -132,7 +134,8 @@ class Engine(Generic[C]):
                     self._fill_lanes(works, asked, at_once)
                 foreseen = search.foresee(_AHEAD)
                 self._drop(works, {*asked, *foreseen, *self._nearly_done(works, took)})
-                self._start_new(works, foreseen, desk, announce=False)
+                if not self._is_preparing(works, asked):
+                    self._start_new(works, foreseen, desk, announce=False)
                 futures: list[Future[Any]] = [
                     work.future for work in works.values() if work.future is not None and not _is_idle(work)
                 ]
@@ -158,10 +161,19 @@ class Engine(Generic[C]):
     ) -> None:
         for candidate in candidates:
             if candidate not in works:
-                work = works[candidate] = _Work(candidate)
+                work = works[candidate] = _Work(candidate, self.clock())
                 work.preparing = desk.submit(self.prober.prepare, self.probe_of(candidate), cancel=work.cancel)
                 if announce:
                     self.reporter.report(Asked(self.label_of(candidate)))
+
+    def _is_preparing(self, works: dict[C, _Work[C]], asked: tuple[C, ...]) -> bool:
+        """Whether a requested candidate is being prepared, which others would slow down."""
+        until = self.clock() - _FIRST_S
+        return any(
+            work.running is None and work.prepared is None and work.since > until
+            for candidate in asked
+            if (work := works.get(candidate)) is not None
+        )
 
     def _answer_twins(self, works: dict[C, _Work[C]], ended: dict[str, Observation]) -> None:
         """Answer each prepared candidate if another one with the same key has finished."""

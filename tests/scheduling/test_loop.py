@@ -76,6 +76,26 @@ def test_likely_next_probes_are_prepared_while_a_lane_runs():
     assert search.result.first_bad == 5
 
 
+@pytest.mark.parametrize(("seconds", "are_prepared"), [(0, False), (60, True)])
+def test_others_are_prepared_after_the_requested_ones_unless_these_take_long(seconds, are_prepared):
+    search = Bisection(9, good=0, bad=8, tried={0: Verdict.GOOD})
+    ahead = {trial.position for trial in search.foresee(2)}
+    clock = [0]
+
+    class Slow(FakeProber):
+        def prepare(self, probe, *, cancel=None):
+            if probe.position == 8:
+                clock[0] = seconds
+                time.sleep(0.6)
+                during.update(self.prepared)
+            return super().prepare(probe, cancel=cancel)
+
+    during = set()
+    drive(Slow("GGGGGBBBB"), search, clock=lambda: clock[0])
+    assert bool(ahead & during) is are_prepared
+    assert search.result.first_bad == 5
+
+
 def test_a_run_made_useless_by_a_verdict_is_cancelled():
     letters = "GGBBBBBBBBBBB"
     search = Bisection(len(letters), good=0, bad=12, tried={0: Verdict.GOOD, 12: Verdict.BAD})
