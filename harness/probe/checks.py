@@ -22,27 +22,36 @@ _LOOK_S = 0.25
 
 @define
 class Checks:
-    """Counts the checks in progress."""
+    """Knows the checks in progress."""
 
     longest_s: float = _LONGEST_S
-    _running: int = field(default=0, init=False)
+    _running: set[object] = field(factory=set, init=False)
     _changed: threading.Condition = field(factory=threading.Condition, init=False)
 
     @contextlib.contextmanager
     def entered(self) -> Iterator[None]:
         """Make others wait as long as the context lasts."""
+        check = object()
         with self._changed:
-            self._running += 1
+            self._running.add(check)
         try:
             yield
         finally:
             with self._changed:
-                self._running -= 1
+                self._running.remove(check)
                 self._changed.notify_all()
 
     def wait(self, cancel: threading.Event | None = None) -> None:
-        """Wait until no check is in progress, for at most `longest_s` seconds, or until `cancel` is set."""
+        """Wait until the checks in progress have ended, for at most `longest_s` seconds, or until `cancel` is set.
+
+        It does not wait for those that begin later: with many lanes, there may always be one.
+        """
         until = time.monotonic() + self.longest_s
         with self._changed:
-            while self._running and time.monotonic() < until and not (cancel is not None and cancel.is_set()):
+            now = frozenset(self._running)
+            while (
+                not now.isdisjoint(self._running)
+                and time.monotonic() < until
+                and not (cancel is not None and cancel.is_set())
+            ):
                 self._changed.wait(_LOOK_S)

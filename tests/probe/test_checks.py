@@ -43,6 +43,24 @@ def test_others_wait_for_all_checks():
     assert done.wait(WAIT_S)
 
 
+def test_nobody_waits_for_later_checks():
+    checks, entered, leave = Checks(10 * WAIT_S), threading.Event(), threading.Event()
+
+    def later():
+        with checks.entered():
+            entered.set()
+            leave.wait(WAIT_S)
+
+    with checks.entered():
+        done = waiting(checks)
+        assert not done.wait(0.2)
+        threading.Thread(target=later, daemon=True).start()
+        assert entered.wait(WAIT_S)
+    assert done.wait(WAIT_S)
+    assert not leave.is_set()
+    leave.set()
+
+
 def test_a_check_that_fails_is_over():
     checks = Checks(10 * WAIT_S)
     with pytest.raises(OSError), checks.entered():
