@@ -141,7 +141,7 @@ class Engine(Generic[C]):
                 ]
                 if futures:
                     wait(futures, timeout=_TICK_S, return_when=FIRST_COMPLETED)
-                    self._wait_for_others(works, took)
+                    self._wait_for_others(works)
                 took += self._collect(search, works, asked, ended)
         except KeyboardInterrupt as error:
             raise Interrupted(
@@ -244,12 +244,12 @@ class Engine(Generic[C]):
             )
         )
 
-    def _wait_for_others(self, works: dict[C, _Work[C]], took: list[float]) -> None:
-        """If a run has ended, wait for those that should end at about the same time."""
-        running = {work.running: self.clock() - work.begun for work in works.values() if work.running is not None}
-        if took and any(future.done() for future in running):
-            usual = sum(took) / len(took)
-            soon = [future for future, elapsed in running.items() if abs(usual - elapsed) <= self.patience_s]
+    def _wait_for_others(self, works: dict[C, _Work[C]]) -> None:
+        """If a run has ended, wait for those that began at about the same time, since they should end soon."""
+        elapsed = {work.running: self.clock() - work.begun for work in works.values() if work.running is not None}
+        usual = max((seconds for future, seconds in elapsed.items() if future.done()), default=None)
+        if usual is not None:
+            soon = [future for future, seconds in elapsed.items() if abs(usual - seconds) <= self.patience_s]
             wait(soon, timeout=self.patience_s)
 
     def _nearly_done(self, works: dict[C, _Work[C]], took: list[float]) -> Iterator[C]:
