@@ -41,7 +41,7 @@ def pursuit(prober, **more):
     )
 
 
-def test_sets_that_can_not_run_are_skipped_beforehand():
+def test_sets_that_cannot_run_are_skipped_beforehand():
     prober = Prober(lambda units: Outcome.UNINSTALLABLE if "a" in units else None)
     plain = pursuit(prober)
     assert "a" in plain.next_sets(1)[0]
