@@ -93,7 +93,7 @@ def _compared(searched: Searched) -> set[str]:
     """The locks whose environments were compared after a run of this search."""
     run_now = {step.observation for step in searched.record.steps if not step.cached}
     observations = searched.record.observations.values()
-    return {one.lock.id for one in observations if one.key in run_now and one.lock is not None}
+    return {one.lock.id for one in observations if one.key in run_now and one.lock is not None and one.outcome.ran}
 
 
 def _tell(searched: Searched, sides: Sides, culprit: Culprit | None) -> None:

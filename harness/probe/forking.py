@@ -202,7 +202,7 @@ def forking(
     if lock is None or probe.repro.argv or probe.combination.device is Device.CUDA:
         raise CannotFork("only scripts that run on the CPU are forked")
     graph = prober.imports(probe, lock)
-    built = prober.builder.build(lock, look=False)  # compared below
+    built = prober.builder.build(lock)  # compared, because its files are read below
     if graph is None or not isinstance(built, Environment) or built.folder is None:
         raise CannotFork("what the repro imports is not known")
     paths = sorted(set(candidates))

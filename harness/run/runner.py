@@ -87,7 +87,7 @@ class Job:
         )
 
 
-def run_repro(job: Job, *, cancel: threading.Event | None = None, begins: Callable[[], object] = bool) -> Ran:
+def run_repro(job: Job, *, cancel: threading.Event | None = None, begins: Callable[[], object] = lambda: None) -> Ran:
     """Run a repro once and return its result; calls `begins` just before its process starts.
 
     On return its processes have ended and its files, except the log, are removed. Raises `MissingProgram` if the
