@@ -22,7 +22,7 @@ _PASSED = re.compile(
     r"""LANG | LANGUAGE | LC_[A-Z]+ | TZ | USER | LOGNAME
     | SSL_CERT_(FILE|DIR) | REQUESTS_CA_BUNDLE | CURL_CA_BUNDLE
     | (DY)?LD_LIBRARY_PATH | CUDA_(VISIBLE_DEVICES|DEVICE_ORDER|HOME|PATH) | NVIDIA_[A-Z_]+
-    | (OMP|MKL|OPENBLAS|NUMEXPR)_NUM_THREADS
+    | (OMP|MKL|OPENBLAS|NUMEXPR)_NUM_THREADS | OMP_WAIT_POLICY
     """,
     re.VERBOSE,
 )
@@ -43,6 +43,9 @@ _CACHES = {
     "XDG_STATE_HOME": "xdg-state",
     "XDG_RUNTIME_DIR": "xdg-runtime",
 }
+# Threads of OpenMP that wait sleep instead of spinning, which would take CPU time from runs on other lanes. It changes
+# no result, unlike fewer threads, which may add numbers in another order.
+_SHARED_CPUS = {"OMP_WAIT_POLICY": "PASSIVE"}
 _SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
@@ -158,7 +161,8 @@ def process_environment(
     Only variables known to be harmless and those in `pass_env` are passed on; `extra` is added last. The folder of
     `python` comes first on PATH, then the stubs if there are any. Bytecode goes below `pycache_prefix` if given.
     """
-    environment = {name: value for name, value in ours.items() if name in pass_env or _is_harmless(name, value)}
+    environment = dict(_SHARED_CPUS)
+    environment |= {name: value for name, value in ours.items() if name in pass_env or _is_harmless(name, value)}
     environment |= scratch.variables()
     if hub := _hub_cache(ours):
         environment["HF_HUB_CACHE"] = str(hub)

@@ -26,6 +26,7 @@ def environment(ours, **more):
         "CUDA_VISIBLE_DEVICES",
         "NVIDIA_VISIBLE_DEVICES",
         "OMP_NUM_THREADS",
+        "OMP_WAIT_POLICY",
     ],
 )
 def test_harmless_variables_pass(name):
@@ -39,6 +40,10 @@ def test_harmless_variables_pass(name):
 )  # fmt: skip
 def test_all_other_variables_are_removed(name):
     assert name not in environment({name: "value"})
+
+
+def test_waiting_threads_take_no_cpu_time_from_other_runs():
+    assert environment({})["OMP_WAIT_POLICY"] == "PASSIVE"
 
 
 def test_a_requested_variable_passes():
