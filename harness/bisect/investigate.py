@@ -67,7 +67,6 @@ def investigate(plan: Plan, prober: Probing, lanes: Lanes, index: Index, reporte
             spare = stack.enter_context(contextlib.closing(_repetitions(search, searched)))
             trials = Trials(plan, prober, lanes, index, Judge(answer.signature, prober.store), reporter, spare=spare)
             trials.tally.seen.update(observation.key for observation in searched.record.observations.values())
-            trials.tally.compared.update(_compared(searched))
             culprit = find_culprit(trials, sides, depth)
             ran_now = trials.tally.ran_now
             _tell(searched, sides, culprit)
@@ -87,13 +86,6 @@ def _repetitions(search: ReleaseSearch, searched: Searched) -> SpareLane:
     trials = searched.search.repetitions(_PROOFS, _PROOFS)
     took = max((observation.duration_s for observation in searched.record.observations.values()), default=0.0)
     return SpareLane(search.prober, search.lanes, tuple(map(search.probes(), trials)), duration_s=took)
-
-
-def _compared(searched: Searched) -> set[str]:
-    """The locks whose environments were compared after a run of this search."""
-    run_now = {step.observation for step in searched.record.steps if not step.cached}
-    observations = searched.record.observations.values()
-    return {one.lock.id for one in observations if one.key in run_now and one.lock is not None and one.outcome.ran}
 
 
 def _tell(searched: Searched, sides: Sides, culprit: Culprit | None) -> None:

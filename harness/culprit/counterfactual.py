@@ -55,7 +55,7 @@ class Tally:
     `ran_now` counts the probes that ran, without those answered by the store; `searched` is the last bisection over
     releases. `seen` has the keys of observations that a search or a proof has used: none of them can prove a claim
     later. `reading` has the files that are read in the background, by their units of difference. `ahead` has proofs
-    that were run early, with their claims. `compared` has the locks whose environments this question has compared.
+    that were run early, with their claims.
     """
 
     ran_now: int = 0
@@ -63,7 +63,6 @@ class Tally:
     seen: set[str] = field(factory=set)
     reading: dict[frozenset[str], Awaited] = field(factory=dict)
     ahead: list[tuple[Claim, Proof]] = field(factory=list)
-    compared: set[str] = field(factory=set)
 
 
 @frozen
@@ -248,9 +247,9 @@ class Trials:
         return Proof(sentence, expected, judgement.verdict, judgement.reason, reduced.shown)
 
     def environment(self, side: Side) -> Environment | None:
-        """The environment of a side, compared the first time; None if it can't be built."""
-        built = self.prober.builder.build(side.lock, look=side.lock.id not in self.tally.compared)
-        self.tally.compared.add(side.lock.id)
+        """The environment of a side, compared unless its run was a moment ago; None if it can't be built."""
+        builder = self.prober.builder
+        built = builder.build(side.lock, look=not builder.was_just_compared(side.lock))
         return built if isinstance(built, Environment) else None
 
     def traces(self, sides: Sides, files: Iterable[str]) -> tuple[Trace | None, ...]:

@@ -24,6 +24,7 @@ from harness.environment.file_locks import Hold, acquire, locked
 from harness.environment.install import Installer, Uninstallable
 from harness.environment.location import Location, site_packages
 from harness.environment.manifest import Manifest
+from harness.environment.recently_compared import RecentlyCompared
 from harness.environment.uv import Uv
 from harness.environment.wheel_store import WheelStore
 from harness.errors import NoSpace
@@ -55,7 +56,8 @@ class Builder:
     """Builds environments for one interpreter and keeps them by the id of their lock.
 
     With `at`, a folder that the user named, each environment replaces the one before in that folder. `disk_space` keeps
-    the disk from filling up; `size_of` returns the bytes of a wheel, None if unknown.
+    the disk from filling up; `size_of` returns the bytes of a wheel, None if unknown. `compared` knows which
+    environments matched their manifests a moment ago.
     """
 
     uv: Uv
@@ -66,6 +68,7 @@ class Builder:
     at: Path | None = None
     disk_space: DiskSpace = field()
     size_of: Callable[[Pin], int | None] = size_in_lock
+    compared: RecentlyCompared = field(factory=RecentlyCompared, eq=False, repr=False)
     _kept: dict[str, Hold] = field(factory=dict, init=False, repr=False, eq=False)
     _keeping: threading.Lock = field(factory=threading.Lock, init=False, repr=False, eq=False)
 
@@ -105,7 +108,7 @@ class Builder:
     ) -> Environment | Uninstallable:
         """The environment of a lock, built now if it does not exist or was changed.
 
-        With `look=False` an existing one is not compared; the caller does that later. No other harness removes it
+        With `look=False` it is not compared with its manifest; the caller does that later. No other harness removes it
         before this process ends. Raises `NoSpace`, `NoNetwork`, and `UserMistake` if the user's folder holds something
         else.
         """
@@ -115,15 +118,29 @@ class Builder:
         with locked(record.in_use, shared=True, cancel=cancel):
             is_ready = record.is_built(location, lock.id)
             if is_ready and look:
-                is_ready = record.sound(location, lock.id, self.wheels) is not None
+                is_ready = self.sound(location, lock) is not None
         if not is_ready:
             with locked(record.in_use, cancel=cancel):
                 failure = self.renew(lock, location, cancel)
             if failure is not None:
                 return failure
+            if look:
+                with locked(record.in_use, shared=True, cancel=cancel):
+                    self.sound(location, lock)
         with contextlib.suppress(FileNotFoundError):
             os.utime(location.folder)  # when it was last used: `harness clean` frees the oldest first
         return Environment(location.python, lock, location.folder)
+
+    def sound(self, location: Location, lock: Lock) -> Manifest | None:
+        """The manifest if every file of the environment matches it now, else None."""
+        manifest = self.record(location).sound(location, lock.id, self.wheels)
+        if manifest is not None:
+            self.compared.note(location.name, manifest)
+        return manifest
+
+    def was_just_compared(self, lock: Lock) -> bool:
+        """Whether the environment of a lock matched its manifest a moment ago."""
+        return self.compared.manifest(self.location(lock).name, lock.id) is not None
 
     def renew(self, lock: Lock, location: Location, cancel: threading.Event | None) -> Uninstallable | None:
         """Build an environment at its location unless it is sound. Call it with the exclusive lock held."""

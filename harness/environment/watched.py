@@ -2,7 +2,8 @@
 
 Environments share files through hard links, so a repro that writes into one changes others too. If an environment
 changed while several runs were under way, it is unknown which of them changed it, and none of their results is sure.
-With `apart`, a run gets an environment that shares no file, and its result is sure.
+Neither is that of a run whose environment was not compared directly before it, but a moment earlier. With `apart`, a
+run gets an environment that shares no file, and its result is sure.
 """
 
 from __future__ import annotations
@@ -51,12 +52,16 @@ class Altered:
 
 @define
 class _Base:
-    """An environment that is ready. `location` and `record` are None unless it is shared."""
+    """An environment that is ready. `location` and `record` are None unless it is shared.
+
+    `is_compared_now` is false if it was compared a moment earlier.
+    """
 
     folder: Path
     manifest: Manifest
     location: Location | None = None
     record: EnvironmentRecord | None = None
+    is_compared_now: bool = True
     is_broken: bool = False
 
 
@@ -85,9 +90,9 @@ def watched_environment(
 ) -> Iterator[WatchedEnvironment]:
     """Share an environment with other runs while the context lasts; no process removes or rebuilds it meanwhile.
 
-    It is compared with its manifest first, and rebuilt if it differs. `mixture`: this run gets a copy with some files
-    exchanged. With `apart` this run gets an environment that shares no file. Raises `CannotBuild`, `NoSpace`,
-    `NoNetwork` and `Cancelled`.
+    It is compared with its manifest first, unless this process did so a moment ago, and rebuilt if it differs.
+    `mixture`: this run gets a copy with some files exchanged. With `apart` this run gets an environment that shares no
+    file. Raises `CannotBuild`, `NoSpace`, `NoNetwork` and `Cancelled`.
     """
     workspace = builder.workspace
     with claimed_folder(workspace.scratch, "") as scratch, contextlib.ExitStack() as stack:
@@ -141,7 +146,8 @@ def _comparison(
         if not differs and mixed is None:
             tree.keep(base.manifest, builder.interpreter.path, scratch, cancel)
         base.is_broken = bool(differs)
-        return Altered(tuple(dict.fromkeys(differs)), base.record is None or is_alone())
+        is_sure = base.record is None or (base.is_compared_now and is_alone())
+        return Altered(tuple(dict.fromkeys(differs)), is_sure)
 
     return look
 
@@ -154,7 +160,8 @@ def _shared(builder: Builder, environment: Environment, cancel: threading.Event 
     record = builder.record(location)
     for _ in range(_TRIES):
         hold = acquire(record.in_use, shared=True, cancel=cancel)
-        manifest = record.sound(location, lock.id, builder.wheels)
+        compared = builder.compared.manifest(location.name, lock.id) if location.python.exists() else None
+        manifest = compared if compared is not None else builder.sound(location, lock)
         if manifest is not None:
             break
         hold.release()
@@ -168,7 +175,7 @@ def _shared(builder: Builder, environment: Environment, cancel: threading.Event 
     if manifest is None:
         yield None
         return
-    base = _Base(location.folder, manifest, location, record)
+    base = _Base(location.folder, manifest, location, record, is_compared_now=compared is None)
     try:
         yield base
     finally:
@@ -194,9 +201,12 @@ def _differences(builder: Builder, base: _Base) -> list[str]:
         differs, now = base.manifest.look(base.folder, builder.wheels.ctimes, is_users=is_users)
     if base.record is not None:
         if differs:
+            builder.compared.forget()
             builder.wheels.drop(base.manifest.wheels_with(set(differs)))
-        elif now is not base.manifest:
-            now.write(base.record.manifest_path)
+        else:
+            if now is not base.manifest:
+                now.write(base.record.manifest_path)
+            builder.compared.note(base.record.name, now)
     return list(differs)
 
 

@@ -142,7 +142,8 @@ class Prober:
             flawed = self._unrun(probe, key, Outcome.UNINSTALLABLE, flaw, lock, begun, keep=False)
             return Prepared(probe, key, observation=flawed)
         self.checks.wait(cancel)
-        built = self.builder.build(lock, look=False, cancel=cancel)
+        # Compared now, while others run, so that its own run starts at once.
+        built = self.builder.build(lock, look=not self.builder.was_just_compared(lock), cancel=cancel)
         if isinstance(built, Uninstallable):
             failed = self._unrun(probe, key, Outcome.UNINSTALLABLE, built.words, lock, begun)
             return Prepared(probe, key, observation=failed)
