@@ -153,7 +153,6 @@ def search_for_needs(search: LineSearch, core: Candidate) -> Pursuit | None:
         flipped=search.sides.after.verdict,
         weights=weights,
         closed=lambda units: with_core(units | core) - core,
-        roughly=lambda unit: frozenset({unit}),
         probe_of=lambda units: search.advanced(units | core),
         label_of=lambda units: f"advanced: {search.names(core)} with {search.names(units)}",
         learn=lambda moved, observation: search.learn(moved | core, observation, reverting=False),

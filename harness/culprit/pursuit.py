@@ -24,10 +24,10 @@ class Pursuit:
     """Finds which units make the verdict `flipped` when applied alone; all of them together do, the empty set does not.
 
     `weights` say how likely each unit is the cause. `closed` completes a set with everything that it needs; `roughly`
-    is a cheap estimate of that for one unit. `learn` is called with each skip and returns whether `closed` has learned
-    from it. If it has not, `doubt` may name the unit that failed on its own: sets with that unit are tried last.
-    `serving` units matter only to others that need them. `told` has the verdicts and runs of an earlier search over the
-    same units.
+    is a cheap estimate of that for one unit, None without one. `learn` is called with each skip and returns whether
+    `closed` has learned from it. If it has not, `doubt` may name the unit that failed on its own: sets with that unit
+    are tried last. `serving` units matter only to others that need them. `told` has the verdicts and runs of an earlier
+    search over the same units.
 
     `most` limits the runs. `most_skips` skips end the search if they outnumber the other verdicts. `until` is the time
     on the monotonic clock at which the search stops. `judge` defaults to the judge of the trials.
@@ -37,11 +37,11 @@ class Pursuit:
     flipped: Verdict
     weights: Mapping[Unit, float]
     closed: Callable[[Candidate], Candidate]
-    roughly: Callable[[Unit], Candidate]
     probe_of: Callable[[Candidate], Probe]
     label_of: Callable[[Candidate], str]
     learn: Callable[[Candidate, Observation], bool]
     most: int
+    roughly: Callable[[Unit], Candidate] | None = None
     serving: Collection[Unit] = ()
     told: Mapping[Candidate, tuple[Verdict, Observation]] = field(factory=dict)
     doubt: Callable[[Candidate, Observation], Unit | None] = lambda _, __: None

@@ -102,7 +102,6 @@ def _fewest(
         flipped=expected,
         weights=units,
         closed=lambda chosen: chosen,
-        roughly=lambda unit: frozenset({unit}),
         probe_of=probe_of,
         label_of=lambda chosen: f"reverted: {places(_regions(texts, chosen))}",
         learn=lambda _, __: False,

@@ -33,8 +33,8 @@ class Narrowing(Generic[H]):
 
     All `changes` together must be BAD, and the empty set GOOD; neither is run. `weights` say how likely each is the
     cause, in any unit. `closed` returns a set with everything that it needs, and `roughly` a cheap estimate of that for
-    one change; call `refresh` if either has learned something. `serving` are changes that matter only to others that
-    need them, such as imports: they are not tried alone while others are suspected.
+    one change, None without one; call `refresh` if either has learned something. `serving` are changes that matter only
+    to others that need them, such as imports: they are not tried alone while others are suspected.
 
     A set with a verdict is never requested again, and each verdict leaves fewer suspects or a smaller set, so the
     search always ends.
@@ -48,7 +48,7 @@ class Narrowing(Generic[H]):
         *,
         weights: Mapping[H, float] | None = None,
         closed: Callable[[frozenset[H]], frozenset[H]] = lambda changes: changes,
-        roughly: Callable[[H], frozenset[H]] = lambda change: frozenset({change}),
+        roughly: Callable[[H], frozenset[H]] | None = None,
         serving: Collection[H] = (),
     ) -> None:
         self._all = frozenset(changes)
@@ -58,7 +58,8 @@ class Narrowing(Generic[H]):
         self._weight = {change: max(told.get(change, 1.0), 1e-9) for change in changes}
         self._order = self._by_weight()
         self._closed = closed
-        self._roughly = roughly
+        self._roughly = roughly if roughly is not None else lambda change: frozenset({change})
+        self._is_estimated = roughly is not None
         self._serving = frozenset(serving)
         self._told: dict[frozenset[H], Verdict] = {}
         self._next: frozenset[H] | None = None
@@ -161,23 +162,35 @@ class Narrowing(Generic[H]):
         rate = _skip_rate(told)
         while suspects:
             left = {change: self._weight[change] for change in suspects}
-            group = self._most_telling(suspects, rate)
-            found: dict[frozenset[H], float] = {}
-            while group:
+            best, most = None, -1.0
+            for group, hoped in self._halves(self._most_telling(suspects, rate), left, rate):
+                if hoped <= most:
+                    break
                 # The group may need more changes than `roughly` estimated.
                 candidate = self._closed(frozenset(group))
                 if (
                     len(candidate) < len(held)
                     and candidate not in told
                     and not self._tells_nothing(candidate, held, told)
+                    and (gain := _gain(candidate, left, rate)) > most
                 ):
-                    found[candidate] = _gain(candidate, left, rate)
-                group = group[: len(group) // 2]
-            if found:
-                return max(found, key=lambda candidate: found[candidate])
+                    best, most = candidate, gain
+            if best is not None:
+                return best
             # The first suspect can't be tried alone, or is all that is left.
             suspects = suspects[1:]
         return None
+
+    def _halves(self, group: Sequence[H], left: Mapping[H, float], rate: float) -> list[tuple[Sequence[H], float]]:
+        """A group, its first half, the half of that, ... with their estimated information, the most telling first."""
+        found = []
+        while group:
+            hoped = math.inf
+            if self._is_estimated:
+                hoped = _gain(frozenset().union(*map(self._roughly, group)), left, rate)
+            found.append((group, hoped))
+            group = group[: len(group) // 2]
+        return sorted(found, key=lambda item: -item[1])
 
     def _most_telling(self, suspects: Sequence[H], rate: float) -> list[H]:
         """The likeliest suspect, and each further one that makes a run more informative.
