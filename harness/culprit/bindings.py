@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from harness.culprit.facts import Function
+from harness.culprit.syntax import children_of
 
 
 def bound_names(body: Iterable[ast.stmt], *, deep: bool = False) -> Iterator[tuple[str, int]]:
@@ -29,7 +30,7 @@ def bound_names(body: Iterable[ast.stmt], *, deep: bool = False) -> Iterator[tup
         elif isinstance(node, ast.arg) and deep:
             yield node.arg, node.lineno
         if deep or not isinstance(node, ast.expr) or isinstance(node, ast.Tuple | ast.List | ast.Starred):
-            waiting.extend(ast.iter_child_nodes(node))
+            waiting += children_of(node)
 
 
 def exported_names(node: ast.stmt) -> Iterator[tuple[str, int]]:
@@ -50,7 +51,7 @@ def own_nodes(node: Function) -> Iterator[ast.AST]:
         one = waiting.pop()
         yield one
         if not isinstance(one, ast.ClassDef | Function | ast.Lambda):
-            waiting.extend(ast.iter_child_nodes(one))
+            waiting += children_of(one)
 
 
 def extends_property(node: Function) -> bool:

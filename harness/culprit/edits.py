@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from itertools import pairwise
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from harness.culprit.facts import Facts, Symbol, module_of
 from harness.culprit.nesting import moved_together
@@ -31,7 +31,8 @@ class Edits:
     """All edits between two sides; an edit is also called a unit.
 
     `differences` maps files to their regions, `homes` maps renamed files to their older paths, and `wholes` maps the
-    other units to their files. Paths are relative to site-packages; a renamed file is named by its newer path.
+    other units to their files. Paths are relative to site-packages; a renamed file is named by its newer path. `facts`
+    are those of the Python files in `differences`, of the older and of the newer text.
     """
 
     before: PackageFiles
@@ -39,6 +40,7 @@ class Edits:
     differences: dict[str, FileDifference]
     homes: dict[str, str]
     wholes: dict[Unit, tuple[str, ...]]
+    facts: dict[Unit, tuple[Facts | None, Facts | None]] = field(factory=dict, eq=False, repr=False)
 
     @classmethod
     def of(
@@ -48,6 +50,7 @@ class Edits:
         differences: dict[str, FileDifference] = {}
         homes: dict[str, str] = {}
         wholes: dict[Unit, tuple[str, ...]] = {}
+        facts: dict[Unit, tuple[Facts | None, Facts | None]] = {}
         for unit, paths in units.items():
             found = _compared(unit, paths[0], before, after) if unit in cut and paths[-1] == unit else None
             if found is None:
@@ -55,10 +58,14 @@ class Edits:
                 continue
             if found.blocks:
                 differences[unit] = found
+            if found.blocks and unit.endswith(".py"):  # read now, while its syntax trees are at hand
+                sides = ((paths[0], found.before, False), (unit, found.after, True))
+                older, newer = (read_facts(path, text, _ranges(found, at).touches) for path, text, at in sides)
+                facts[unit] = (older, newer)
             if paths[0] != unit:
                 homes[unit] = paths[0]
                 wholes[unit] = paths
-        return cls(before, after, differences, homes, wholes)
+        return cls(before, after, differences, homes, wholes, facts)
 
     @property
     def all(self) -> frozenset[Unit]:
@@ -204,11 +211,11 @@ class _SideReader:
         self._keys = {module_of(path): key for key, (path, _, _) in texts.items()}
         pairs: list[tuple[Unit, Unit]] = []
         for key, (path, text, ranges) in texts.items():
-            rows = ranges.rows
-            found = read_facts(path, text, lambda first, last, r=ranges: r.touches(first, last))  # type: ignore[misc]
-            if found is None or not rows:
+            known = self.edits.facts.get(key)
+            found = known[self.is_newer] if known is not None else read_facts(path, text, ranges.touches)
+            if found is None or not ranges.rows:
                 continue
-            self._translate(found, path, key)
+            found = self._translated(found, path, key)
             self.facts.add(key, found, ranges)
             for first, last in found.statements:
                 sharing = sorted(ranges.within(first, last))
@@ -233,11 +240,7 @@ class _SideReader:
         found: dict[str, tuple[str, str, Ranges]] = {}
         for path, difference in self.edits.differences.items():
             if path.endswith(".py"):
-                rows = [
-                    (c + 1, d, n) if self.is_newer else (a + 1, b, n)
-                    for n, (a, b, c, d) in enumerate(difference.blocks)
-                ]
-                ranges = Ranges(tuple((first, last, f"{path}#{n}") for first, last, n in rows if last >= first))
+                ranges = _ranges(difference, self.is_newer)
                 here = path if self.is_newer else self.edits.homes.get(path, path)
                 found[path] = (here, difference.after if self.is_newer else difference.before, ranges)
         files = self.edits.after if self.is_newer else self.edits.before
@@ -248,7 +251,7 @@ class _SideReader:
                     found[path] = (path, text, Ranges(((1, len(text) + 1, unit),)))
         return found
 
-    def _translate(self, facts: Facts, path: str, key: str) -> None:
+    def _translated(self, facts: Facts, path: str, key: str) -> Facts:
         """Give symbols the same names on both sides; an import from a module becomes a name in it, or a submodule."""
 
         def named(symbol: Symbol) -> Symbol:
@@ -260,8 +263,17 @@ class _SideReader:
                 return ("name", self._keys[module], name)
             return (symbol[0], key, *symbol[2:]) if len(symbol) > 2 and symbol[1] == path else symbol
 
-        facts.defines = [(named(symbol), line) for symbol, line in facts.defines]
-        facts.uses = [(named(symbol), line) for symbol, line in facts.uses]
+        return evolve(
+            facts,
+            defines=[(named(symbol), line) for symbol, line in facts.defines],
+            uses=[(named(symbol), line) for symbol, line in facts.uses],
+        )
+
+
+def _ranges(difference: FileDifference, is_newer: bool) -> Ranges:
+    """The lines of each region in one of both texts."""
+    blocks = ((c, d) if is_newer else (a, b) for a, b, c, d in difference.blocks)
+    return Ranges(tuple((a + 1, b, f"{difference.path}#{n}") for n, (a, b) in enumerate(blocks) if b > a))
 
 
 def _compared(unit: Unit, older: str, before: PackageFiles, after: PackageFiles) -> FileDifference | None:

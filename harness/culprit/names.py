@@ -12,7 +12,7 @@ from attrs import frozen
 from pyflakes import checker, messages
 
 from harness.culprit.lazy_annotations import has_lazy_annotations, without_lazy_annotations
-from harness.culprit.syntax import parsed
+from harness.culprit.syntax import parsed, walk
 
 
 @frozen
@@ -48,7 +48,7 @@ def names_in(source: str) -> Names:
         return Names()
     defined: set[str] = set()
     own: set[str] = set()
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             defined.add(node.name)
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):

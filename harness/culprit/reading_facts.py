@@ -14,7 +14,7 @@ from harness.culprit.bindings import bound_names, exported_names, extends_proper
 from harness.culprit.facts import Arity, Call, Facts, Function, Parameters, Signature, Symbol
 from harness.culprit.lazy_annotations import LAZY, annotations_of, evaluated_at_definition, has_lazy_annotations
 from harness.culprit.statements import header_lines, statement_lines
-from harness.culprit.syntax import parsed
+from harness.culprit.syntax import children_of, parsed, walk
 
 _STORED = re.compile(r"\.([A-Za-z_]\w*)[ \t]*(?::[^=\n]+)?=(?!=)")
 _SETTERS = frozenset({"getattr", "hasattr"})
@@ -87,7 +87,7 @@ class _Reader:
 
     def _own_attributes(self, node: ast.ClassDef, qualname: str) -> None:
         """Read where a class sets attributes of its instances, and where its changed lines read them."""
-        for one in ast.walk(node):
+        for one in walk(node):
             if not isinstance(one, ast.Attribute) or not isinstance(one.value, ast.Name) or one.value.id != "self":
                 continue
             symbol, line = ("own", self._path, qualname, one.attr), one.end_lineno or one.lineno
@@ -143,11 +143,11 @@ class _Reader:
             self.facts.statements.append((first, max(first, head_last)))
         else:
             self.facts.statements += statement_lines(node, head_last)
-        for child in ast.iter_child_nodes(node):
+        for child in children_of(node):
             if isinstance(child, ast.stmt):
                 continue
             if isinstance(child, ast.ExceptHandler | ast.match_case):
-                for part in ast.iter_child_nodes(child):
+                for part in children_of(child):
                     if not isinstance(part, ast.stmt):
                         self._expression(part, scopes)
             else:
@@ -164,7 +164,7 @@ class _Reader:
         last = max(node.lineno, node.body[0].lineno - 1)
         self.facts.statements += header_lines(node)
         if self._is_changed(first, last):
-            for child in evaluated_at_definition(node) if self._is_lazy else ast.iter_child_nodes(node):
+            for child in evaluated_at_definition(node) if self._is_lazy else children_of(node):
                 if not isinstance(child, ast.stmt):
                     self._expression(child, scopes)
         if self._is_lazy and not isinstance(node, ast.ClassDef):
@@ -173,7 +173,7 @@ class _Reader:
             self.facts.uses += [(("name", self._path, LAZY), line) for line in lines]
 
     def _expression(self, node: ast.AST, scopes: tuple[tuple[str, frozenset[str]], ...]) -> None:
-        for one in ast.walk(node):
+        for one in walk(node):
             line = getattr(one, "lineno", None)
             if line is None or not self._is_changed(line, getattr(one, "end_lineno", None) or line):
                 continue

@@ -7,12 +7,19 @@ from __future__ import annotations
 
 import ast
 import functools
+from collections.abc import Iterator
 from typing import TypeGuard
 
 from attrs import define, field, frozen
 
 _MOST_TEXTS = 4096  # a search reads both texts of hundreds of files repeatedly
 _BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
+_WITHOUT_NODES = frozenset({"ctx", "op", "ops", "id", "attr"})
+_FIELDS = {
+    kind: tuple(name for name in kind._fields if name not in _WITHOUT_NODES)
+    for kind in vars(ast).values()
+    if isinstance(kind, type) and issubclass(kind, ast.AST)
+}
 
 
 @frozen
@@ -61,6 +68,29 @@ def parsed(source: str) -> ast.Module | None:
         return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
         return None
+
+
+def children_of(node: ast.AST) -> list[ast.AST]:
+    """The direct children of a node in order, without operators and contexts, such as `Load`.
+
+    Several times as fast as `ast.iter_child_nodes`, which is most of the time of reading a release.
+    """
+    found: list[ast.AST] = []
+    for name in _FIELDS[type(node)]:
+        value = getattr(node, name, None)
+        if type(value) is list:
+            found += [one for one in value if isinstance(one, ast.AST)]
+        elif isinstance(value, ast.AST):
+            found.append(value)
+    return found
+
+
+def walk(node: ast.AST) -> Iterator[ast.AST]:
+    """A node and all nodes below it, level by level, without operators and contexts; see `children_of`."""
+    found = [node]
+    for one in found:
+        yield one
+        found += children_of(one)
 
 
 @functools.lru_cache(maxsize=_MOST_TEXTS)

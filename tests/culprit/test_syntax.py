@@ -1,8 +1,11 @@
 """The outline of a text: definitions, imports, decorators, and lines by what is on them."""
 
+import ast
+from pathlib import Path
+
 import pytest
 
-from harness.culprit.syntax import Definition, Import, outline_of
+from harness.culprit.syntax import Definition, Import, children_of, outline_of, walk
 
 TEXT = '''"""Two
 lines."""
@@ -76,3 +79,12 @@ def test_invalid_python_has_an_empty_outline(text):
 def test_a_long_chain_of_branches_can_be_outlined():
     text = "if a:\n    b\n" + "elif a:\n    b\n" * 400
     assert len(outline_of(text).starts) == 802
+
+
+@pytest.mark.parametrize("source", [TEXT, Path(__file__).read_text(encoding="utf-8"), Path(ast.__file__).read_text()])
+def test_a_walk_leaves_out_only_operators_and_contexts(source):
+    tree = ast.parse(source)
+    left_out = ast.expr_context | ast.operator | ast.boolop | ast.unaryop | ast.cmpop
+    assert list(walk(tree)) == [node for node in ast.walk(tree) if not isinstance(node, left_out)]
+    for node in ast.walk(tree):
+        assert children_of(node) == [one for one in ast.iter_child_nodes(node) if not isinstance(one, left_out)]
