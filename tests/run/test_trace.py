@@ -132,6 +132,46 @@ def give(value):
     assert told[0].startswith("(2,)float32")
 
 
+def test_values_that_load_what_they_are_asked_for_are_left_alone(tmp_path):
+    source = """
+import types
+loaded = []
+
+class Mapping(dict):
+    def items(self):
+        loaded.append("items")
+        return super().items()
+    def __len__(self):
+        loaded.append("len")
+        return super().__len__()
+
+class Module(types.ModuleType):
+    def __getattr__(self, name):
+        loaded.append(name)
+        raise AttributeError(name)
+
+class Proxy:
+    def __getattr__(self, name):
+        loaded.append(name)
+        return 1
+    def __call__(self):
+        loaded.append("call")
+
+def give(value):
+    return value
+"""
+    loaded = []
+
+    def action(space):
+        for value in (space["Mapping"](a=1), space["Module"]("lazy"), space["Proxy"]()):
+            space["give"](value)
+        loaded.extend(space["loaded"])
+
+    told = [row[3] for row in traced(tmp_path, source, action)["returned"] if row[1] == "give"]
+    assert told == ["dict1{'a'1:1}", "module lazy", "Proxydict0{}"]
+    assert not loaded
+
+
 def test_the_trace_needs_only_the_standard_library():
     """It runs inside probed environments."""
     code = f"import sys; sys.path[:0] = [{str(Path(trace_module.__file__).parent)!r}]; import trace as _; "

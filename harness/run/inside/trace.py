@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 import time
+import types
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ _MOST_RECORDS = 4000
 _MOST_NUMBERS = 4_000_000  # of one tensor
 _TIME_S = 4.0
 _TEXT = 200
+_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType)
 _APART = "\u241f"  # between the arguments of a call
 
 
@@ -210,7 +212,11 @@ class Trace:
 
 
 class _Digest:
-    """Describes a value in a short text, which is the same in every process that has an equal value."""
+    """Describes a value in a short text, which is the same in every process that has an equal value.
+
+    It runs no code of the value, except of tensors and arrays: a lazy module or mapping would import what it is asked
+    for. So attributes are looked up on types, and items of dictionaries with methods of `dict`.
+    """
 
     def __init__(self) -> None:
         self._left = _MOST_ITEMS
@@ -237,16 +243,19 @@ class _Digest:
             return f"{kind.__name__}{len(value)}[{','.join(self.of(one, depth - 1) for one in value[:_MOST_ITEMS])}]"
         if kind in (set, frozenset):
             return f"set{len(value)}[{','.join(sorted(self.of(one, depth - 1) for one in value))}]"
+        if isinstance(value, types.ModuleType):
+            return f"module {types.ModuleType.__getattribute__(value, '__dict__').get('__name__')}"
         if isinstance(value, dict):
-            pairs = list(value.items())[:_MOST_ITEMS]
+            pairs = list(dict.items(value))[:_MOST_ITEMS]
             told = ",".join(f"{self.of(key, depth - 1)}:{self.of(one, depth - 1)}" for key, one in pairs)
-            return f"dict{len(value)}{{{told}}}"
-        if hasattr(value, "shape") and hasattr(value, "dtype"):
-            return self._numbers(value)
-        if isinstance(value, type) or (callable(value) and hasattr(value, "__qualname__")):
-            return str(value.__qualname__)
+            return f"dict{dict.__len__(value)}{{{told}}}"
         inside = getattr(value, "__dict__", None)
-        if type(inside) is dict:
+        own = inside if type(inside) is dict else {}
+        if all(name in own or hasattr(kind, name) for name in ("shape", "dtype")):
+            return self._numbers(value)
+        if isinstance(value, (type, *_FUNCTIONS)):
+            return str(value.__qualname__)
+        if inside is own:
             return f"{kind.__qualname__}{self.of(inside, depth - 1)}"
         slots = [name for one in kind.__mro__ for name in _names(getattr(one, "__slots__", ()))]
         told = ",".join(f"{name}={self.of(getattr(value, name, None), depth - 1)}" for name in slots)
