@@ -169,12 +169,14 @@ def main(path: str) -> None:
     child = _loaded_from("_harness_child_driver", os.path.join(here, "child.py"))
     guard = _guard(order["guard"])
     sys.addaudithook(child._note_use)  # noqa: SLF001
+    gc.disable()  # what imports create stays, so the collector would only take time
     told = _prepare(order, child)
-    gc.collect()
-    gc.freeze()  # imported modules stay, so the collector of a fork need not visit them
+    gc.freeze()  # nor need the collector of a fork visit it
+    gc.enable()
     control.sendall(json.dumps(told).encode() + b"\n")
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps guards that have ended
     _serve(control, guard, child)
+    os._exit(0)  # there is nothing to save, and to tear down the imported modules takes long
 
 
 if __name__ == "__main__":
