@@ -96,7 +96,7 @@ def test_a_fork_must_end_like_the_fresh_run(benchmark, forked, fresh, disagrees)
 
 
 def test_a_missed_limit_is_reported(benchmark, capsys):
-    case = benchmark.Case("case", (), "2.0", "a.py", "f", 12, 60)
+    case = benchmark.Case("case", (), "2.0", "a.py", "f", 12, 60, 0.6)
     right = benchmark.Measured("case", 59.0, 10, 12, 7, 0.5, 4.0, 7, [], 6, 0, "2.0", ["a.py"], ["f"], [], "exact")
     assert benchmark.report([case], [right])
     assert "MISSED" not in capsys.readouterr().out
