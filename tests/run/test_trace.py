@@ -157,18 +157,24 @@ class Proxy:
     def __call__(self):
         loaded.append("call")
 
+class Bare:
+    __slots__ = ("unset",)
+    def __getattr__(self, name):
+        loaded.append(name)
+        return 1
+
 def give(value):
     return value
 """
     loaded = []
 
     def action(space):
-        for value in (space["Mapping"](a=1), space["Module"]("lazy"), space["Proxy"]()):
+        for value in (space["Mapping"](a=1), space["Module"]("lazy"), space["Proxy"](), space["Bare"]()):
             space["give"](value)
         loaded.extend(space["loaded"])
 
     told = [row[3] for row in traced(tmp_path, source, action)["returned"] if row[1] == "give"]
-    assert told == ["dict1{'a'1:1}", "module lazy", "Proxydict0{}"]
+    assert told == ["dict1{'a'1:1}", "module lazy", "Proxydict0{}", "Bare(unset=None)"]
     assert not loaded
 
 

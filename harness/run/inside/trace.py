@@ -244,12 +244,12 @@ class _Digest:
         if kind in (set, frozenset):
             return f"set{len(value)}[{','.join(sorted(self.of(one, depth - 1) for one in value))}]"
         if isinstance(value, types.ModuleType):
-            return f"module {types.ModuleType.__getattribute__(value, '__dict__').get('__name__')}"
+            return f"module {_own(value, '__dict__').get('__name__')}"
         if isinstance(value, dict):
             pairs = list(dict.items(value))[:_MOST_ITEMS]
             told = ",".join(f"{self.of(key, depth - 1)}:{self.of(one, depth - 1)}" for key, one in pairs)
             return f"dict{dict.__len__(value)}{{{told}}}"
-        inside = getattr(value, "__dict__", None)
+        inside = _own(value, "__dict__")
         own = inside if type(inside) is dict else {}
         if all(name in own or hasattr(kind, name) for name in ("shape", "dtype")):
             return self._numbers(value)
@@ -258,7 +258,7 @@ class _Digest:
         if inside is own:
             return f"{kind.__qualname__}{self.of(inside, depth - 1)}"
         slots = [name for one in kind.__mro__ for name in _names(getattr(one, "__slots__", ()))]
-        told = ",".join(f"{name}={self.of(getattr(value, name, None), depth - 1)}" for name in slots)
+        told = ",".join(f"{name}={self.of(_own(value, name), depth - 1)}" for name in slots)
         return f"{kind.__qualname__}({told})"
 
     def _numbers(self, value: Any) -> str:
@@ -276,6 +276,14 @@ class _Digest:
         weighted = plain.reshape(-1)
         sums = (float(part.sum().item()) for part in (plain, abs(weighted), weighted[:1]))
         return f"{told}{','.join(f'{one:.4g}' for one in sums)}"
+
+
+def _own(value: Any, name: str) -> Any:
+    """An attribute of a value, None if it has none; `__getattr__` and `__getattribute__` of its class don't run."""
+    try:
+        return object.__getattribute__(value, name)
+    except AttributeError:
+        return None
 
 
 def _names(slots: Any) -> tuple[str, ...]:
