@@ -21,8 +21,8 @@ from harness.environment import (
     find_interpreter,
     read_pip_settings,
 )
-from harness.environment.cleaning import remove_leftovers
-from harness.environment.location import check_ours
+from harness.environment.disk_space import remove_leftovers
+from harness.environment.workspace import check_ours
 from harness.errors import UserMistake
 from harness.events import SILENT, Reporter
 from harness.model import Device

@@ -10,7 +10,7 @@ from harness.bisect.groups import Group, seen_by
 from harness.bisect.upgrade_wording import sentence_of
 from harness.culprit.api_evidence import api_evidence
 from harness.environment import Environment
-from harness.environment.location import site_packages
+from harness.environment.workspace import site_packages
 from harness.errors import HarnessError
 from harness.model import Outcome, RaisedException
 from harness.model.signature import last_exception

@@ -16,7 +16,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from harness.bundle.installed import same_version
 from harness.bundle.packed_probe import PackedWheel
 from harness.environment.index import index_urls
-from harness.environment.installer_errors import raise_surroundings
+from harness.environment.uv import raise_surroundings
 from harness.model import Lock
 from harness.run.process import Limits, run_guarded
 

@@ -3,6 +3,9 @@
 A run compiles what it imports into a tree next to its environment (PYTHONPYCACHEPREFIX). The harness only uses that
 tree to learn which modules were needed. It compiles these from sources that match their wheel. Nothing that a run
 wrote is executed by another run. Bytecode stays valid because environments share sources with the same time stamps.
+
+An environment has one lasting tree, which one run at a time uses. A concurrent run, or a run in a mixture, gets a tree
+that is removed after the run.
 """
 
 from __future__ import annotations
@@ -13,24 +16,27 @@ import json
 import os
 import posixpath
 import shutil
+import struct
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from attrs import define, frozen
 
 from harness.atomic import write_whole
-from harness.environment.compiled_files import LEDGER, compiled_name, link_compiled, read_ledger, source_name
-from harness.environment.file_locks import Busy, locked
-from harness.environment.file_state import FileState, state_of
+from harness.environment.ledger import FileState, compare, files_below, in_turn, settle, state_of
+from harness.environment.workspace import Busy, acquire
 from harness.run.process import Limits, run_guarded
+from harness.run.scratch_folder import remove_tree
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
 
-    from harness.environment.manifest import Manifest
+    from harness.environment.ledger import EnvironmentRecord, Manifest
     from harness.environment.workspace import Workspace
     from harness.model import Lock, Pin
+
 
 _COMPILE = Path(__file__).with_name("compile_sources.py")
 _LONGEST_S = 300.0
@@ -67,7 +73,7 @@ class BytecodeStore:
 
     def remove_all(self) -> None:
         """Remove the bytecode of every interpreter."""
-        with locked(self.lock):
+        with acquire(self.lock):
             shutil.rmtree(self.root, ignore_errors=True)
 
     def fill(
@@ -141,7 +147,7 @@ class BytecodeStore:
 
     def _note(self, folder: Path, moved: Mapping[str, FileState]) -> None:
         """Record the change times that new links left, so that nobody reads these files again."""
-        with contextlib.suppress(Busy), locked(self.lock, wait=False):
+        with contextlib.suppress(Busy), acquire(self.lock, wait=False):
             ledger = read_ledger(folder)
             newer = {
                 name: state for name, state in moved.items() if name in ledger and state.is_newer_than(ledger[name])
@@ -182,7 +188,7 @@ class BytecodeStore:
         if not done.is_file():
             return 0
         made = set(json.loads(done.read_bytes()))
-        with locked(self.lock, cancel=cancel):
+        with acquire(self.lock, cancel=cancel):
             for folder in {entry.folder for entry in wanted}:
                 new = {}
                 for entry in wanted:
@@ -253,3 +259,184 @@ class _Wanted:
 def below(tree: Path, path: Path) -> Path:
     """Where an interpreter keeps the bytecode of a folder under a prefix (PYTHONPYCACHEPREFIX)."""
     return tree / path.relative_to(path.anchor)
+
+
+@define
+class BytecodeTree:
+    """A tree with the states of its files at the start; `fresh` are the files that the run added."""
+
+    folder: Path
+    store: BytecodeStore
+    sources: Sources
+    files: dict[str, FileState]
+    record: EnvironmentRecord | None = None
+    fresh: tuple[str, ...] = ()
+    is_spoilt: bool = False
+
+    @classmethod
+    @contextlib.contextmanager
+    def opened(
+        cls,
+        store: BytecodeStore,
+        sources: Sources,
+        own: Path,
+        *,
+        shared: EnvironmentRecord | None,
+        without: Iterable[str] = (),
+    ) -> Iterator[BytecodeTree]:
+        """The lasting tree of `shared` if no other run uses it, else a new one at `own`."""
+        if shared is not None:
+            with contextlib.suppress(Busy):
+                hold = acquire(shared.bytecode_lock, wait=False)
+                try:
+                    tree = cls(shared.pycache, store, sources, {}, shared)
+                    tree.make_sound()
+                    yield tree
+                    if tree.is_spoilt:
+                        tree.remove()
+                    return
+                finally:
+                    hold.release()
+        with in_turn:
+            filled = store.fill(own, sources, without=without)
+        tree = cls(own, store, sources, filled)
+        try:
+            yield tree
+        finally:
+            store.unlink(own, sources, tree.files)
+
+    @classmethod
+    def prepare(cls, store: BytecodeStore, sources: Sources, record: EnvironmentRecord) -> None:
+        """Fill the lasting tree of a new environment, so that its first run starts sooner."""
+        with contextlib.suppress(Busy):
+            hold = acquire(record.bytecode_lock, wait=False)
+            try:
+                cls(record.pycache, store, sources, {}, record).make_sound()
+            finally:
+                hold.release()
+
+    def make_sound(self) -> None:
+        """Compare a lasting tree with its record, and refill it if it differs."""
+        with in_turn:
+            self.files = self._recorded()
+            added, differing, same = self._look()
+            self.files.update(same)
+            is_stale = not self.files or added or differing
+            if is_stale:
+                self.remove()
+                self.files = self.store.fill(self.folder, self.sources)
+        if is_stale or same:
+            self._write()
+        # A sandbox shows only folders that exist.
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def differences(self) -> list[str]:
+        """Compare the tree after a run: the files that were changed or removed."""
+        added, differing, same = self._look()
+        self.fresh, self.is_spoilt = tuple(added), bool(differing)
+        self.files.update(same)
+        inside = self.sources.packages.relative_to(self.sources.packages.anchor).as_posix()
+        return [f"{path.removeprefix(f'{inside}/')} (bytecode)" for path in differing]
+
+    def keep(self, manifest: Manifest, python: Path, scratch: Path, cancel: threading.Event | None) -> None:
+        """Compile what the run compiled, and remove what the run itself wrote."""
+        if not self.fresh:
+            return
+        self.store.learn(self.fresh, self.sources, manifest, python=python, scratch=scratch, cancel=cancel)
+        if self.record is not None:
+            for path in self.fresh:
+                (self.folder / path).unlink(missing_ok=True)
+            self.files.update(self.store.fill(self.folder, self.sources, only=frozenset(self.fresh)))
+            self._write()
+
+    def remove(self) -> None:
+        """Remove a tree with its record."""
+        if self.record is not None:
+            self.record.bytecode_path.unlink(missing_ok=True)
+        remove_tree(self.folder)
+
+    def _look(self) -> tuple[list[str], list[str], dict[str, FileState]]:
+        """New files, changed files, and newer change times of unchanged ones."""
+        with in_turn:
+            seen = compare(self.files, files_below(self.folder) if self.folder.is_dir() else {})
+            known = self.store.ctimes(self.sources) if seen.touched else {}
+            same, differing = settle(self.folder, self.files, seen.touched, known.get)
+        return seen.added, [*seen.changed, *seen.missing, *differing], same
+
+    def _recorded(self) -> dict[str, FileState]:
+        if self.record is None:
+            return {}
+        try:
+            told = json.loads(self.record.bytecode_path.read_bytes())
+            return {path: FileState(*row) for path, row in told.items()}
+        except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+            return {}
+
+    def _write(self) -> None:
+        if self.record is not None:
+            write_whole(self.record.bytecode_path, json.dumps(self.files))
+
+
+LEDGER = "ledger.json"
+_HEADER = 16  # bytes
+
+
+def compiled_name(source: str, cache_tag: str) -> str:
+    """The name of the bytecode of a source (both end with their suffix)."""
+    return f"{source.removesuffix('.py')}.{cache_tag}.pyc"
+
+
+def source_name(compiled: str, cache_tag: str) -> str:
+    """The name of the source of bytecode."""
+    return f"{compiled.removesuffix(f'.{cache_tag}.pyc')}.py"
+
+
+def _fits(data: bytes, source: str) -> bool:
+    """Whether bytecode was compiled from this source, by the time stamp and size in its header (PEP 552)."""
+    try:
+        found = os.stat(source)  # noqa: PTH116 - for speed
+    except OSError:
+        return False
+    return data[8:16] == struct.pack("<II", int(found.st_mtime) & 0xFFFFFFFF, found.st_size & 0xFFFFFFFF)
+
+
+def link_compiled(origin: str, target: str, state: FileState, source: str) -> FileState | None:
+    """Link unchanged bytecode of this source and return its state; None if it changed or belongs to another source.
+
+    A file that changed since it was compiled is removed from the store. A file with its recorded change time is not
+    read.
+    """
+    is_known = False
+    try:
+        before = os.lstat(origin)
+        is_known = state.is_like(before) and before.st_ctime_ns == state.ctime_ns
+        os.link(origin, target)
+    except FileExistsError:
+        os.unlink(target)  # noqa: PTH108
+        os.link(origin, target)
+    except FileNotFoundError:
+        return None
+    except OSError:  # another file system, or one without hard links
+        shutil.copyfile(origin, target)
+        is_known = False
+    # The state before reading, so that a write in between shows in the comparison after the run.
+    linked = state_of(target, state.content)
+    with open(target, "rb") as file:  # noqa: PTH123 - for speed
+        data = file.read(_HEADER if is_known else -1)
+    is_compiled = linked[:3] == state[:3] if is_known else hashlib.sha256(data).hexdigest() == state.content
+    if is_compiled and _fits(data, source):
+        return linked
+    os.unlink(target)  # noqa: PTH108
+    if not is_compiled:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(origin)  # noqa: PTH108
+    return None
+
+
+def read_ledger(folder: Path) -> dict[str, FileState]:
+    """The files of a wheel's bytecode in the store, by their names; empty if there is no valid record."""
+    try:
+        told = json.loads((folder / LEDGER).read_bytes())
+        return {path: FileState(*row) for path, row in told.items()}
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+        return {}

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
+import csv
+import os
+import re
 import shutil
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
-from harness.environment.cleaning import Kept, kept_folders, own_bytes, prune_wheels, remove
-from harness.environment.disk_estimate import DiskEstimate, file_system
+from harness.atomic import remove_partial
+from harness.environment.ledger import EnvironmentRecord, Manifest
+from harness.environment.wheel_store import WheelStore
+from harness.environment.workspace import remove_abandoned
 from harness.errors import NoSpace
 from harness.events import SILENT, Note, Reporter
 from harness.model.size import size_in_words
+from harness.model.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container, Iterator
     from pathlib import Path
 
     from harness.environment.workspace import Workspace
+    from harness.model import Lock, Pin
+
 
 _RESERVE = 512 * 2**20  # for what a run writes, and for other programs
 # No probe uses an environment for longer without marking it as used again.
@@ -107,3 +117,202 @@ class DiskSpace:
                 f"free, and {size_in_words(_RESERVE)} must stay free",
                 hint=_HINT,
             )
+
+
+# Unpacked bytes per byte of a wheel, the maximum measured among the 134 wheels of a CUDA stack: GPU libraries compress
+# little (1.4 to 1.95 times), everything else more (up to 4.5 times), and all of them together 2.1 times.
+_LARGE = 150 * 2**20
+_LARGE_UNPACKED, _UNPACKED = 2.0, 4.5
+# Folders and scripts of an environment of 85 wheels took 11 MiB, the bytecode of what it imported 90 MiB.
+_OWN = 128 * 2**20
+_SIZE = re.compile(r"[0-9]{1,18}")
+
+
+def size_in_lock(pin: Pin) -> int | None:
+    """The bytes of a wheel, if the index reported them."""
+    return pin.size
+
+
+@frozen
+class DiskEstimate:
+    """Upper limits in bytes: to download, unpacked in uv's cache, and for the environment itself.
+
+    `unsized` counts the wheels to download whose size is unknown; the other numbers do not include them.
+    """
+
+    download: int = 0
+    unpacked: int = 0
+    own: int = _OWN
+    unsized: int = 0
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether nothing has to be downloaded."""
+        return not self.download and not self.unsized
+
+    def __str__(self) -> str:
+        told = []
+        if self.download:
+            told.append(
+                f"about {size_in_words(self.download)} to download, up to {size_in_words(self.unpacked)} on disk"
+            )
+        if self.unsized:
+            what = f"{counted(self.unsized, 'wheel')} of unknown size"
+            told.append(f"and {what}" if told else f"{what} to download")
+        return ", ".join(told) or "nothing to download, uv's cache has all of it"
+
+
+@frozen
+class DiskEstimator:
+    """Estimates from uv's cache (folder `shelf`), the harness's store (`is_stored`), and wheel sizes (`size_of`).
+
+    uv does not promise the layout of its cache. If the layout changes, wheels count as missing, and the estimate is too
+    high.
+    """
+
+    shelf: Path
+    size_of: Callable[[Pin], int | None] = size_in_lock
+    is_stored: Callable[[Pin], bool] = lambda _: False
+
+    def estimate(self, lock: Lock) -> DiskEstimate:
+        """The disk space needed to build the environment of a lock."""
+        download = unpacked = copied = unsized = 0
+        for pin in lock.pins:
+            if self.is_stored(pin):
+                continue
+            entries = list(_entries(self.shelf, pin.name))
+            if (mine := next((entry for entry in entries if _is_of(entry, pin)), None)) is not None:
+                copied += _recorded(mine)
+                continue
+            packed = self.size_of(pin)
+            size = _unpacked(packed) if packed else _size_of_another(entries)
+            if size is None:
+                unsized += 1
+                continue
+            copied += size
+            unpacked += size
+            download += packed or int(size / _LARGE_UNPACKED)
+        return DiskEstimate(download, unpacked, copied + _OWN, unsized)
+
+
+def _unpacked(packed: int) -> int:
+    return int(packed * (_LARGE_UNPACKED if packed >= _LARGE else _UNPACKED))
+
+
+def _entries(shelf: Path, project: str) -> Iterator[Path]:
+    """The unpacked wheels of a project, from any index: folders, or links to them."""
+    for index in (shelf / "pypi", *_listed(shelf / "index"), *_listed(shelf / "flat")):
+        yield from (entry for entry in _listed(index / project) if entry.is_dir())
+
+
+def _listed(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _is_of(entry: Path, pin: Pin) -> bool:
+    """Whether an entry is the wheel of a pin. uv names it after version and tags, with a digest for long tags."""
+    tagged = pin.wheel.partition("-")[2].removesuffix(".whl")
+    version, _, rest = entry.name.partition("-")
+    return entry.name == tagged or (version == pin.version and "-" not in rest)
+
+
+def _size_of_another(entries: list[Path]) -> int | None:
+    """The largest known size of other releases of the project, the best guess if nothing else is known."""
+    return max((size for entry in entries if (size := _recorded(entry))), default=None)
+
+
+def _recorded(entry: Path) -> int:
+    """The bytes of all files of an unpacked wheel, from its RECORD; 0 if that can't be read."""
+    for record in entry.glob("*.dist-info/RECORD"):
+        try:
+            with record.open(encoding="utf-8", errors="replace", newline="") as file:
+                return sum(int(row[2]) for row in csv.reader(file) if len(row) == 3 and _SIZE.fullmatch(row[2]))
+        except (OSError, csv.Error):
+            return 0
+    return 0
+
+
+def file_system(folder: Path) -> int:
+    """The file system that a folder is on, or will be on once it exists."""
+    return next(parent for parent in (folder, *folder.parents) if parent.exists()).stat().st_dev
+
+
+_DAY_S = 86400.0
+_BLOCK = 512  # the unit of st_blocks on every file system
+
+
+@frozen
+class Kept:
+    """One environment: the bytes that removing it frees (without shared files), and the days since its last use.
+
+    Files of the wheel store that only this environment uses count, because `prune_wheels` removes them too.
+    """
+
+    path: Path
+    size: int
+    unused_days: float
+
+
+def kept_folders(workspace: Workspace) -> list[Kept]:
+    """Every finished environment, the least recently used first."""
+    now = time.time()
+    shared = {inode for store in _stores(workspace) for inode in store.inodes()}
+    kept = []
+    for path in workspace.environments.iterdir():
+        with contextlib.suppress(OSError):  # another harness may be removing it
+            if path.is_dir():
+                size = own_bytes(path, workspace.pycache / path.name, held=shared)
+                kept.append(Kept(path, size, (now - path.stat().st_mtime) / _DAY_S))
+    return sorted(kept, key=lambda folder: -folder.unused_days)
+
+
+def remove(kept: Kept, workspace: Workspace) -> bool:
+    """Remove an environment and its records, unless it is in use; returns whether it was removed."""
+    return EnvironmentRecord(workspace, kept.path.name).remove(kept.path)
+
+
+def prune_wheels(workspace: Workspace) -> int:
+    """Remove installed wheels that no environment uses; returns how many."""
+    records = (EnvironmentRecord(workspace, path.name).manifest_path for path in workspace.environments.iterdir())
+    used = {key for path in records if (manifest := Manifest.read(path)) is not None for key in manifest.wheels}
+    return sum(store.prune(used) for store in _stores(workspace))
+
+
+def remove_leftovers(workspace: Workspace) -> None:
+    """Remove the leftovers of killed harnesses: half-built environments, scratch folders, half-written files."""
+    for parent in (workspace.building, workspace.scratch):
+        remove_abandoned(parent)
+    for store in _stores(workspace):
+        store.remove_partial()
+    entries = (entry for parent in (workspace.wheels, workspace.bytecode) for entry in parent.glob("*/*"))
+    remove_partial([workspace.records, workspace.index, *entries])
+
+
+def _stores(workspace: Workspace) -> list[WheelStore]:
+    return [WheelStore.named(workspace, folder.name) for folder in workspace.wheels.iterdir() if folder.is_dir()]
+
+
+def own_bytes(*folders: Path, held: Container[tuple[int, int]] = ()) -> int:
+    """Bytes that removing these folders frees: files whose links are all in them, counted once.
+
+    Files in `held` (device and inode) have one more link elsewhere, which is removed too.
+    """
+    total = 0
+    missing: dict[tuple[int, int], int] = {}  # links of a file that were not seen yet
+    left = [folder for folder in folders if folder.is_dir()]
+    while left:
+        with contextlib.suppress(OSError), os.scandir(left.pop()) as entries:  # another harness may be removing it
+            for entry in entries:
+                stat = entry.stat(follow_symlinks=False)
+                if entry.is_dir(follow_symlinks=False):
+                    left.append(Path(entry.path))
+                elif stat.st_nlink > 1:
+                    file = (stat.st_dev, stat.st_ino)
+                    missing[file] = missing.get(file, stat.st_nlink - (file in held)) - 1
+                    if missing[file]:
+                        continue
+                total += stat.st_blocks * _BLOCK
+    return total

@@ -7,7 +7,11 @@ system can clone files (FICLONE), environments share blocks but no inode.
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import csv
+import errno
+import fcntl
 import json
 import os
 import posixpath
@@ -20,19 +24,19 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from harness.atomic import write_whole
-from harness.environment.file_locks import Busy, locked
-from harness.environment.file_sharing import NO_LINKS, sharing
-from harness.environment.file_state import FileState, compare, files_below, in_turn, settle, state_of
-from harness.environment.installed_wheel import installed_files, is_in_two_wheels, is_relocatable
+from harness.environment.ledger import FileState, compare, files_below, in_turn, settle, state_of
+from harness.environment.workspace import Busy, acquire
 from harness.model import normalized_name
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Container, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from harness.environment.interpreter import Interpreter
     from harness.environment.workspace import Workspace
     from harness.model import Pin
+
 
 _CLAIMS = 16  # lock files for wheels that are being installed
 _FILES, _LEDGER, _PARTIAL = "files", "ledger.json", ".partial-"
@@ -78,7 +82,7 @@ class WheelStore:
         numbers = {zlib.crc32(key.encode()) % _CLAIMS for key in map(self.key, pins) if key}
         with contextlib.ExitStack() as stack:
             for number in sorted(numbers):  # in one order, or two builds would block each other
-                stack.enter_context(locked(self.lock.with_name(f"wheels-{number}.lock"), cancel=cancel))
+                stack.enter_context(acquire(self.lock.with_name(f"wheels-{number}.lock"), cancel=cancel))
             yield
 
     def install(
@@ -89,7 +93,7 @@ class WheelStore:
         With `apart` they are copied, so that changes stay in that environment. It stops early when `cancel` is set.
         """
         installed: dict[str, dict[str, FileState]] = {}
-        with locked(self.lock), in_turn:
+        with acquire(self.lock), in_turn:
             for pin in pins:
                 if cancel is not None and cancel.is_set():
                     break
@@ -109,7 +113,7 @@ class WheelStore:
         kept: dict[str, dict[str, FileState]] = {}
         damaged = []
         infos = {normalized_name(info.name.split("-")[0]): info for info in packages.glob("*.dist-info")}
-        with locked(self.lock):
+        with acquire(self.lock):
             self.root.mkdir(parents=True, exist_ok=True)
             self._remove_partial()
             for pin in pins:
@@ -129,7 +133,7 @@ class WheelStore:
 
     def drop(self, keys: Iterable[str]) -> None:
         """Remove wheels from the store; environments keep their links."""
-        with locked(self.lock):
+        with acquire(self.lock):
             for key in keys:
                 self._drop(key)
 
@@ -138,7 +142,7 @@ class WheelStore:
 
         Otherwise all files of every other environment with these wheels would have to be read again.
         """
-        with locked(self.lock):
+        with acquire(self.lock):
             for key, recorded in wheels.items():
                 ledger = self._ledger(key)
                 for path, state in ledger.items():
@@ -160,7 +164,7 @@ class WheelStore:
 
         `wheels` has the paths of each wheel, `files` their states in the environment.
         """
-        with contextlib.suppress(Busy), locked(self.lock, wait=False):
+        with contextlib.suppress(Busy), acquire(self.lock, wait=False):
             for key, paths in wheels.items():
                 ledger = self._ledger(key)
                 newer = {
@@ -171,13 +175,13 @@ class WheelStore:
 
     def remove_partial(self) -> None:
         """Remove the leftovers of killed harnesses."""
-        with contextlib.suppress(Busy), locked(self.lock, wait=False):
+        with contextlib.suppress(Busy), acquire(self.lock, wait=False):
             self._remove_partial()
 
     def prune(self, used: Container[str] = ()) -> int:
         """Remove wheels that no environment links to, except those in `used` (cloned files); returns how many."""
         count = 0
-        with locked(self.lock):
+        with acquire(self.lock):
             for entry in self._entries():
                 if entry.name not in used and not any(
                     stat.st_nlink > 1 for stat in files_below(entry / _FILES).values()
@@ -276,3 +280,94 @@ class WheelStore:
     def _remove_partial(self) -> None:
         for left in self.root.glob(f"{_PARTIAL}*"):
             shutil.rmtree(left, ignore_errors=True)
+
+
+def installed_files(info: Path, folder: Path) -> tuple[dict[str, FileState], str]:
+    """The files of an installed distribution, and the first file that does not match its RECORD ("": none).
+
+    If a path leads out of the environment, the wheel can't be stored, and no files are returned.
+    """
+    packages = info.parent.relative_to(folder).as_posix()
+    files = {}
+    with (info / "RECORD").open(encoding="utf-8", newline="") as rows:
+        for name, digest, *_ in csv.reader(rows):
+            path = posixpath.normpath(posixpath.join(packages, name))
+            if path.startswith(("../", "/")):
+                return {}, ""
+            try:
+                state = state_of(folder / path)
+            except OSError:
+                continue
+            if digest.startswith("sha256=") and _hex(digest) != state.content:
+                return {}, name
+            files[path] = state
+    return files, ""
+
+
+def is_in_two_wheels(name: str, info: Path, packages: Path) -> bool:
+    """Whether another distribution installs a file of the same name, and may have overwritten it."""
+    others = (record for record in packages.glob("*.dist-info/RECORD") if record.parent != info)
+    return any(name in record.read_text(encoding="utf-8", errors="replace") for record in others)
+
+
+def _hex(digest: str) -> str:
+    text = digest.removeprefix("sha256=")
+    try:
+        return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).hex()
+    except ValueError:
+        return ""
+
+
+def is_relocatable(files: Iterable[str], folder: Path) -> bool:
+    """Whether no script names the environment that it was installed into."""
+    here = os.fsencode(folder)
+    return not any(path.startswith("bin/") and here in (folder / path).read_bytes() for path in files)
+
+
+# The file is on another file system, or has too many links.
+NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP)
+_NO_CLONES = (errno.EOPNOTSUPP, errno.ENOTTY, errno.EXDEV, errno.EINVAL, errno.ENOSYS)
+_FICLONE = 0x40049409  # ioctl_ficlone(2)
+
+_cannot_clone: set[int] = set()  # devices
+
+
+def sharing(folder: Path, *, may_copy: bool = True) -> Callable[[str, str], object]:
+    """The function that shares files of this folder: a clone, or a link where the file system can't clone.
+
+    With `may_copy` it copies where neither works, else it raises an OSError with a code in `NO_LINKS`.
+    """
+    link = _link_or_copy if may_copy else _link
+    return link if folder.stat().st_dev in _cannot_clone else partial(_clone, otherwise=link)
+
+
+def _clone(origin: str, target: str, *, otherwise: Callable[[str, str], object]) -> None:
+    """Create a file that shares the blocks of another but not its inode, or share it otherwise."""
+    if os.path.islink(origin):  # noqa: PTH114
+        otherwise(origin, target)
+        return
+    with open(origin, "rb") as source:  # noqa: PTH123
+        try:
+            with open(target, "xb") as copy:  # noqa: PTH123
+                fcntl.ioctl(copy.fileno(), _FICLONE, source.fileno())
+        except OSError as error:
+            if error.errno not in _NO_CLONES:
+                raise
+            _cannot_clone.add(os.fstat(source.fileno()).st_dev)
+            os.unlink(target)  # noqa: PTH108
+            otherwise(origin, target)
+            return
+    shutil.copystat(origin, target)
+
+
+def _link(origin: str, target: str) -> None:
+    os.link(origin, target, follow_symlinks=False)
+
+
+def _link_or_copy(origin: str, target: str) -> None:
+    try:
+        _link(origin, target)
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        shutil.copy2(origin, target, follow_symlinks=False)

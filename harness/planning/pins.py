@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from packaging.requirements import Requirement
 
+from harness.environment.index import parsed_version
 from harness.environment.resolve import ERA_MARGIN
-from harness.environment.versions import parsed_version
 from harness.errors import UserMistake
 from harness.model import normalized_name
 from harness.model.repro import Bounds

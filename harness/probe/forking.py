@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 from attrs import define, evolve, field
 
 from harness.environment import Environment, watched_environment
-from harness.environment.location import site_packages
-from harness.environment.mixing import exchange, flaw_of
+from harness.environment.watched import exchange, flaw_of
+from harness.environment.workspace import site_packages
 from harness.model import Device, Mixture, Observation, Outcome
 from harness.probe.asked import Prepared
 from harness.probe.observing import observation_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.environment.location import site_packages
+from harness.environment.workspace import site_packages
 from harness.model import Change, normalized_name
 from harness.repository.project_urls import repository_url
 

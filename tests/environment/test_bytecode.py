@@ -7,8 +7,8 @@ import os
 from support import repro_text
 
 from harness.environment import watched_environment
-from harness.environment.bytecode_tree import BytecodeTree
-from harness.environment.location import site_packages
+from harness.environment.bytecode import BytecodeTree
+from harness.environment.workspace import site_packages
 from harness.model import Combination
 from harness.model.repro import parse_repro
 from harness.probe import Probe

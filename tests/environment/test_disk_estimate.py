@@ -8,7 +8,7 @@ from support import make_parts
 from wheelhouse import Wheelhouse
 
 from harness.environment import Environment, PipSettings
-from harness.environment.disk_estimate import DiskEstimate, DiskEstimator
+from harness.environment.disk_space import DiskEstimate, DiskEstimator
 from harness.model import Combination, Lock, Pin
 
 MIB = 2**20

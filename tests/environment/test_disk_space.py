@@ -11,8 +11,7 @@ from attrs import evolve
 from support import Heard
 
 from harness.environment import DiskSpace, Workspace
-from harness.environment.cleaning import own_bytes
-from harness.environment.disk_estimate import DiskEstimate
+from harness.environment.disk_space import DiskEstimate, own_bytes
 from harness.errors import NoSpace
 from harness.events import Note
 from harness.model import Combination

@@ -12,7 +12,7 @@ from support import repro_text
 
 from harness.environment import Environment, Uninstallable, watched_environment
 from harness.environment.bytecode import below
-from harness.environment.location import Location, check_ours, held_lock, site_packages
+from harness.environment.workspace import Location, check_ours, held_lock, site_packages
 from harness.errors import UserMistake
 from harness.model import Combination, Lock, Outcome, Pin
 from harness.model.repro import parse_repro

@@ -8,9 +8,8 @@ import pytest
 from attrs import define
 from support import repro_text
 
-from harness.environment.location import site_packages
-from harness.environment.manifest import Manifest
-from harness.environment.recently_compared import RecentlyCompared
+from harness.environment.ledger import Manifest, RecentlyCompared
+from harness.environment.workspace import site_packages
 from harness.model import Combination, Outcome
 from harness.model.repro import parse_repro
 from harness.probe import Probe

@@ -11,8 +11,8 @@ from attrs import evolve
 from support import repro_text
 
 from harness.environment import Environment, Uninstallable
-from harness.environment.location import site_packages
-from harness.environment.manifest import Manifest
+from harness.environment.ledger import Manifest
+from harness.environment.workspace import site_packages
 from harness.model import Combination
 from harness.model.repro import parse_repro
 from harness.probe import Probe

@@ -17,9 +17,9 @@ from pathlib import Path
 from harness.bundle import absorb, read_installed
 from harness.bundle.packed_probe import read_packed
 from harness.environment import Index, PipSettings
-from harness.environment.disk_estimate import DiskEstimator
-from harness.environment.index_page import parse_page
-from harness.environment.installer_errors import doubted_projects, is_lasting, raise_surroundings
+from harness.environment.disk_space import DiskEstimator
+from harness.environment.index import parse_page
+from harness.environment.uv import doubted_projects, is_lasting, raise_surroundings
 from harness.errors import HarnessError, UserMistake
 from harness.matrix import read_matrix
 from harness.model import Device, Lock, Pin

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, frozen
 
-from harness.environment.versions import parsed_version
+from harness.environment.index import parsed_version
 from harness.matrix.cells import PACKAGES, PARAMETERS
 
 if TYPE_CHECKING:

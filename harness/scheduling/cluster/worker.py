@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 
 from harness.environment import Builder, Index, Interpreter, Resolver, Uv, Workspace, find_interpreter
-from harness.environment.cleaning import remove_leftovers
+from harness.environment.disk_space import remove_leftovers
 from harness.environment.pip_settings import read_pip_settings
 from harness.errors import HarnessError, HarnessFault, NoNetwork, NoSpace, UserMistake
 from harness.events import SILENT
