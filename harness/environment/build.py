@@ -11,6 +11,7 @@ import json
 import os
 import threading
 from datetime import datetime, timedelta
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from attrs import evolve, field, frozen
 
 from harness.atomic import is_out_of_space
 from harness.environment.bytecode import BytecodeStore, BytecodeTree, Sources
-from harness.environment.disk_space import DiskEstimate, DiskEstimator, DiskSpace, size_in_lock
+from harness.environment.disk_space import DiskEstimate, DiskSpace
 from harness.environment.ledger import EnvironmentRecord, Manifest, RecentlyCompared
 from harness.environment.pylock import is_source
 from harness.environment.uv import Uv, spoken_by_uv
@@ -70,7 +71,7 @@ class Builder:
     from_source: tuple[str, ...] = ()
     at: Path | None = None
     disk_space: DiskSpace = field()
-    size_of: Callable[[Pin], int | None] = size_in_lock
+    size_of: Callable[[Pin], int | None] = attrgetter("size")
     compared: RecentlyCompared = field(factory=RecentlyCompared, eq=False, repr=False)
     _kept: dict[str, Hold] = field(factory=dict, init=False, repr=False, eq=False)
     _keeping: threading.Lock = field(factory=threading.Lock, init=False, repr=False, eq=False)
@@ -213,7 +214,8 @@ class Builder:
             raise
 
     def _estimate(self, lock: Lock) -> DiskEstimate:
-        return DiskEstimator(self.uv.wheels_folder, self.size_of, self.wheels.has).estimate(lock)
+        missing = (pin for pin in lock.pins if not self.wheels.has(pin))
+        return DiskEstimate.of(missing, self.size_of, self.uv.wheels_folder)
 
 
 # uv's message if it chose a file that is not in the lock, because it was added to the release later.

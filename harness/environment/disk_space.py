@@ -1,11 +1,13 @@
-"""Frees disk space before an environment is built, or refuses early if there is too little."""
+"""The disk: refuses an environment early if there is too little space for it, and removes those used least recently.
+
+uv unpacks each wheel into its cache once. The first environment with it copies it from there into the harness's wheel
+store. Environments are linked from the store, so each further one needs little.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import csv
 import os
-import re
 import shutil
 import time
 from pathlib import Path
@@ -23,101 +25,10 @@ from harness.model.size import size_in_words
 from harness.model.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Container, Iterable
 
     from harness.environment.workspace import Workspace
-    from harness.model import Lock, Pin
-
-
-_RESERVE = 512 * 2**20  # for what a run writes, and for other programs
-# No probe uses an environment for longer without marking it as used again.
-_IN_USE_S = 3600.0
-_DAY_S = 86400.0
-_HINT = "run harness clean or uv cache prune, or set HARNESS_CACHE_DIR and UV_CACHE_DIR to another disk"
-
-
-@frozen
-class DiskSpace:
-    """The disk that holds a workspace, and the one that holds uv's cache.
-
-    `limit` is how many bytes the workspace may use (None: unlimited). Files shared with uv's cache do not count,
-    because removing them here frees nothing. `reporter` gets a note about removed environments. Environments used after
-    `since` (seconds since the epoch) belong to this run. `free_bytes` returns the free bytes on the disk of a folder.
-    """
-
-    workspace: Workspace
-    limit: int | None = None
-    reporter: Reporter = SILENT
-    since: float = field(factory=time.time)
-    free_bytes: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free
-
-    def make_room(self, estimate: DiskEstimate) -> None:
-        """Remove the least recently used environments that no process keeps, if that makes enough space.
-
-        This is for a disk that is nearly full; a removed environment is rebuilt when it is needed.
-        """
-        missing = estimate.own + estimate.unpacked + _RESERVE - self.free_bytes(self.workspace.building)
-        kept = kept_folders(self.workspace)
-        if sum(one.size for one in kept) < missing:
-            return
-        removed: list[Kept] = []
-        while kept and sum(one.size for one in removed) < missing:
-            if remove(kept[0], self.workspace):
-                removed.append(kept[0])
-            del kept[0]
-        if removed:
-            prune_wheels(self.workspace)
-            self._report(removed, "because the disk is nearly full")
-
-    def _report(self, removed: list[Kept], why: str) -> None:
-        count = "1 environment" if len(removed) == 1 else f"{len(removed)} environments"
-        freed = size_in_words(sum(kept.size for kept in removed))
-        self.reporter.report(Note(f"removed {count} {why}, the least recently used first; freed {freed}"))
-
-    def reserve(self, estimate: DiskEstimate, uv_cache: Path) -> None:
-        """Make sure that there is enough space. Raises `NoSpace` if there is not."""
-        if self.limit is not None:
-            self._keep_within(self.limit, estimate)
-        root = self.workspace.building
-        if file_system(uv_cache) == file_system(root):
-            self._expect_free(root, estimate.own + estimate.unpacked)
-        else:
-            self._expect_free(root, estimate.own)
-            self._expect_free(uv_cache, estimate.unpacked)
-
-    def _keep_within(self, limit: int, estimate: DiskEstimate) -> None:
-        """Remove the least recently used environments, but none that this or another run may be using."""
-        taken = own_bytes(self.workspace.root)
-        in_use_days = max(_IN_USE_S, time.time() - self.since) / _DAY_S
-        removed = []
-        for kept in kept_folders(self.workspace):
-            if taken + estimate.own <= limit or kept.unused_days <= in_use_days:
-                break
-            if remove(kept, self.workspace):
-                taken -= kept.size
-                removed.append(kept)
-        if removed:
-            prune_wheels(self.workspace)
-            taken = own_bytes(self.workspace.root)
-            self._report(removed, f"to stay below {size_in_words(limit)}")
-        if taken + estimate.own > limit:
-            raise NoSpace(
-                f"the cache uses {size_in_words(taken)} and a new environment up to {size_in_words(estimate.own)}, "
-                f"more than the {size_in_words(limit)} of --max-disk",
-                hint="raise --max-disk, or run harness clean --all",
-            )
-
-    def _expect_free(self, folder: Path, needed: int) -> None:
-        there = next(parent for parent in (folder, *folder.parents) if parent.exists())
-        free = self.free_bytes(there)
-        if free - needed < _RESERVE:
-            raise NoSpace(
-                f"a new environment needs up to {size_in_words(needed)} at {folder}; only {size_in_words(free)} are "
-                f"free, and {size_in_words(_RESERVE)} must stay free",
-                hint=_HINT,
-            )
-
+    from harness.model import Pin
 
 # Unpacked bytes per byte of a wheel, the maximum measured among the 134 wheels of a CUDA stack: GPU libraries compress
 # little (1.4 to 1.95 times), everything else more (up to 4.5 times), and all of them together 2.1 times.
@@ -125,12 +36,12 @@ _LARGE = 150 * 2**20
 _LARGE_UNPACKED, _UNPACKED = 2.0, 4.5
 # Folders and scripts of an environment of 85 wheels took 11 MiB, the bytecode of what it imported 90 MiB.
 _OWN = 128 * 2**20
-_SIZE = re.compile(r"[0-9]{1,18}")
-
-
-def size_in_lock(pin: Pin) -> int | None:
-    """The bytes of a wheel, if the index reported them."""
-    return pin.size
+_RESERVE = 512 * 2**20  # for what a run writes, and for other programs
+# No probe uses an environment for longer without marking it as used again.
+_IN_USE_S = 3600.0
+_DAY_S = 86400.0
+_BLOCK = 512  # the unit of st_blocks on every file system
+_HINT = "run harness clean or uv cache prune, or set HARNESS_CACHE_DIR and UV_CACHE_DIR to another disk"
 
 
 @frozen
@@ -144,6 +55,22 @@ class DiskEstimate:
     unpacked: int = 0
     own: int = _OWN
     unsized: int = 0
+
+    @classmethod
+    def of(cls, pins: Iterable[Pin], size_of: Callable[[Pin], int | None], uv_wheels: Path) -> DiskEstimate:
+        """The estimate for wheels that the wheel store lacks, from their sizes and what uv has in `uv_wheels`.
+
+        uv does not promise the layout of its cache. If it changes, the wheels count as missing there.
+        """
+        indexes = [uv_wheels / "pypi", *(uv_wheels / "index").glob("*"), *(uv_wheels / "flat").glob("*")]
+        download = unpacked = own = unsized = 0
+        for pin in pins:
+            packed = size_of(pin) or 0
+            size = int(packed * (_LARGE_UNPACKED if packed >= _LARGE else _UNPACKED))
+            own += size
+            if not any(_is_of(entry, pin) for index in indexes for entry in (index / pin.name).glob("*")):
+                download, unpacked, unsized = download + packed, unpacked + size, unsized + (not packed)
+        return cls(download, unpacked, own + _OWN, unsized)
 
     @property
     def is_nothing(self) -> bool:
@@ -162,86 +89,88 @@ class DiskEstimate:
         return ", ".join(told) or "nothing to download, uv's cache has all of it"
 
 
-@frozen
-class DiskEstimator:
-    """Estimates from uv's cache (folder `shelf`), the harness's store (`is_stored`), and wheel sizes (`size_of`).
-
-    uv does not promise the layout of its cache. If the layout changes, wheels count as missing, and the estimate is too
-    high.
-    """
-
-    shelf: Path
-    size_of: Callable[[Pin], int | None] = size_in_lock
-    is_stored: Callable[[Pin], bool] = lambda _: False
-
-    def estimate(self, lock: Lock) -> DiskEstimate:
-        """The disk space needed to build the environment of a lock."""
-        download = unpacked = copied = unsized = 0
-        for pin in lock.pins:
-            if self.is_stored(pin):
-                continue
-            entries = list(_entries(self.shelf, pin.name))
-            if (mine := next((entry for entry in entries if _is_of(entry, pin)), None)) is not None:
-                copied += _recorded(mine)
-                continue
-            packed = self.size_of(pin)
-            size = _unpacked(packed) if packed else _size_of_another(entries)
-            if size is None:
-                unsized += 1
-                continue
-            copied += size
-            unpacked += size
-            download += packed or int(size / _LARGE_UNPACKED)
-        return DiskEstimate(download, unpacked, copied + _OWN, unsized)
-
-
-def _unpacked(packed: int) -> int:
-    return int(packed * (_LARGE_UNPACKED if packed >= _LARGE else _UNPACKED))
-
-
-def _entries(shelf: Path, project: str) -> Iterator[Path]:
-    """The unpacked wheels of a project, from any index: folders, or links to them."""
-    for index in (shelf / "pypi", *_listed(shelf / "index"), *_listed(shelf / "flat")):
-        yield from (entry for entry in _listed(index / project) if entry.is_dir())
-
-
-def _listed(folder: Path) -> list[Path]:
-    try:
-        return list(folder.iterdir())
-    except OSError:
-        return []
-
-
 def _is_of(entry: Path, pin: Pin) -> bool:
     """Whether an entry is the wheel of a pin. uv names it after version and tags, with a digest for long tags."""
-    tagged = pin.wheel.partition("-")[2].removesuffix(".whl")
     version, _, rest = entry.name.partition("-")
-    return entry.name == tagged or (version == pin.version and "-" not in rest)
+    is_digest = version == pin.version and "-" not in rest
+    return (is_digest or entry.name == pin.wheel.partition("-")[2].removesuffix(".whl")) and entry.is_dir()
 
 
-def _size_of_another(entries: list[Path]) -> int | None:
-    """The largest known size of other releases of the project, the best guess if nothing else is known."""
-    return max((size for entry in entries if (size := _recorded(entry))), default=None)
+@frozen
+class DiskSpace:
+    """The disk that holds a workspace, and the one that holds uv's cache.
+
+    `limit` is how many bytes the workspace may use (None: unlimited). Files shared with uv's cache do not count,
+    because removing them here frees nothing. `reporter` gets a note about removed environments. Environments used after
+    `since` (seconds since the epoch) belong to this run. `free_bytes` returns the free bytes on the disk of a folder.
+    """
+
+    workspace: Workspace
+    limit: int | None = None
+    reporter: Reporter = SILENT
+    since: float = field(factory=time.time)
+    free_bytes: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free
+
+    def reserve(self, estimate: DiskEstimate, uv_cache: Path) -> None:
+        """Make sure that there is enough space. Raises `NoSpace` if there is not."""
+        if self.limit is not None:
+            self._keep_within(self.limit, estimate)
+        root = self.workspace.building
+        if _existing(uv_cache).stat().st_dev == root.stat().st_dev:
+            self._expect_free(root, estimate.own + estimate.unpacked)
+        else:
+            self._expect_free(root, estimate.own)
+            self._expect_free(uv_cache, estimate.unpacked)
+
+    def make_room(self, estimate: DiskEstimate) -> None:
+        """Remove the least recently used environments that no process keeps, if that makes enough space.
+
+        This is for a disk that is nearly full; a removed environment is rebuilt when it is needed.
+        """
+        missing = estimate.own + estimate.unpacked + _RESERVE - self.free_bytes(self.workspace.building)
+        kept = kept_folders(self.workspace)
+        if sum(one.size for one in kept) >= missing:
+            self._remove(kept, missing, "because the disk is nearly full")
+
+    def _keep_within(self, limit: int, estimate: DiskEstimate) -> None:
+        """Remove the least recently used environments, but none that this or another run may be using."""
+        in_use_days = max(_IN_USE_S, time.time() - self.since) / _DAY_S
+        taken = own_bytes(self.workspace.root)
+        if taken + estimate.own > limit:
+            unused = [kept for kept in kept_folders(self.workspace) if kept.unused_days > in_use_days]
+            self._remove(unused, taken + estimate.own - limit, f"to stay below {size_in_words(limit)}")
+            taken = own_bytes(self.workspace.root)
+        if taken + estimate.own > limit:
+            raise NoSpace(
+                f"the cache uses {size_in_words(taken)} and a new environment up to {size_in_words(estimate.own)}, "
+                f"more than the {size_in_words(limit)} of --max-disk",
+                hint="raise --max-disk, or run harness clean --all",
+            )
+
+    def _remove(self, candidates: Iterable[Kept], missing: int, why: str) -> None:
+        count = freed = 0
+        for kept in candidates:
+            if freed >= missing:
+                break
+            if remove(kept, self.workspace):
+                count, freed = count + 1, freed + kept.size
+        if count:
+            prune_wheels(self.workspace)
+            told = f"removed {counted(count, 'environment')} {why}, the least recently used first"
+            self.reporter.report(Note(f"{told}; freed {size_in_words(freed)}"))
+
+    def _expect_free(self, folder: Path, needed: int) -> None:
+        free = self.free_bytes(_existing(folder))
+        if free - needed < _RESERVE:
+            raise NoSpace(
+                f"a new environment needs up to {size_in_words(needed)} at {folder}; only {size_in_words(free)} are "
+                f"free, and {size_in_words(_RESERVE)} must stay free",
+                hint=_HINT,
+            )
 
 
-def _recorded(entry: Path) -> int:
-    """The bytes of all files of an unpacked wheel, from its RECORD; 0 if that can't be read."""
-    for record in entry.glob("*.dist-info/RECORD"):
-        try:
-            with record.open(encoding="utf-8", errors="replace", newline="") as file:
-                return sum(int(row[2]) for row in csv.reader(file) if len(row) == 3 and _SIZE.fullmatch(row[2]))
-        except (OSError, csv.Error):
-            return 0
-    return 0
-
-
-def file_system(folder: Path) -> int:
-    """The file system that a folder is on, or will be on once it exists."""
-    return next(parent for parent in (folder, *folder.parents) if parent.exists()).stat().st_dev
-
-
-_DAY_S = 86400.0
-_BLOCK = 512  # the unit of st_blocks on every file system
+def _existing(folder: Path) -> Path:
+    return next(parent for parent in (folder, *folder.parents) if parent.exists())
 
 
 @frozen

@@ -133,7 +133,6 @@ SEEDS: dict[str, tuple[bytes, ...]] = {
     "bundle": (_order(), _json({"schema": 1, "probes": ["ab12"]})),
     "installed": (b"p==1.0\nq @ file:///x\n", _json([{"name": "p", "version": "1.0"}])),
     "lock_file": (LOCK_TOML, CONDA, FREEZE),
-    "wheel_record": (b"p.py,sha256=x,12\np-1.0.dist-info/RECORD,,\n",),
     "installers_words": (WORDS.encode(),),
     "secrets": (PRIVATE.encode(),),
     "size": (b"8 GiB", b"1.5 KB"),

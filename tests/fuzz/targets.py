@@ -17,12 +17,11 @@ from pathlib import Path
 from harness.bundle import absorb, read_installed
 from harness.bundle.packed_probe import read_packed
 from harness.environment import Index, PipSettings
-from harness.environment.disk_space import DiskEstimator
 from harness.environment.index import parse_page
 from harness.environment.uv import doubted_projects, is_lasting, raise_surroundings
 from harness.errors import HarnessError, UserMistake
 from harness.matrix import read_matrix
-from harness.model import Device, Lock, Pin
+from harness.model import Device, Lock
 from harness.model.repro import parse_repro
 from harness.model.size import parse_size
 from harness.redact import hide_secrets, redact
@@ -150,13 +149,6 @@ def lock_file(data: bytes) -> None:
             read_pins(_file(f"locks/{name}", data), "3.11.7")
 
 
-def wheel_record(data: bytes) -> None:
-    """The list of files of an unpacked wheel."""
-    _file("shelf/pypi/p/1.0-py3-none-any/p-1.0.dist-info/RECORD", data)
-    lock = Lock("3.11.7", "linux", [Pin("p", "1.0", "p-1.0-py3-none-any.whl"), Pin("p", "2.0")])
-    DiskEstimator(_folder() / "shelf").estimate(lock)
-
-
 def installers_words(data: bytes) -> None:
     """What an installer printed."""
     text = _text(data)
@@ -193,7 +185,6 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
         bundle,
         installed,
         lock_file,
-        wheel_record,
         installers_words,
         secrets,
         size,
