@@ -261,11 +261,11 @@ class Installer:
                     wheels |= self._take_in(lock, missing, folder, cancel)
         finally:
             if words is not None:
-                self.wheels.unlinked(folder, wheels)
+                self.wheels.unlink(folder, wheels)
         if words is not None:
             return Uninstallable(words)
         (folder / MARK).write_text(json.dumps({"lock": lock.id, "python": lock.python}), encoding="utf-8")
-        return Manifest.of(folder, lock.id, self.wheels.kind, wheels)
+        return Manifest.of(folder, lock.id, self.wheels.kind, wheels, self.wheels.ledger)
 
     def _missing(self, lock: Lock, wheels: Container[str]) -> tuple[Pin, ...]:
         return tuple(pin for pin in lock.pins if self.wheels.key(pin) not in wheels)

@@ -18,19 +18,19 @@ import posixpath
 import shutil
 import struct
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from attrs import define, frozen
 
 from harness.atomic import write_whole
-from harness.environment.ledger import FileState, compare, files_below, in_turn, settle, state_of
+from harness.environment.ledger import FileState, Ledger, content_of, in_turn, read_states, signature, state_of
 from harness.environment.workspace import Busy, acquire
 from harness.run.process import Limits, run_guarded
 from harness.run.scratch_folder import remove_tree
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from harness.environment.ledger import EnvironmentRecord, Manifest
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 _COMPILE = Path(__file__).with_name("compile_sources.py")
 _LONGEST_S = 300.0
+_LEDGER = "ledger.json"
+_HEADER = 16  # bytes
 
 
 @frozen
@@ -65,11 +67,12 @@ class BytecodeStore:
     root: Path
     cache_tag: str
     lock: Path
+    ledger: Ledger
 
     @classmethod
     def of(cls, workspace: Workspace, cache_tag: str) -> BytecodeStore:
         """The store of a workspace."""
-        return cls(workspace.bytecode, cache_tag, workspace.locks / "bytecode.lock")
+        return cls(workspace.bytecode, cache_tag, workspace.locks / "bytecode.lock", Ledger.of(workspace))
 
     def remove_all(self) -> None:
         """Remove the bytecode of every interpreter."""
@@ -87,73 +90,46 @@ class BytecodeStore:
         """Link known bytecode into a tree; returns the states of its files, by their paths in the tree.
 
         `without` are sources, relative to site-packages, that do not match their wheel; `only` limits it to some paths
-        of the tree. A file that changed since it was compiled is removed from the store.
+        of the tree. Bytecode of another source is left out, and a file that changed since it was compiled is removed
+        from the store. A file that the ledger knows is not read.
         """
-        filled: dict[str, FileState] = {}
         stale = {compiled_name(name, self.cache_tag) for name in without}
-        for folder, shown in self._folders(sources):
-            ledger = read_ledger(folder)
-            moved: dict[str, FileState] = {}
-            prefix = shown.relative_to(shown.anchor).as_posix()
-            made: dict[str, bool] = {}
-            for name, state in ledger.items():
-                parent = posixpath.dirname(name)
-                target = f"{tree}/{prefix}/{name}"
-                if only is not None and f"{prefix}/{name}" not in only:
-                    continue
-                if name in stale:
-                    continue
-                if parent not in made:
-                    made[parent] = shown != sources.packages or (sources.at / parent).is_dir()
-                    if made[parent]:
-                        os.makedirs(posixpath.dirname(target), exist_ok=True)  # noqa: PTH103 - for speed
-                if not made[parent]:
-                    continue
-                source = f"{sources.at if shown == sources.packages else shown}/{source_name(name, self.cache_tag)}"
-                if (linked := link_compiled(f"{folder}/{name}", target, state, source)) is not None:
-                    filled[f"{prefix}/{name}"] = linked
-                    if linked.inode == state.inode:
-                        moved[name] = linked
-            self._note(folder, moved)
+        wanted: list[tuple[_Stored, os.stat_result]] = []
+        for one in self._stored(sources):
+            if one.name not in stale and (only is None or one.path in only):
+                with contextlib.suppress(FileNotFoundError):
+                    wanted.append((one, os.lstat(one.origin)))
+        known = self.ledger.known(found for _, found in wanted)
+        has_sources: dict[str, bool] = {}
+        filled: dict[str, FileState] = {}
+        noted = []
+        for one, before in wanted:
+            target, parent = f"{tree}/{one.path}", posixpath.dirname(one.source)
+            if parent not in has_sources:
+                has_sources[parent] = os.path.isdir(parent)  # noqa: PTH112 - for speed
+                if has_sources[parent]:
+                    os.makedirs(posixpath.dirname(target), exist_ok=True)  # noqa: PTH103 - for speed
+            if not has_sources[parent]:
+                continue
+            is_known = one.state.is_like(before) and known.get(signature(before)) == one.state.content
+            if (linked := _link_compiled(one, target, is_known=is_known)) is not None:
+                filled[one.path] = state_of(linked, one.state.content)
+                noted.append((linked, one.state.content))
+        self.ledger.note(noted)
         return filled
 
-    def ctimes(self, sources: Sources) -> dict[str, int]:
-        """The change times that the last link from this store left on its files, by their paths in a tree."""
-        known: dict[str, int] = {}
+    def unlink(self, tree: Path, sources: Sources, files: Container[str]) -> None:
+        """Remove the unchanged `files` of a tree that is no longer used."""
+        self.ledger.unlink((f"{tree}/{one.path}", one.origin) for one in self._stored(sources) if one.path in files)
+
+    def _stored(self, sources: Sources) -> Iterator[_Stored]:
+        """The bytecode that is known for the sources of a lock."""
         for folder, shown in self._folders(sources):
             prefix = shown.relative_to(shown.anchor).as_posix()
-            known |= {f"{prefix}/{name}": state.ctime_ns for name, state in read_ledger(folder).items()}
-        return known
-
-    def unlink(self, tree: Path, sources: Sources, files: Mapping[str, FileState]) -> None:
-        """Remove the unchanged `files` of a tree that is no longer used, and record the change times that this leaves.
-
-        Otherwise all of them would have to be read when they are linked again.
-        """
-        for folder, shown in self._folders(sources):
-            prefix = shown.relative_to(shown.anchor).as_posix()
-            moved: dict[str, FileState] = {}
-            for name, state in read_ledger(folder).items():
-                target = f"{tree}/{prefix}/{name}"
-                if f"{prefix}/{name}" not in files:
-                    continue
-                with contextlib.suppress(OSError):
-                    before = os.lstat(target)
-                    if not state.is_like(before) or before.st_ctime_ns != state.ctime_ns:
-                        continue
-                    os.unlink(target)  # noqa: PTH108 - for speed
-                    moved[name] = state_of(folder / name, state.content)
-            self._note(folder, moved)
-
-    def _note(self, folder: Path, moved: Mapping[str, FileState]) -> None:
-        """Record the change times that new links left, so that nobody reads these files again."""
-        with contextlib.suppress(Busy), acquire(self.lock, wait=False):
-            ledger = read_ledger(folder)
-            newer = {
-                name: state for name, state in moved.items() if name in ledger and state.is_newer_than(ledger[name])
-            }
-            if newer:
-                write_whole(folder / LEDGER, json.dumps({**ledger, **newer}))
+            at = sources.at if shown == sources.packages else shown
+            for name, state in read_states(folder / _LEDGER).items():
+                source = f"{at}/{name.removesuffix(f'.{self.cache_tag}.pyc')}.py"
+                yield _Stored(name, f"{folder}/{name}", state, source, f"{prefix}/{name}")
 
     def learn(
         self,
@@ -190,12 +166,16 @@ class BytecodeStore:
         made = set(json.loads(done.read_bytes()))
         with acquire(self.lock, cancel=cancel):
             for folder in {entry.folder for entry in wanted}:
-                new = {}
+                new, noted = {}, []
                 for entry in wanted:
                     if entry.folder == folder and entry.target in made:
                         with contextlib.suppress(FileNotFoundError):  # removed by `harness clean`
-                            new[entry.name] = state_of(entry.target)
-                write_whole(folder / LEDGER, json.dumps({**read_ledger(folder), **new}))
+                            found = os.lstat(entry.target)
+                            content = content_of(entry.target, found)
+                            new[entry.name] = state_of(found, content)
+                            noted.append((found, content))
+                write_whole(folder / _LEDGER, json.dumps({**read_states(folder / _LEDGER), **new}))
+                self.ledger.note(noted)
         return len(made)
 
     def forget(self, wheels: Iterable[str]) -> None:
@@ -236,6 +216,16 @@ class BytecodeStore:
             digest = manifest.files[f"{inside}/{name}"].content
             return _Wanted(self.root / self.cache_tag / wheel, compiled_name(name, self.cache_tag), source, digest)
         return None
+
+
+class _Stored(NamedTuple):
+    """Compiled bytecode: its name and file in the store, its recorded state, its source, and its path in a tree."""
+
+    name: str
+    origin: str
+    state: FileState
+    source: str
+    path: str
 
 
 @frozen
@@ -318,23 +308,19 @@ class BytecodeTree:
     def make_sound(self) -> None:
         """Compare a lasting tree with its record, and refill it if it differs."""
         with in_turn:
-            self.files = self._recorded()
-            added, differing, same = self._look()
-            self.files.update(same)
-            is_stale = not self.files or added or differing
-            if is_stale:
+            self.files = read_states(self.record.bytecode_path) if self.record is not None else {}
+            differing, added = self._look()
+            if not self.files or added or differing:
                 self.remove()
                 self.files = self.store.fill(self.folder, self.sources)
-        if is_stale or same:
-            self._write()
+                self._write()
         # A sandbox shows only folders that exist.
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def differences(self) -> list[str]:
         """Compare the tree after a run: the files that were changed or removed."""
-        added, differing, same = self._look()
+        differing, added = self._look()
         self.fresh, self.is_spoilt = tuple(added), bool(differing)
-        self.files.update(same)
         inside = self.sources.packages.relative_to(self.sources.packages.anchor).as_posix()
         return [f"{path.removeprefix(f'{inside}/')} (bytecode)" for path in differing]
 
@@ -355,30 +341,16 @@ class BytecodeTree:
             self.record.bytecode_path.unlink(missing_ok=True)
         remove_tree(self.folder)
 
-    def _look(self) -> tuple[list[str], list[str], dict[str, FileState]]:
-        """New files, changed files, and newer change times of unchanged ones."""
+    def _look(self) -> tuple[list[str], list[str]]:
+        """Files that differ from the record, and new ones."""
+        if not self.folder.is_dir():
+            return list(self.files), []
         with in_turn:
-            seen = compare(self.files, files_below(self.folder) if self.folder.is_dir() else {})
-            known = self.store.ctimes(self.sources) if seen.touched else {}
-            same, differing = settle(self.folder, self.files, seen.touched, known.get)
-        return seen.added, [*seen.changed, *seen.missing, *differing], same
-
-    def _recorded(self) -> dict[str, FileState]:
-        if self.record is None:
-            return {}
-        try:
-            told = json.loads(self.record.bytecode_path.read_bytes())
-            return {path: FileState(*row) for path, row in told.items()}
-        except (OSError, ValueError, TypeError, AttributeError, RecursionError):
-            return {}
+            return self.store.ledger.compare(self.folder, self.files)
 
     def _write(self) -> None:
         if self.record is not None:
             write_whole(self.record.bytecode_path, json.dumps(self.files))
-
-
-LEDGER = "ledger.json"
-_HEADER = 16  # bytes
 
 
 def compiled_name(source: str, cache_tag: str) -> str:
@@ -386,9 +358,30 @@ def compiled_name(source: str, cache_tag: str) -> str:
     return f"{source.removesuffix('.py')}.{cache_tag}.pyc"
 
 
-def source_name(compiled: str, cache_tag: str) -> str:
-    """The name of the source of bytecode."""
-    return f"{compiled.removesuffix(f'.{cache_tag}.pyc')}.py"
+def _link_compiled(one: _Stored, target: str, *, is_known: bool) -> os.stat_result | None:
+    """Link unchanged bytecode and return its state; None if it changed or belongs to another source."""
+    try:
+        os.link(one.origin, target)
+    except FileExistsError:
+        os.unlink(target)  # noqa: PTH108
+        os.link(one.origin, target)
+    except FileNotFoundError:
+        return None
+    except OSError:  # another file system, or one without hard links
+        shutil.copyfile(one.origin, target)
+        is_known = False
+    # The state before reading, so that a write in between shows in the comparison after the run.
+    linked = os.lstat(target)
+    with open(target, "rb") as file:  # noqa: PTH123 - for speed
+        data = file.read(_HEADER if is_known else -1)
+    is_same = one.state.is_like(linked) if is_known else hashlib.sha256(data).hexdigest() == one.state.content
+    if is_same and _fits(data, one.source):
+        return linked
+    os.unlink(target)  # noqa: PTH108
+    if not is_same:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(one.origin)  # noqa: PTH108
+    return None
 
 
 def _fits(data: bytes, source: str) -> bool:
@@ -398,45 +391,3 @@ def _fits(data: bytes, source: str) -> bool:
     except OSError:
         return False
     return data[8:16] == struct.pack("<II", int(found.st_mtime) & 0xFFFFFFFF, found.st_size & 0xFFFFFFFF)
-
-
-def link_compiled(origin: str, target: str, state: FileState, source: str) -> FileState | None:
-    """Link unchanged bytecode of this source and return its state; None if it changed or belongs to another source.
-
-    A file that changed since it was compiled is removed from the store. A file with its recorded change time is not
-    read.
-    """
-    is_known = False
-    try:
-        before = os.lstat(origin)
-        is_known = state.is_like(before) and before.st_ctime_ns == state.ctime_ns
-        os.link(origin, target)
-    except FileExistsError:
-        os.unlink(target)  # noqa: PTH108
-        os.link(origin, target)
-    except FileNotFoundError:
-        return None
-    except OSError:  # another file system, or one without hard links
-        shutil.copyfile(origin, target)
-        is_known = False
-    # The state before reading, so that a write in between shows in the comparison after the run.
-    linked = state_of(target, state.content)
-    with open(target, "rb") as file:  # noqa: PTH123 - for speed
-        data = file.read(_HEADER if is_known else -1)
-    is_compiled = linked[:3] == state[:3] if is_known else hashlib.sha256(data).hexdigest() == state.content
-    if is_compiled and _fits(data, source):
-        return linked
-    os.unlink(target)  # noqa: PTH108
-    if not is_compiled:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(origin)  # noqa: PTH108
-    return None
-
-
-def read_ledger(folder: Path) -> dict[str, FileState]:
-    """The files of a wheel's bytecode in the store, by their names; empty if there is no valid record."""
-    try:
-        told = json.loads((folder / LEDGER).read_bytes())
-        return {path: FileState(*row) for path, row in told.items()}
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
-        return {}

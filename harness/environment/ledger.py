@@ -1,8 +1,9 @@
 """Whether an environment is still what its lock says: its files, recorded when it was built, and compared later.
 
 A write in place updates a file's change time, even if size and modification time are restored. A new hard link does
-too. If only the change time differs, the content decides. The record is kept outside of the environment, away from the
-code that runs in it.
+too. So one ledger, for all files of the cache, remembers the content that each file had at a change time, and a file
+with another one is read. Losing the ledger costs time, nothing else. The records of what an environment should hold are
+kept outside of it, away from the code that runs in it.
 """
 
 from __future__ import annotations
@@ -11,61 +12,146 @@ import contextlib
 import hashlib
 import json
 import os
+import sqlite3
 import stat
 import threading
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
 
 from harness.atomic import write_whole
 from harness.environment.workspace import Busy, acquire, held_lock
 from harness.run.scratch_folder import remove_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from harness.environment.wheel_store import WheelStore
     from harness.environment.workspace import Location, Workspace
 
+_SCHEMA = 2
+_WAIT_S = 60.0
+_TABLE = (
+    "CREATE TABLE IF NOT EXISTS files (device INTEGER, inode INTEGER, size INTEGER, mtime INTEGER, ctime INTEGER,"
+    " content TEXT, PRIMARY KEY (device, inode)) WITHOUT ROWID"
+)
+STORED = "files"  # the folder of a stored wheel with its files
+_LASTS_S = 120.0
+_MOST = 8  # environments, each of tens of thousands of files
 
 # Threads that go through thousands of files take turns: side by side, each would wait for the other at every file.
 in_turn = threading.RLock()
 
 
+_Signature = tuple[int, int, int, int, int]
+
+
 class FileState(NamedTuple):
-    """A recorded file or symbolic link. Times are in nanoseconds; `content` is its SHA-256, or the target of a link."""
+    """What a file or symbolic link should be. The time is in nanoseconds.
+
+    `content` is its SHA-256, or the target of a link.
+    """
 
     mode: int
     size: int
     mtime_ns: int
-    ctime_ns: int
-    inode: int
     content: str
 
     def is_like(self, found: os.stat_result) -> bool:
-        """Whether everything but the change time is equal."""
-        return (
-            found.st_size == self.size
-            and found.st_mtime_ns == self.mtime_ns
-            and found.st_ino == self.inode
-            and found.st_mode == self.mode
-        )
-
-    def is_newer_than(self, recorded: FileState) -> bool:
-        """Whether this is the same file, with the same content and a later change time."""
-        return self.ctime_ns > recorded.ctime_ns and self._replace(ctime_ns=recorded.ctime_ns) == recorded
+        """Whether everything but the content is equal."""
+        return (found.st_mode, found.st_size, found.st_mtime_ns) == self[:3]
 
 
-class Comparison(NamedTuple):
-    """Paths that differ from the record: changed, missing or added. In `touched` only the change time differs."""
+@frozen
+class Ledger:
+    """The contents of files at the change times when they were read or linked, by device and inode."""
 
-    changed: list[str]
-    missing: list[str]
-    added: list[str]
-    touched: dict[str, os.stat_result]
+    path: Path
+
+    @classmethod
+    def of(cls, workspace: Workspace) -> Ledger:
+        """The ledger of a workspace."""
+        return cls(workspace.records / "files.db")
+
+    def known(self, found: Iterable[os.stat_result]) -> dict[_Signature, str]:
+        """The contents of those files that did not change since they were noted, by `signature`."""
+        keys = [signature(one) for one in found]
+        select = "SELECT * FROM files WHERE inode IN (SELECT value FROM json_each(?))"
+        rows = {row[:5]: row[5] for row in self._answer(select, [one[1] for one in keys])}
+        return {one: rows[one] for one in keys if one in rows}
+
+    def note(self, contents: Iterable[tuple[os.stat_result, str]]) -> None:
+        """Note the contents of files. Each state must be from before its content was read."""
+        rows = [(*signature(found), content) for found, content in contents]
+        columns = ", ".join(f"json_extract(value, '$[{i}]')" for i in range(6))
+        if rows:
+            self._answer(f"INSERT OR REPLACE INTO files SELECT {columns} FROM json_each(?)", rows)  # noqa: S608
+
+    def _answer(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        try:
+            with contextlib.closing(sqlite3.connect(self.path, timeout=_WAIT_S)) as database, database:
+                database.execute("PRAGMA synchronous = OFF")
+                database.execute(_TABLE)
+                return database.execute(statement, (json.dumps(values),)).fetchall()
+        except sqlite3.DatabaseError as error:
+            if not isinstance(error, sqlite3.OperationalError):  # damaged, as by a crash of the machine
+                self.path.unlink(missing_ok=True)
+            return []
+
+    def compare(self, folder: Path, recorded: Mapping[str, FileState]) -> tuple[list[str], list[str]]:
+        """Compare a folder with a record: the paths that are missing or differ, and those that were added.
+
+        Raises `OSError` if the folder can't be read.
+        """
+        found = files_below(folder)
+        known = self.known(found[path] for path in recorded if path in found)
+        differing, fresh = [], []
+        for path, state in recorded.items():
+            now = found.get(path)
+            if now is None or not state.is_like(now):
+                differing.append(path)
+                continue
+            content = known.get(signature(now))
+            if content is None:
+                try:
+                    content = content_of(os.path.join(folder, path), now)  # noqa: PTH118 - for speed
+                except OSError:
+                    differing.append(path)
+                    continue
+                fresh.append((now, content))
+            if content != state.content:
+                differing.append(path)
+        self.note(fresh)
+        return differing, [path for path in found if path not in recorded]
+
+    def unlink(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Remove unchanged links, given with the file that each was linked to, which stays known.
+
+        Otherwise that file would have to be read again in every environment that has a link to it.
+        """
+        pairs = list(pairs)
+        before: dict[str, os.stat_result] = {}
+        for link, _ in pairs:
+            with contextlib.suppress(OSError):
+                before[link] = os.lstat(link)
+        known = self.known(before.values())
+        kept = []
+        for link, origin in pairs:
+            with contextlib.suppress(OSError):
+                if link in before and (content := known.get(signature(before[link]))) is not None:
+                    os.unlink(link)  # noqa: PTH108 - for speed
+                    after = os.lstat(origin)
+                    if signature(after)[:4] == signature(before[link])[:4]:
+                        kept.append((after, content))
+        self.note(kept)
+
+
+def signature(found: os.stat_result) -> _Signature:
+    """What tells a file with its content from any other: device, inode, size, and both times."""
+    most = 2**63 - 1  # of SQLite
+    return found.st_dev & most, found.st_ino & most, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def files_below(folder: Path | str) -> dict[str, os.stat_result]:
@@ -83,11 +169,9 @@ def files_below(folder: Path | str) -> dict[str, os.stat_result]:
     return found
 
 
-def state_of(path: Path | str, content: str | None = None) -> FileState:
-    """The state of a file now; pass `content` if it is known already. Raises `OSError`."""
-    found = os.lstat(path)
-    known = content if content is not None else content_of(path, found)
-    return FileState(found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, known)
+def state_of(found: os.stat_result, content: str) -> FileState:
+    """The state to record of a file with this content."""
+    return FileState(found.st_mode, found.st_size, found.st_mtime_ns, content)
 
 
 def content_of(path: Path | str, found: os.stat_result) -> str:
@@ -100,60 +184,17 @@ def content_of(path: Path | str, found: os.stat_result) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def compare(recorded: Mapping[str, FileState], found: Mapping[str, os.stat_result]) -> Comparison:
-    """The differences between a record and the files now."""
-    changed, missing = [], []
-    touched: dict[str, os.stat_result] = {}
-    for path, state in recorded.items():
-        now = found.get(path)
-        if now is None:
-            missing.append(path)
-        elif not state.is_like(now):
-            changed.append(path)
-        elif now.st_ctime_ns != state.ctime_ns:
-            touched[path] = now
-    return Comparison(changed, missing, [path for path in found if path not in recorded], touched)
-
-
-def settle(
-    folder: Path | str,
-    recorded: Mapping[str, FileState],
-    touched: Mapping[str, os.stat_result],
-    known_ctime: Callable[[str], int | None] = lambda _: None,
-) -> tuple[dict[str, FileState], list[str]]:
-    """Compare the content of files in which only the change time differs (`touched`, as they were found).
-
-    Returns the new states of unchanged files, and the paths of the others. `known_ctime` is the change time that our
-    own link left on a file; a file that still has it is not read.
-    """
-    same: dict[str, FileState] = {}
-    changed = []
-    for path, found in touched.items():
-        state = recorded[path]
-        if found.st_ctime_ns == known_ctime(path):
-            same[path] = state._replace(ctime_ns=found.st_ctime_ns)
-            continue
-        where = os.path.join(folder, path)  # noqa: PTH118 - for speed
-        try:
-            before = os.lstat(where)
-            now = state_of(where)
-        except OSError:
-            changed.append(path)
-            continue
-        if state.is_like(before) and now.content == state.content:
-            # The state before reading, so that a write in between shows next time.
-            same[path] = state._replace(ctime_ns=before.st_ctime_ns)
-        else:
-            changed.append(path)
-    return same, changed
-
-
-_SCHEMA = 1
+def read_states(path: Path) -> dict[str, FileState]:
+    """The files of a record, by their paths; empty if there is no valid one."""
+    try:
+        return {name: FileState(*row) for name, row in json.loads(path.read_bytes()).items()}
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+        return {}
 
 
 @frozen
 class Manifest:
-    """The files of a folder by their relative paths, and which of them came from which wheel of the store.
+    """The files of an environment by their relative paths, and which of them came from which wheel of the store.
 
     `lock` is the id of the lock that was installed, `kind` the store's name for its kind of interpreter.
     """
@@ -164,12 +205,17 @@ class Manifest:
     wheels: Mapping[str, tuple[str, ...]]
 
     @classmethod
-    def of(cls, folder: Path, lock: str, kind: str, wheels: Mapping[str, Mapping[str, FileState]]) -> Manifest:
+    def of(
+        cls, folder: Path, lock: str, kind: str, wheels: Mapping[str, Mapping[str, FileState]], ledger: Ledger
+    ) -> Manifest:
         """Record a newly built folder; `wheels` has the files of each wheel that are recorded already."""
-        known = {path: state for files in wheels.values() for path, state in files.items()}
-        files = {path: known[path] if path in known else state_of(folder / path) for path in files_below(folder)}
-        named = {key: tuple(path for path in rows if path in files) for key, rows in wheels.items()}
-        return cls(lock, kind, files, named)
+        files = {path: state for rows in wheels.values() for path, state in rows.items()}
+        found = files_below(folder)
+        fresh = [(path, now, content_of(folder / path, now)) for path, now in found.items() if path not in files]
+        ledger.note((now, content) for _, now, content in fresh)
+        files |= {path: state_of(now, content) for path, now, content in fresh}
+        named = {key: tuple(path for path in rows if path in found) for key, rows in wheels.items()}
+        return cls(lock, kind, {path: files[path] for path in found}, named)
 
     @classmethod
     def read(cls, path: Path) -> Manifest | None:
@@ -193,47 +239,39 @@ class Manifest:
         """The wheel of each file that came from the store."""
         return {path: key for key, paths in self.wheels.items() for path in paths}
 
-    def wheels_with(self, paths: set[str]) -> list[str]:
+    def wheels_with(self, paths: Iterable[str]) -> list[str]:
         """The wheels that these files came from."""
-        return [key for key, names in self.wheels.items() if not paths.isdisjoint(names)]
+        wanted = set(paths)
+        return [key for key, names in self.wheels.items() if not wanted.isdisjoint(names)]
 
-    def look(
-        self, folder: Path, known_ctimes: Callable[[str], Mapping[str, int]], *, is_users: bool = False
-    ) -> tuple[tuple[str, ...], Manifest]:
-        """Compare a folder with the record: the paths that differ, and the manifest with newer change times.
+    def differences(self, folder: Path, ledger: Ledger, *, is_users: bool = False) -> tuple[str, ...]:
+        """Compare a folder with the record: the paths that differ.
 
-        `known_ctimes` returns, for a wheel, the change times that the store left on its files. In a user's folder
-        (`is_users`), other files do not count. Bytecode that a process wrote next to a source, despite
-        PYTHONPYCACHEPREFIX, is removed.
+        In a user's folder (`is_users`), other files do not count. Bytecode that a process wrote next to a source,
+        despite PYTHONPYCACHEPREFIX, is removed.
         """
         try:
-            found = files_below(folder)
+            with in_turn:
+                differing, more = ledger.compare(folder, self.files)
         except OSError:
-            return (".",), self
-        seen = compare(self.files, found)
-        same: dict[str, FileState] = {}
-        changed = seen.changed
-        if seen.touched:
-            moved = set(seen.touched)
-            hints: dict[str, int] = {}
-            for key in self.wheels_with(moved):
-                hints.update(known_ctimes(key))
-            same, differing = settle(folder, self.files, seen.touched, hints.get)
-            changed = [*changed, *differing]
+            return (".",)
         ours = {path.partition("/")[0] for path in self.files}
-        added = []
-        for path in seen.added:
+        for path in more:
             if path.endswith(".pyc") and "__pycache__" in path.split("/"):
                 (folder / path).unlink(missing_ok=True)
             elif not is_users or path.partition("/")[0] in ours:
-                added.append(path)
-        differs = tuple(sorted([*changed, *seen.missing, *added]))
-        return differs, evolve(self, files={**self.files, **same}) if same else self
+                differing.append(path)
+        return tuple(sorted(differing))
 
 
 @frozen
 class EnvironmentRecord:
-    """The record of an environment, kept outside of it, by its name."""
+    """The record of an environment, kept outside of it, by its name, and the locks that guard it.
+
+    Runs share `in_use`; building and removing need it exclusively. A process that may read the environment shares
+    `kept` for its lifetime; only removal needs that one exclusively. The run that uses the bytecode tree `pycache` has
+    `bytecode_lock`.
+    """
 
     workspace: Workspace
     name: str
@@ -277,18 +315,12 @@ class EnvironmentRecord:
         manifest = Manifest.read(self.manifest_path) if self.is_built(location, lock_id) else None
         if manifest is None or manifest.lock != lock_id:
             return None
-        with in_turn:
-            differs, now = manifest.look(location.folder, store.ctimes, is_users=location.is_users)
+        differs = manifest.differences(location.folder, store.ledger, is_users=location.is_users)
         if differs:
-            store.drop(manifest.wheels_with(set(differs)))
+            store.drop(manifest.wheels_with(differs))
             return None
         # If the Python that it was built for is gone, the link to it is broken.
-        if not location.python.exists():
-            return None
-        if now is not manifest:
-            now.write(self.manifest_path)
-            store.compared(now.wheels, now.files)
-        return now
+        return manifest if location.python.exists() else None
 
     def forget(self) -> None:
         """Remove the record; the next user rebuilds the environment."""
@@ -317,20 +349,19 @@ class EnvironmentRecord:
             folder.rename(doomed)
         self.forget()
         if manifest is not None:
-            files = {key: {path: manifest.files[path] for path in paths} for key, paths in manifest.wheels.items()}
-            from harness.environment.wheel_store import WheelStore
-
-            WheelStore.named(self.workspace, manifest.kind).unlinked(doomed, files)
+            store = f"{self.workspace.wheels}/{manifest.kind}"
+            origins = ((path, f"{store}/{key}/{STORED}/{path}") for path, key in manifest.owners().items())
+            Ledger.of(self.workspace).unlink((f"{doomed}/{path}", origin) for path, origin in origins)
         remove_tree(doomed)
-
-
-_LASTS_S = 120.0
-_MOST = 8  # each has tens of thousands of files
 
 
 @define
 class RecentlyCompared:
-    """The manifests of environments that matched them, by name, for `lasts_s` seconds; only the last eight are kept."""
+    """The manifests of environments that matched them, by name, for `lasts_s` seconds; only the last eight are kept.
+
+    So a run starts at once. It is compared again when it ends, so a change in between is noticed then; it is only
+    unknown whose change it was.
+    """
 
     lasts_s: float = _LASTS_S
     clock: Callable[[], float] = time.monotonic

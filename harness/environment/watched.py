@@ -23,7 +23,7 @@ from attrs import define, evolve, field, frozen
 
 from harness.environment.build import Environment, Uninstallable
 from harness.environment.bytecode import BytecodeTree
-from harness.environment.ledger import files_below, in_turn
+from harness.environment.ledger import files_below, signature
 from harness.environment.workspace import Busy, acquire, claimed_folder, is_claimed, site_packages
 from harness.errors import HarnessError
 from harness.run.process import Cancelled
@@ -202,28 +202,27 @@ def _unshared(builder: Builder, environment: Environment, folder: Path, cancel: 
 def _differences(builder: Builder, base: _Base) -> list[str]:
     """Files that differ from what was built. The store drops the wheels that they belong to."""
     is_users = base.location is not None and base.location.is_users
-    with in_turn:
-        differs, now = base.manifest.look(base.folder, builder.wheels.ctimes, is_users=is_users)
+    differs = base.manifest.differences(base.folder, builder.wheels.ledger, is_users=is_users)
     if base.record is not None:
         if differs:
             builder.compared.forget()
-            builder.wheels.drop(base.manifest.wheels_with(set(differs)))
+            builder.wheels.drop(base.manifest.wheels_with(differs))
         else:
-            if now is not base.manifest:
-                now.write(base.record.manifest_path)
-            builder.compared.note(base.record.name, now)
+            builder.compared.note(base.record.name, base.manifest)
     return list(differs)
 
 
 def _differences_of_mixture(before: dict[str, os.stat_result], folder: Path) -> list[str]:
     after = files_below(folder)
-    return [path for path in before.keys() | after.keys() if _identity(before.get(path)) != _identity(after.get(path))]
+    return [
+        path
+        for path in before.keys() | after.keys()
+        if path not in before or path not in after or _identity(before[path]) != _identity(after[path])
+    ]
 
 
-def _identity(found: os.stat_result | None) -> tuple[int, ...]:
-    if found is None:
-        return ()
-    return found.st_mode, found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns
+def _identity(found: os.stat_result) -> tuple[int, ...]:
+    return found.st_mode, *signature(found)
 
 
 def _watch_for_others(mine: Path, count: Path) -> Callable[[], bool]:

@@ -24,7 +24,16 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from harness.atomic import write_whole
-from harness.environment.ledger import FileState, compare, files_below, in_turn, settle, state_of
+from harness.environment.ledger import (
+    STORED,
+    FileState,
+    Ledger,
+    content_of,
+    files_below,
+    in_turn,
+    read_states,
+    state_of,
+)
 from harness.environment.workspace import Busy, acquire
 from harness.model import normalized_name
 
@@ -39,7 +48,7 @@ if TYPE_CHECKING:
 
 
 _CLAIMS = 16  # lock files for wheels that are being installed
-_FILES, _LEDGER, _PARTIAL = "files", "ledger.json", ".partial-"
+_LEDGER, _PARTIAL = "ledger.json", ".partial-"
 
 
 @frozen
@@ -48,6 +57,7 @@ class WheelStore:
 
     root: Path
     lock: Path
+    ledger: Ledger
 
     @classmethod
     def of(cls, workspace: Workspace, interpreter: Interpreter) -> WheelStore:
@@ -57,7 +67,7 @@ class WheelStore:
     @classmethod
     def named(cls, workspace: Workspace, kind: str) -> WheelStore:
         """The store of a `kind`."""
-        return cls(workspace.wheels / kind, workspace.locks / "wheels.lock")
+        return cls(workspace.wheels / kind, workspace.locks / "wheels.lock", Ledger.of(workspace))
 
     @property
     def kind(self) -> str:
@@ -99,7 +109,8 @@ class WheelStore:
                     break
                 files = self._verified(self.key(pin)) if self.has(pin) else None
                 if files is not None:
-                    installed[self.key(pin)] = self._link(self.key(pin), files, folder, apart=apart)
+                    self._link(self.key(pin), files, folder, apart=apart)
+                    installed[self.key(pin)] = files
         return installed
 
     def take_in(
@@ -124,12 +135,9 @@ class WheelStore:
                 if wrong and not is_in_two_wheels(wrong, info, packages):
                     damaged.append(pin)
                 elif not wrong and files and is_relocatable(files, folder):
-                    kept[self.key(pin)] = self._keep(self.key(pin), files, folder)
+                    self._keep(self.key(pin), files, folder)
+                    kept[self.key(pin)] = files
         return kept, damaged
-
-    def ctimes(self, key: str) -> dict[str, int]:
-        """The change times that the last link from the store left on the files of a wheel."""
-        return {path: state.ctime_ns for path, state in self._ledger(key).items()}
 
     def drop(self, keys: Iterable[str]) -> None:
         """Remove wheels from the store; environments keep their links."""
@@ -137,41 +145,13 @@ class WheelStore:
             for key in keys:
                 self._drop(key)
 
-    def unlinked(self, folder: Path, wheels: Mapping[str, Mapping[str, FileState]]) -> None:
-        """Unlink the unchanged files of an environment that is being removed, and record the new change times.
-
-        Otherwise all files of every other environment with these wheels would have to be read again.
-        """
-        with acquire(self.lock):
-            for key, recorded in wheels.items():
-                ledger = self._ledger(key)
-                for path, state in ledger.items():
-                    if path not in recorded:
-                        continue
-                    with contextlib.suppress(OSError):
-                        before = os.lstat(folder / path)
-                        if not state.is_like(before) or before.st_ctime_ns != state.ctime_ns:
-                            continue
-                        os.unlink(folder / path)  # noqa: PTH108 - for speed
-                        after = os.lstat(self.root / key / _FILES / path)
-                        if state.is_like(after):
-                            ledger[path] = state._replace(ctime_ns=after.st_ctime_ns)
-                if ledger:
-                    self._write_ledger(key, ledger)
-
-    def compared(self, wheels: Mapping[str, Iterable[str]], files: Mapping[str, FileState]) -> None:
-        """Record the change times of linked files whose content was compared, so that no other environment reads them.
-
-        `wheels` has the paths of each wheel, `files` their states in the environment.
-        """
-        with contextlib.suppress(Busy), acquire(self.lock, wait=False):
-            for key, paths in wheels.items():
-                ledger = self._ledger(key)
-                newer = {
-                    path: files[path] for path in paths if path in ledger and files[path].is_newer_than(ledger[path])
-                }
-                if newer:
-                    self._write_ledger(key, {**ledger, **newer})
+    def unlink(self, folder: Path, wheels: Mapping[str, Iterable[str]]) -> None:
+        """Unlink the unchanged files of these wheels from an environment that was not finished."""
+        self.ledger.unlink(
+            (f"{folder}/{path}", f"{self.root}/{key}/{STORED}/{path}")
+            for key, paths in wheels.items()
+            for path in paths
+        )
 
     def remove_partial(self) -> None:
         """Remove the leftovers of killed harnesses."""
@@ -184,7 +164,7 @@ class WheelStore:
         with acquire(self.lock):
             for entry in self._entries():
                 if entry.name not in used and not any(
-                    stat.st_nlink > 1 for stat in files_below(entry / _FILES).values()
+                    stat.st_nlink > 1 for stat in files_below(entry / STORED).values()
                 ):
                     self._drop(entry.name)
                     count += 1
@@ -200,21 +180,16 @@ class WheelStore:
 
     def _verified(self, key: str) -> dict[str, FileState] | None:
         """The files of a wheel if they match the record; else the wheel is dropped."""
-        ledger, where = self._ledger(key), self.root / key / _FILES
-        try:
-            seen = compare(ledger, files_below(where))
-        except OSError:
-            seen = None
-        if ledger and seen is not None and not (seen.changed or seen.missing or seen.added):
-            same, changed = settle(where, ledger, seen.touched)
-            if not changed:
-                return {**ledger, **same}
+        states = read_states(self.root / key / _LEDGER)
+        with contextlib.suppress(OSError):
+            if states and self.ledger.compare(self.root / key / STORED, states) == ([], []):
+                return states
         self._drop(key)
         return None
 
-    def _link(self, key: str, files: dict[str, FileState], folder: Path, *, apart: bool) -> dict[str, FileState]:
-        """Link or copy the files of a wheel; returns their states."""
-        source, linked, ledger = self.root / key / _FILES, {}, dict(files)
+    def _link(self, key: str, files: dict[str, FileState], folder: Path, *, apart: bool) -> None:
+        """Link or copy the files of a wheel."""
+        source, linked = self.root / key / STORED, []
         share = partial(shutil.copy2, follow_symlinks=False) if apart else sharing(source)
         for parent in {posixpath.dirname(path) for path in files}:
             os.makedirs(f"{folder}/{parent}", exist_ok=True)  # noqa: PTH103 - for speed
@@ -225,49 +200,30 @@ class WheelStore:
             except FileExistsError:  # two wheels may have one file; the later pin wins
                 os.unlink(target)  # noqa: PTH108 - for speed
                 share(origin, target)
-            now = linked[path] = state_of(target, state.content)
-            if now.inode != state.inode:
-                continue
-            if now[:3] == state[:3]:
-                ledger[path] = now
-            else:  # written since it was verified: the next comparison shows it
-                linked[path] = state
-        self._write_ledger(key, ledger)
-        return linked
+            now = os.lstat(target)
+            if state.is_like(now):  # else written since it was verified: the next comparison shows it
+                linked.append((now, state.content))
+        self.ledger.note(linked)
 
-    def _keep(self, key: str, files: dict[str, FileState], folder: Path) -> dict[str, FileState]:
-        """Share the files of an installed wheel with the store; returns their states in the environment."""
+    def _keep(self, key: str, files: dict[str, FileState], folder: Path) -> None:
+        """Share the files of an installed wheel with the store."""
         unfinished = self.root / f"{_PARTIAL}{key}"
-        share, kept, ledger = sharing(folder, may_copy=False), {}, {}
+        share, known = sharing(folder, may_copy=False), []
         try:
             for parent in {posixpath.dirname(path) for path in files}:
-                (unfinished / _FILES / parent).mkdir(parents=True, exist_ok=True)
+                (unfinished / STORED / parent).mkdir(parents=True, exist_ok=True)
             for path, state in files.items():
-                target = unfinished / _FILES / path
+                target = unfinished / STORED / path
                 share(f"{folder}/{path}", str(target))
-                ledger[path] = state_of(target, state.content)
-                kept[path] = state_of(folder / path, state.content)
-            write_whole(unfinished / _LEDGER, json.dumps(ledger))
+                known += [(os.lstat(target), state.content), (os.lstat(folder / path), state.content)]
+            write_whole(unfinished / _LEDGER, json.dumps(files))
             self._drop(key)
             unfinished.rename(self.root / key)
         except OSError as error:
             if error.errno not in NO_LINKS:
                 raise
             shutil.rmtree(unfinished, ignore_errors=True)  # a folder on another file system keeps its own files
-            return {path: state_of(folder / path, state.content) for path, state in files.items()}
-        return kept
-
-    def _ledger(self, key: str) -> dict[str, FileState]:
-        try:
-            told = json.loads((self.root / key / _LEDGER).read_bytes())
-            return {path: FileState(*row) for path, row in told.items()}
-        except (OSError, ValueError, TypeError, AttributeError, RecursionError):
-            return {}
-
-    def _write_ledger(self, key: str, ledger: Mapping[str, FileState]) -> None:
-        with contextlib.suppress(FileNotFoundError):  # dropped in between
-            if (self.root / key).is_dir():
-                write_whole(self.root / key / _LEDGER, json.dumps(ledger))
+        self.ledger.note(known)
 
     def _drop(self, key: str) -> None:
         entry = self.root / key
@@ -295,12 +251,13 @@ def installed_files(info: Path, folder: Path) -> tuple[dict[str, FileState], str
             if path.startswith(("../", "/")):
                 return {}, ""
             try:
-                state = state_of(folder / path)
+                found = (folder / path).lstat()
+                content = content_of(folder / path, found)
             except OSError:
                 continue
-            if digest.startswith("sha256=") and _hex(digest) != state.content:
+            if digest.startswith("sha256=") and _hex(digest) != content:
                 return {}, name
-            files[path] = state
+            files[path] = state_of(found, content)
     return files, ""
 
 
