@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 
 _TRIES = 3
+_MOST_KEPT = 20_000  # answers about the syntax of mixed files
 
 
 class CannotBuild(Exception):
@@ -238,9 +239,6 @@ def _watch_for_others(mine: Path, count: Path) -> Callable[[], bool]:
         os.close(descriptor)
     was_alone = not any(is_claimed(folder) for folder in mine.parent.iterdir() if folder != mine)
     return lambda: was_alone and count.stat().st_size == begun
-
-
-_MOST_KEPT = 20_000
 
 
 def flaw_of(mixture: Mixture, python: str) -> str:
