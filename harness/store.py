@@ -24,7 +24,7 @@ from harness.environment.installer_errors import is_lasting
 from harness.errors import NoSpace
 from harness.model import Device, Lock, Observation, Outcome, Repro
 from harness.redact import hide_secrets, in_every_text, known_secrets
-from harness.run.logs import read_log
+from harness.run.launch import read_log
 
 if TYPE_CHECKING:
     import pandas as pd

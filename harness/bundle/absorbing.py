@@ -19,8 +19,8 @@ from harness.model import Lock, Observation, Pin, normalized_name
 from harness.probe import Judge, observation_of, probe_key, question_of
 from harness.run.devices import unavailable, visible
 from harness.run.devices.cuda import parse_gpus
-from harness.run.logs import read_tail
-from harness.run.process import Limits, ended_from
+from harness.run.launch import Limits, read_tail
+from harness.run.process import ended_from
 from harness.run.result import LeftBehind, Ran, result_of
 from harness.store import StoredResolution
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _RUN = Path(__file__).parent.parent / "run"
 _RUNNING = Path(__file__).parent / "running"
-CARRIED_TOOLS = ("guard.py", "bounded_log.py", "process_tree.py", "staged.py", "launch.py", "scratch_folder.py")
+CARRIED_TOOLS = ("guard.py", "launch.py")
 _UNFINISHED = ".packing"
 _README = """\
 This folder has {count} of {repro} for Python {minor} on {platform}, with everything they need except Python itself.

@@ -18,7 +18,8 @@ from harness.bundle.packed_probe import PackedWheel
 from harness.environment.index import index_urls
 from harness.environment.installer_errors import raise_surroundings
 from harness.model import Lock
-from harness.run.process import Limits, run_guarded
+from harness.run.launch import Limits
+from harness.run.process import run_guarded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -150,7 +150,7 @@ def cli() -> None:
 
 def main() -> None:
     """Entry point of the `harness` command."""
-    from harness.run.hidden_environment import hide_environment
+    from harness.run.launch import hide_environment
 
     hide_environment()
     # Syntax trees have many objects without reference cycles; collecting garbage would take most of the parsing time.

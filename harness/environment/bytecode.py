@@ -22,7 +22,8 @@ from harness.atomic import write_whole
 from harness.environment.compiled_files import LEDGER, compiled_name, link_compiled, read_ledger, source_name
 from harness.environment.file_locks import Busy, locked
 from harness.environment.file_state import FileState, state_of
-from harness.run.process import Limits, run_guarded
+from harness.run.launch import Limits
+from harness.run.process import run_guarded
 
 if TYPE_CHECKING:
     import threading

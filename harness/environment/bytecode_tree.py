@@ -15,7 +15,7 @@ from attrs import define
 from harness.atomic import write_whole
 from harness.environment.file_locks import Busy, acquire
 from harness.environment.file_state import FileState, compare, files_below, in_turn, settle
-from harness.run.scratch_folder import remove_tree
+from harness.run.launch import remove_tree
 
 if TYPE_CHECKING:
     import threading

@@ -16,7 +16,7 @@ from harness.environment.file_state import in_turn
 from harness.environment.location import held_lock
 from harness.environment.manifest import Manifest
 from harness.environment.wheel_store import WheelStore
-from harness.run.scratch_folder import remove_tree
+from harness.run.launch import remove_tree
 
 if TYPE_CHECKING:
     from pathlib import Path

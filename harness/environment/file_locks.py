@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.run.launch import remove_tree
 from harness.run.process import Cancelled
-from harness.run.scratch_folder import remove_tree
 
 if TYPE_CHECKING:
     import threading

@@ -18,7 +18,8 @@ from harness.environment.index import index_urls
 from harness.environment.installer_errors import doubted_projects, raise_surroundings
 from harness.environment.pip_settings import PipSettings, read_pip_settings
 from harness.errors import HarnessFault, IndexFault, NoNetwork, UserMistake
-from harness.run.process import Limits, run_guarded
+from harness.run.launch import Limits
+from harness.run.process import run_guarded
 
 if TYPE_CHECKING:
     import threading

@@ -37,9 +37,8 @@ from harness.probe.observing import (
 )
 from harness.run.child_report import read_imports
 from harness.run.devices import unavailable
-from harness.run.inside.emulation.device_profiles import DEFAULT_CAPABILITY
-from harness.run.lease import DEFAULT_WAIT_S, NoGpu
-from harness.run.memory import MemoryGate
+from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
+from harness.run.lease import DEFAULT_WAIT_S, MemoryGate, NoGpu
 from harness.run.programs import program_of
 from harness.store import StoredResolution, is_kept
 

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 from attrs import define
 
 from harness.model import Device
-from harness.run.devices.registry import hidden, passed_variables
+from harness.run.devices import hidden, passed_variables
 from harness.run.forking import Zygote, ZygoteFailed
-from harness.run.launch import repro_variables
+from harness.run.launch import process_environment, repro_variables, scratch_folder
 from harness.run.runner import INSIDE, Job, search_path
 from harness.run.sandbox import FileAccess
-from harness.run.scratch_folder import process_environment, scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

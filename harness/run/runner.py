@@ -14,18 +14,25 @@ from harness.atomic import is_out_of_space, write_whole
 from harness.errors import HarnessFault, MissingProgram, NoSpace, UserMistake
 from harness.model import Device, Repro
 from harness.run.child_report import read_imports
-from harness.run.classify import not_started
-from harness.run.collecting import collection_of
-from harness.run.devices.registry import hidden, passed_variables
-from harness.run.inside.emulation.device_profiles import DEFAULT_CAPABILITY
-from harness.run.launch import keep_log, repro_variables, script_command
-from harness.run.mistakes import mistake_in
-from harness.run.process import Limits, NoSandbox, Start, run_guarded
-from harness.run.programs import missing_program, program_of, write_stubs
-from harness.run.result import LeftBehind, Ran, result_of
-from harness.run.sandbox import FileAccess, Sandbox
-from harness.run.sandbox_view import editable_projects
-from harness.run.scratch_folder import ScratchFolder, process_environment, remove_tree, scratch_folder, user_path
+from harness.run.commands import collection_of
+from harness.run.devices import hidden, passed_variables
+from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
+from harness.run.launch import (
+    LOG_TAIL,
+    Limits,
+    ScratchFolder,
+    keep_log,
+    process_environment,
+    remove_tree,
+    repro_variables,
+    scratch_folder,
+    script_command,
+    user_path,
+)
+from harness.run.process import NoSandbox, run_guarded
+from harness.run.programs import missing_program, mistake_in, program_of, write_stubs
+from harness.run.result import LeftBehind, Ran, not_started, result_of
+from harness.run.sandbox import FileAccess, Sandbox, editable_projects
 
 if TYPE_CHECKING:
     import threading
@@ -34,7 +41,6 @@ if TYPE_CHECKING:
     from harness.run.forking import Zygote
 
 INSIDE = Path(__file__).with_name("inside")
-_TAIL = 64 * 1024
 _PATHS_IN = (
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
@@ -147,7 +153,9 @@ def _run_with(
     if tests is not None:
         argv = tests.start(argv, env)
     try:
-        start = _start(scratch, job, argv, env)
+        sandbox: list[str] = []
+        if job.sandbox is not None and job.zygote is None:  # a fork shares the sandbox of its zygote
+            sandbox = job.sandbox.command(_file_access(scratch, job, argv, env))
         begins()
         ended = run_guarded(
             argv,
@@ -157,7 +165,8 @@ def _run_with(
             output=scratch.log,
             cancel=cancel,
             remove_if_orphaned=scratch.root,
-            start=start,
+            sandbox=sandbox,
+            forked=job.zygote.guard if job.zygote is not None else None,
         )
     except NoSandbox as words:
         raise UserMistake(f"the sandbox of a run failed: {words}", hint="--sandbox off runs without it") from None
@@ -196,13 +205,6 @@ def _environment(scratch: ScratchFolder, job: Job, root: Path) -> dict[str, str]
     )
     env["PATH"] = os.pathsep.join([*_programs(job.repro), env["PATH"]])
     return env
-
-
-def _start(scratch: ScratchFolder, job: Job, argv: list[str], env: Mapping[str, str]) -> Start:
-    """How to start the run: in a new sandbox, or as a fork, which shares the sandbox of its zygote."""
-    if job.zygote is not None:
-        return Start(forked=job.zygote.guard)
-    return Start(job.sandbox.command(_file_access(scratch, job, argv, env)) if job.sandbox is not None else ())
 
 
 def _file_access(scratch: ScratchFolder, job: Job, argv: list[str], env: Mapping[str, str]) -> FileAccess:
@@ -284,5 +286,5 @@ def _absolute(argument: str, folder: Path) -> str:
 def _tail_of(log: BinaryIO) -> str:
     """The end of a log, as much as the harness inspects."""
     size = log.seek(0, os.SEEK_END)
-    log.seek(max(0, size - _TAIL))
+    log.seek(max(0, size - LOG_TAIL))
     return log.read().decode("utf-8", "replace")

@@ -28,7 +28,7 @@ from harness.model.size import parse_size
 from harness.redact import hide_secrets, redact
 from harness.request.lockfiles import read_pins
 from harness.run.child_report import Unreadable, read_report
-from harness.run.result import read_metrics
+from harness.run.child_report import read_metrics
 from harness.store import Store, observation_key
 
 URL = "https://host/simple/p/"
@@ -107,7 +107,7 @@ def store_record(data: bytes) -> None:
 
 def store_log(data: bytes) -> None:
     """The compressed log of a run."""
-    from harness.run.logs import read_log, read_tail
+    from harness.run.launch import read_log, read_tail
 
     path = _file("log.gz", data)
     read_log(path)

@@ -14,8 +14,7 @@ import pytest
 
 from harness.model import Outcome, RaisedException, TestOutcome
 from harness.model.tests import TESTS_LIMIT, WHOLE_RUN
-from harness.run.collecting import read_record
-from harness.run.commands import only
+from harness.run.commands import only, read_record
 
 SUITE = """
 import unittest

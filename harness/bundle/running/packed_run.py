@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import launch  # type: ignore[import-not-found]
-import scratch_folder  # type: ignore[import-not-found]
 
 _TOOLS = Path(__file__).resolve().parent
 _SHORTEST_SECRET = 8
@@ -32,8 +31,8 @@ def run_under_guard(
 ) -> dict[str, Any]:
     """Run a probe as the harness does: the same folders, environment, guard and child driver. Raises `RunFailed`."""
     source = (bundle / "probes" / probe["key"] / probe["script"]).read_bytes()
-    memory = launch.memory_limit(probe["memory"])
-    with scratch_folder.scratch_folder(Path(tempfile.gettempdir())) as scratch, scratch.log.open("x+b") as log:
+    limits = launch.Limits(probe["wall_s"], probe["memory"])
+    with launch.scratch_folder(Path(tempfile.gettempdir())) as scratch, scratch.log.open("x+b") as log:
         argv = launch.script_command(
             scratch,
             python=python,
@@ -42,7 +41,7 @@ def run_under_guard(
             source=source.decode(),
             capability=probe["capability"] if probe["device"] == "emulated" else None,
         )
-        env = scratch_folder.process_environment(
+        env = launch.process_environment(
             scratch,
             ours=os.environ,
             python=python,
@@ -52,7 +51,7 @@ def run_under_guard(
         started = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
         request = launch.guard_request(
             argv,
-            launch.GuardLimits(probe["wall_s"], memory),
+            limits,
             env=env,
             cwd=scratch.work,
             output=scratch.log,
@@ -65,7 +64,7 @@ def run_under_guard(
         keep(scratch.metrics, part / "metrics.json", limit=launch.METRICS_LIMIT + 1)
         hide(secrets, part)
     files = {path.name: _sha256(path.read_bytes()) for path in sorted(part.iterdir()) if path.is_file()}
-    record.update(started=started, ended=ended, memory=memory, script=_sha256(source), files=files)
+    record.update(started=started, ended=ended, memory=limits.bytes, script=_sha256(source), files=files)
     (part / "run.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     return ended
 

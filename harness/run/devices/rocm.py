@@ -12,7 +12,7 @@ import subprocess
 from typing import TYPE_CHECKING, Any
 
 from harness.model import Device, Outcome
-from harness.run.devices.kind import DeviceKind, Gpu, Texts, visible
+from harness.run.devices import DeviceKind, Gpu, Texts, visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -63,18 +63,6 @@ def _prepare(order: dict[str, Any], child: Any) -> dict[str, Any]:
     }
 
 
-def _guard(path: str) -> Any:
-    """Import the guard; the modules that it imports are removed again, so that the script does not see them."""
-    folder = os.path.dirname(path)
-    neighbours = ("bounded_log", "process_tree", "staged")
-    for name in neighbours:
-        _loaded_from(name, os.path.join(folder, f"{name}.py"))
-    guard = _loaded_from("_harness_guard", path)
-    for name in neighbours:
-        del sys.modules[name]
-    return guard
-
-
 def _threads() -> list[str]:
     """Python threads that an import started. A fork would lack them, and locks that they hold would stay locked."""
     import threading
@@ -167,7 +155,7 @@ def main(path: str) -> None:
     sys.path[0] = order["script_folder"]
     here = os.path.dirname(os.path.abspath(__file__))
     child = _loaded_from("_harness_child_driver", os.path.join(here, "child.py"))
-    guard = _guard(order["guard"])
+    guard = _loaded_from("_harness_guard", order["guard"])
     sys.addaudithook(child._note_use)  # noqa: SLF001
     gc.disable()  # what imports create stays, so the collector would only take time
     told = _prepare(order, child)

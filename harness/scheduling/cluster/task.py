@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
-from harness.run.inside.emulation.device_profiles import DEFAULT_CAPABILITY
+from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
 from harness.scheduling.cluster.sent_folders import SentFolder, packed
 
 if TYPE_CHECKING:

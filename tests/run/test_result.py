@@ -9,8 +9,9 @@ from attrs import evolve
 
 from harness.model import Device, Outcome, RaisedException
 from harness.run.child_report import ChildReport as Report
-from harness.run.classify import classify, not_started
-from harness.run.process import Ended, EndReason, Limits
+from harness.run.launch import Limits
+from harness.run.process import Ended, EndReason
+from harness.run.result import classify, not_started
 
 LIMITS = Limits(300, 2**30)
 DONE = Ended(returncode=0, reason=EndReason.ENDED, seconds=1.0, peak_memory=1)
@@ -151,10 +152,20 @@ def test_out_of_memory_is_recognised_on_every_device(type_, bases, message, devi
 
 
 _NO_DRIVER = "Found no NVIDIA driver on your system."
+
+
 _TOO_OLD = "CUDA driver version is insufficient for CUDA runtime version"
+
+
 _NO_KERNEL = "CUDA error: no kernel image is available for execution on the device"
+
+
 _NOT_COMPILED = "Torch not compiled with CUDA enabled"
+
+
 _BUSY = "CUDA error: all CUDA-capable devices are busy or unavailable"
+
+
 _LIBCUDA = "libcuda.so.1: cannot open shared object file"
 
 
