@@ -27,8 +27,7 @@ from harness.model.repro import parse_repro
 from harness.model.size import parse_size
 from harness.redact import hide_secrets, redact
 from harness.request.lockfiles import read_pins
-from harness.run.child_report import Unreadable, read_report
-from harness.run.child_report import read_metrics
+from harness.run.child_report import Unreadable, read_metrics, read_report
 from harness.store import Store, observation_key
 
 URL = "https://host/simple/p/"
