@@ -197,6 +197,7 @@ def _ran(back: _Back) -> Ran:
     left = LeftBehind(ended_from(back.record["ended"]), tail, back.folder / "report.json", back.folder / "metrics.json")
     ran = result_of(left, device=back.packed.device, limits=limits)
     ran.machine["sandbox"] = "none"  # the run script has no sandbox
+    ran.machine["hash_seed"] = int(back.packed.variables.get("PYTHONHASHSEED", "0"))
     return ran
 
 

@@ -158,7 +158,7 @@ class Packer:
             lock=lock,
             packed=fetched,
             from_node={pin.name: self.node.versions[pin.name] for pin in lock.pins if pin.name not in names},
-            variables=repro_variables(repro.params, combination.device.value),
+            variables=repro_variables(repro.params, combination.device.value, probe.attempt),
             params=repro.params,
             pass_env=self.prober.pass_env,
             gpu_queries=tuple(map(tuple, gpu_queries())) if combination.device is Device.CUDA else (),

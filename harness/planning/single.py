@@ -181,6 +181,7 @@ def prepared_again(
             o.attempt for o in session.store.observations() if o.lock == lock and o.repro_digest == repro.digest
         )
         + 1,
+        hash_seed=observation.machine.get("hash_seed", 0),
     )
     return session.local.prepare_lock(asked, lock)
 

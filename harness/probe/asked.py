@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 class Probe:
     """One run to make: a repro with a combination. `attempt` counts repetitions from 0.
 
-    The combination is resolved near the lock `near`, if it is given; with `lock`, nothing is resolved. `mixture`
+    Each attempt has another seed for Python's hashes, so that repetitions are independent; `hash_seed` repeats a known
+    one. The combination is resolved near the lock `near`, if it is given; with `lock`, nothing is resolved. `mixture`
     exchanges files of the environment. `trace` names installed files whose execution is recorded.
     """
 
@@ -26,6 +27,7 @@ class Probe:
     mixture: Mixture | None = None
     trace: frozenset[str] | None = None
     lock: Lock | None = None
+    hash_seed: int | None = None
 
 
 @frozen

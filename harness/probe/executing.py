@@ -69,6 +69,7 @@ def run_once(
             sandbox=prober.sandbox,
             readable=(prober.workspace.root,),
             writable=(place.scratch,) if apart else (),
+            hash_seed=probe.attempt if probe.hash_seed is None else probe.hash_seed,
         )
         with prober.memory.entered(cancel):
             ran = run_repro(job, cancel=cancel, begins=check.close)

@@ -69,7 +69,7 @@ def zygote_of(job: Job, modules: tuple[str, ...]) -> Iterator[Zygote]:
             pass_env=(*job.pass_env, *passed_variables()),
             pycache_prefix=job.pycache_prefix,
             extra={
-                **repro_variables(job.repro.params, job.device.value),
+                **repro_variables(job.repro.params, job.device.value, job.hash_seed),
                 **search_path(folder, job.repro),
                 **(hidden() if job.device is Device.CPU else {}),
             },

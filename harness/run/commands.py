@@ -35,14 +35,15 @@ _PLUGINS = Path(__file__).with_name("inside") / "collect"
 _RECORD = "tests.jsonl"
 _ONLY_FILE = "only.json"
 _RECORD_LIMIT = 128 * 1024 * 1024
+_NO_TESTS = "no tests were found"
 _PYTEST_ENDS = {
     2: "pytest was interrupted",
     3: "pytest or one of its plugins failed",
     4: "pytest could not start",
-    5: "no tests were found",
+    5: _NO_TESTS,
 }
-_NO_TESTS = (0, 5)
-_UNITTEST_ENDS = {5: "no tests were found"}
+_UNITTEST_ENDS = {5: _NO_TESTS}
+_RAN_NONE = re.compile(r"^Ran 0 tests in ", re.MULTILINE)
 
 
 class TestTool(enum.StrEnum):
@@ -232,6 +233,9 @@ class Collection:
     def added_to(self, ran: Ran) -> Ran:
         """Return the result of a run with its tests. If the process died, the test in which it died is an error."""
         record = read_record(self.folder / _RECORD)
+        if ran.outcome is Outcome.COMPLETED and not record.tests and _RAN_NONE.search(ran.tail):
+            # Up to Python 3.11, unittest has exit code 0 although it ran no tests.
+            ran = evolve(ran, outcome=Outcome.EXITED, detail=_NO_TESTS)
         died = _last_words(ran, record)
         tests = record.tests
         if died is not None:
@@ -332,7 +336,7 @@ def _last_words(ran: Ran, record: Record) -> RaisedException | None:
             return RaisedException("TimedOut", f"the run timed out{where}")
         case Outcome.EXITED if in_test:
             return RaisedException("Exited", f"the process ended{where} with exit code {ran.exit_code}")
-        case Outcome.EXITED if ran.exit_code not in _NO_TESTS:
+        case Outcome.EXITED if ran.exit_code not in (0, 5):
             return RaisedException("Exited", _last_line(ran.tail) or ran.detail)
         case _:
             return None

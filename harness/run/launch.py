@@ -185,7 +185,6 @@ def process_environment(
     environment |= {
         "PATH": os.pathsep.join([str(python.parent), *([str(scratch.stubs)] if stubs else []), user_path(ours)]),
         "VIRTUAL_ENV": str(python.parent.parent),
-        "PYTHONHASHSEED": "0",
         "PYTHONNOUSERSITE": "1",
         "PYTHONUNBUFFERED": "1",
         "PYTHONFAULTHANDLER": "1",
@@ -257,9 +256,9 @@ def script_command(
     return [str(python), str(inside / "child.py"), str(scratch.job)]
 
 
-def repro_variables(params: Mapping[str, Any], device: str) -> dict[str, str]:
-    """Return the environment variables for a repro: its parameters and its device."""
-    told = {"HARNESS_PARAMS": json.dumps(params), "HARNESS_DEVICE": device}
+def repro_variables(params: Mapping[str, Any], device: str, hash_seed: int) -> dict[str, str]:
+    """Return the environment variables for a repro: its parameters, its device and the seed of its hashes."""
+    told = {"HARNESS_PARAMS": json.dumps(params), "HARNESS_DEVICE": device, "PYTHONHASHSEED": str(hash_seed)}
     # A verdict on the CPU must not come from a GPU.
     return {**told, "CUDA_VISIBLE_DEVICES": ""} if device == "cpu" else told
 

@@ -271,7 +271,7 @@ def _test_tool(ran: Ran, argv: Sequence[str]) -> str:
     command = recognised(argv)
     if any(test.id != WHOLE_RUN for test in ran.tests):
         return ""
-    if ran.exit_code == 5 and (command is not None or _NO_TESTS.search(ran.tail)):
+    if ran.exit_code in (0, 5) and (command is not None or _NO_TESTS.search(ran.tail)):
         return "no tests were found"
     if ran.exit_code == 4 and (usage := _PYTEST_USAGE.search(ran.tail)):
         return f"pytest usage error: {usage[0].removeprefix('ERROR: ').strip()}"

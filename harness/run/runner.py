@@ -62,7 +62,7 @@ class Job:
     `capability` is the compute capability to emulate. The paths of a command are relative to `invoked_from`. `trace`
     names the installed files to trace, which makes the run slower; `imports` is where to write the import graph of a
     traced run. In `sandbox` (None: no sandbox) the run can also read `readable` and write `writable`. With `zygote` the
-    run is forked from that process, in its sandbox.
+    run is forked from that process, in its sandbox. `hash_seed` is for Python's hashes of strings, which order sets.
     """
 
     python: Path
@@ -83,6 +83,7 @@ class Job:
     writable: tuple[Path, ...] = ()
     zygote: Zygote | None = None
     imports: Path | None = None
+    hash_seed: int = 0
 
     @property
     def limits(self) -> Limits:
@@ -181,8 +182,9 @@ def _run_with(
     if tests is not None:
         ran = tests.added_to(ran)
     if mistake := mistake_in(ran, job.repro.argv, root):
-        ran = evolve(ran, mistake=mistake, detail=f"{ran.detail}; {mistake}")
+        ran = evolve(ran, mistake=mistake, detail=ran.detail if mistake in ran.detail else f"{ran.detail}; {mistake}")
     ran.machine["sandbox"] = job.sandbox.label if job.sandbox is not None else "none"
+    ran.machine["hash_seed"] = job.hash_seed
     return ran
 
 
@@ -196,7 +198,7 @@ def _environment(scratch: ScratchFolder, job: Job, root: Path) -> dict[str, str]
         pycache_prefix=job.pycache_prefix,
         stubs=True,
         extra={
-            **repro_variables(job.repro.params, job.device.value),
+            **repro_variables(job.repro.params, job.device.value, job.hash_seed),
             "HARNESS_ROOT": str(root),
             **search_path(scratch, job.repro),
             **(hidden() if job.device is Device.CPU else {}),

@@ -542,3 +542,10 @@ def test_a_missing_file_exits_127(tmp_path):
     assert (ran.outcome, ran.exit_code) == (Outcome.EXITED, 127)
     assert "no-such-file can't be started" in log_of(tmp_path).decode()
     assert ran.mistake
+
+
+def test_the_hash_seed_of_a_run_orders_its_sets_and_is_recorded(tmp_path):
+    source = "import sys\nprint(sys.flags.hash_randomization, list({'a', 'b', 'c', 'd'}))\n"
+    ran = [probes.run(tmp_path, source, hash_seed=seed) for seed in (0, 1, 1)]
+    assert ran[0].tail != ran[1].tail == ran[2].tail
+    assert [one.machine["hash_seed"] for one in ran] == [0, 1, 1]

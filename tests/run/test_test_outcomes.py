@@ -179,6 +179,14 @@ def test_every_outcome_of_unittest_is_recorded(project):
     assert [frame.function for frame in raised.frames] == ["test_raises"]
 
 
+def test_a_unittest_command_without_tests_is_no_pass(project):
+    """Up to Python 3.11 its exit code is 0."""
+    ran = run(project(test_one="VALUE = 1\n"), "python", "-m", "unittest", "-q", "test_one")
+    assert (ran.outcome, ran.tests) == (Outcome.EXITED, ())
+    assert ran.detail.startswith("no tests were found")
+    assert ran.mistake == "no tests were found"
+
+
 def test_unittest_discovers_tests(project):
     folder = project(test_one=UNITTEST)
     found = outcomes(run(folder, "python", "-m", "unittest", "discover", "-s", str(folder)))
