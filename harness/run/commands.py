@@ -18,7 +18,7 @@ from attrs import evolve, field, frozen
 from harness.model import Outcome, RaisedException, TestOutcome, TestResult
 from harness.model.tests import TESTS_LIMIT, WHOLE_RUN, bounded
 from harness.model.text import one_line, plain
-from harness.run.child_report import Unreadable, content_of, exception_of
+from harness.run.child_report import Unreadable, content_of, exception_of, files_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -70,25 +70,21 @@ class TestCommand:
 def recognised(argv: Sequence[str]) -> TestCommand | None:
     """Parse a command; None if it runs neither pytest nor unittest."""
     words, only_these = _split(argv)
-    at = _program(words)
-    if at >= len(words):
+    at = program_at(words)
+    if at >= len(words) or any(word.startswith("PYTHONPATH=") for word in words[:at]):  # it would hide our variables
         return None
-    name = words[at].rpartition("/")[2]
+    name, found = words[at].rpartition("/")[2], None
     if name in _PYTEST:
-        return TestCommand(TestTool.PYTEST, words, at, only_these)
-    if name == "coverage" and words[at + 1 : at + 2] == ("run",):
+        found = at
+    elif name == "coverage" and words[at + 1 : at + 2] == ("run",):
         found = _module_of_coverage(words, at + 2)
     elif _PYTHON.fullmatch(name):
         found = _module_of_python(words, at + 1)
-    else:
-        return None
     if found is None:
         return None
-    if words[found] in _PYTEST:
+    if found == at or words[found] in _PYTEST:
         return TestCommand(TestTool.PYTEST, words, found, only_these)
-    if words[found] == "unittest":
-        return TestCommand(TestTool.UNITTEST, words, found, only_these)
-    return None
+    return TestCommand(TestTool.UNITTEST, words, found, only_these) if words[found] == "unittest" else None
 
 
 def only(argv: Sequence[str], tests: Iterable[str]) -> tuple[str, ...]:
@@ -116,24 +112,6 @@ def typed(argv: Sequence[str]) -> str:
     return shlex.join((*kept, *asked))
 
 
-def collecting(
-    command: TestCommand, *, folder: str, results: str, only_file: str, given: Mapping[str, str]
-) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Return the arguments and environment variables that make a command write its results.
-
-    `folder` contains our plugins, `results` is the file to write, `only_file` a JSON list of `command.only`; `given`
-    are the variables of the original command.
-    """
-    words = command.argv
-    if command.tool is TestTool.PYTEST:
-        words = (*words[: command.at + 1], "-p", "_harness_pytest", *words[command.at + 1 :])
-    else:
-        words = (*words[: command.at], "_harness_unittest", *words[command.at + 1 :])
-    path = given.get("PYTHONPATH", "")
-    variables = {"PYTHONPATH": f"{path}:{folder}" if path else folder, "HARNESS_TESTS": results}
-    return words, variables | ({"HARNESS_TESTS_ONLY": only_file} if command.only else {})
-
-
 def _split(argv: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Split off the tests that `only` selected; returns the original arguments and these tests."""
     words = tuple(word for word in argv if not word.startswith(_ONLY))
@@ -154,18 +132,6 @@ def program_at(words: Sequence[str]) -> int:
             at += 1
         if at < len(words) and words[at].startswith("-"):
             return 0
-    return at
-
-
-def _program(words: Sequence[str]) -> int:
-    """The index of the program, after `env` and variable assignments."""
-    at = 0
-    if words and words[0].rpartition("/")[2] == "env":
-        at = 1
-        while at < len(words) and _ASSIGNMENT.fullmatch(words[at]):
-            if words[at].startswith("PYTHONPATH="):
-                return len(words)  # it would hide our variables
-            at += 1
     return at
 
 
@@ -218,17 +184,17 @@ class Collection:
 
     def start(self, argv: Sequence[str], env: dict[str, str]) -> list[str]:
         """Return the command to start instead of `argv`, and add the variables that it needs to `env`."""
+        path, words = env.get("PYTHONPATH", ""), list(argv)
+        if self.command.tool is TestTool.PYTEST:
+            words[self.command.at + 1 : self.command.at + 1] = ["-p", "_harness_pytest"]
+        else:
+            words[self.command.at] = "_harness_unittest"
+        env["PYTHONPATH"] = f"{path}:{_PLUGINS}" if path else str(_PLUGINS)
+        env["HARNESS_TESTS"] = str(self.folder / _RECORD)
         if self.command.only:
             (self.folder / _ONLY_FILE).write_text(json.dumps(self.command.only), encoding="utf-8")
-        words, variables = collecting(
-            evolve(self.command, argv=tuple(argv)),
-            folder=str(_PLUGINS),
-            results=str(self.folder / _RECORD),
-            only_file=str(self.folder / _ONLY_FILE),
-            given=env,
-        )
-        env.update(variables)
-        return list(words)
+            env["HARNESS_TESTS_ONLY"] = str(self.folder / _ONLY_FILE)
+        return words
 
     def added_to(self, ran: Ran) -> Ran:
         """Return the result of a run with its tests. If the process died, the test in which it died is an error."""
@@ -244,7 +210,7 @@ class Collection:
             ran,
             tests=bounded(tests),
             detail=_detail(self.command.tool, ran, tests, record) + record.complaint,
-            loaded={name: tuple(files) for name, files in record.loaded.items()},
+            loaded=dict(record.loaded),
         )
 
 
@@ -274,7 +240,7 @@ def read_record(path: Path) -> Record:
             if result is not None:
                 results[result.id] = result
         elif told.get("end") is True:
-            ended, loaded = True, _loaded(told.get("loaded"))
+            ended, loaded = True, files_of(told.get("loaded"))
     owners = {file: name for name, files in loaded.items() for file in files}
     tests = tuple(evolve(one, exception=_with_packages(one.exception, owners)) for one in results.values())
     return Record(tests, tuple(running), ended, loaded)
@@ -297,16 +263,6 @@ def _result(told: Mapping[str, Any]) -> TestResult | None:
     is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
     duration = float(seconds) if is_number and seconds else 0.0
     return TestResult(plain(told["test"]), outcome, exception_of(told.get("exception")), duration)
-
-
-def _loaded(told: Any) -> dict[str, tuple[str, ...]]:
-    if not isinstance(told, dict):
-        return {}
-    return {
-        plain(name): tuple(plain(file) for file in files if isinstance(file, str))
-        for name, files in told.items()
-        if isinstance(name, str) and isinstance(files, list)
-    }
 
 
 def _with_packages(raised: RaisedException | None, owners: Mapping[str, str]) -> RaisedException | None:

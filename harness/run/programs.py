@@ -96,7 +96,7 @@ def missing_program(
         if is_python(program):
             return f"{program} is not the Python of the environment; write python, or choose it with --python"
         return f"{program} is not in the environment; add --with {_PYTHON_TOOLS.get(program, program)}"
-    if found is None and not _is_in_shell(program):
+    if found is None and program != "env":
         return f"{program} is neither in the environment nor on the PATH; add its package with --with"
     return ""
 
@@ -142,10 +142,6 @@ def _first(program: str, path: str) -> Path | None:
         if folder and candidate.is_file() and os.access(candidate, os.X_OK):
             return candidate
     return None
-
-
-def _is_in_shell(program: str) -> bool:
-    return program == "env"
 
 
 def _is_python_tool(file: str) -> bool:

@@ -150,7 +150,19 @@ def _run_with(
     if tests is not None:
         job = evolve(job, repro=evolve(job.repro, argv=tests.command.argv))
     env = _environment(scratch, job, root)
-    argv = _command(job) if job.repro.argv else _script(scratch, job)
+    argv = (
+        _command(job)
+        if job.repro.argv
+        else script_command(
+            scratch,
+            python=job.python,
+            inside=INSIDE,
+            name=script_name(job.repro),
+            source=job.repro.source,
+            capability=job.capability if job.device is Device.EMULATED else None,
+            trace=job.trace,
+        )
+    )
     if tests is not None:
         argv = tests.start(argv, env)
     try:
@@ -205,7 +217,9 @@ def _environment(scratch: ScratchFolder, job: Job, root: Path) -> dict[str, str]
             **job.extra_env,
         },
     )
-    env["PATH"] = os.pathsep.join([*_programs(job.repro), env["PATH"]])
+    # Programs that were built for the repro come first.
+    built = [str(folder) for path in job.repro.search_path if (folder := Path(path, "bin")).is_absolute()]
+    env["PATH"] = os.pathsep.join([*built, env["PATH"]])
     return env
 
 
@@ -232,18 +246,6 @@ def _path_in(word: str) -> str:
     return (word.partition("=")[2] if word.startswith("-") else word).partition("::")[0]
 
 
-def _script(scratch: ScratchFolder, job: Job) -> list[str]:
-    return script_command(
-        scratch,
-        python=job.python,
-        inside=INSIDE,
-        name=script_name(job.repro),
-        source=job.repro.source,
-        capability=job.capability if job.device is Device.EMULATED else None,
-        trace=job.trace,
-    )
-
-
 def script_name(repro: Repro) -> str:
     """Return the file name of a repro's script in its scratch folder."""
     return Path(repro.path).name or f"{repro.name}.py"
@@ -254,11 +256,6 @@ def search_path(scratch: ScratchFolder, repro: Repro) -> dict[str, str]:
     if not repro.search_path:
         return {}
     return {"PYTHONPATH": os.pathsep.join(str(scratch.work / folder) for folder in repro.search_path)}
-
-
-def _programs(repro: Repro) -> list[str]:
-    """Folders with programs that were built for the repro."""
-    return [str(programs) for folder in repro.search_path if (programs := Path(folder, "bin")).is_absolute()]
 
 
 def _command(job: Job) -> list[str]:

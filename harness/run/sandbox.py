@@ -93,21 +93,14 @@ class Sandbox:
 
     def around(self, access: FileAccess) -> list[str]:
         """Return the command line to which the command to run is appended; it reports only an exit code."""
-        hidden = hidden_folders()
-        view = View(hidden)
+        view = View(hidden_folders())
         for path in (*access.readable, _STAGE.parent, *(Path(kept) for kept in _KEPT)):
             view.show(path)
         for python in (access.python, Path(sys.executable)):
             view.show_python(python)
         for path in (access.scratch, *access.writable):
             view.show(path, write=True)
-        return [
-            *self.namespaces(),
-            *view.mounts(access.scratch),
-            "--chdir",
-            str(access.work),
-            "--",
-        ]
+        return [*self.namespaces(), *view.mounts(access.scratch), "--chdir", str(access.work), "--"]
 
     def namespaces(self) -> list[str]:
         """Return bubblewrap and its options before the mounts."""
