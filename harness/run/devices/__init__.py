@@ -1,13 +1,16 @@
 """The devices to run on: what a kind of device is, and which GPUs this machine has.
 
 Each module of this folder describes one vendor by a `DeviceKind`: how to find its GPUs, make one visible to a process,
-and recognise its errors. Nothing else needs to know it, so support for another vendor is one new module here.
+and recognise its errors. Nothing else needs to know it, so support for another vendor is one new module here, which is
+registered by being here. To a repro, "cuda" is any GPU; if PyTorch calls the vendor's GPUs by another name ("xpu"), its
+`show` sets HARNESS_DEVICE to that name.
 """
 
 from __future__ import annotations
 
 import pkgutil
 import re
+import subprocess
 from collections import Counter
 from functools import cache
 from importlib import import_module
@@ -18,7 +21,9 @@ from attrs import field, frozen
 from harness.model import Device, Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+_QUERY_S = 20.0
 
 
 @frozen
@@ -91,6 +96,15 @@ class DeviceKind:
     hide: Mapping[str, str] = field(factory=dict)
     passed: tuple[str, ...] = ()
     texts: tuple[Texts, ...] = ()
+
+
+def told_by(query: Sequence[str]) -> str | None:
+    """Return what a vendor's tool prints; None if it is missing, fails, or takes too long."""
+    try:
+        answer = subprocess.run(query, capture_output=True, text=True, timeout=_QUERY_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return answer.stdout if answer.returncode == 0 else None
 
 
 def visible(gpus: tuple[Gpu, ...], setting: str | None) -> tuple[Gpu, ...]:
