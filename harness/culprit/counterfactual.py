@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 from packaging.version import InvalidVersion, Version
 
 from harness.culprit.claims import Claim, Unseen
-from harness.culprit.reduction import Candidate, Reduced, Reduction
+from harness.culprit.pursuit import Candidate, Reduced, Reduction
 from harness.culprit.release_search import Searched
 from harness.culprit.sides import Side, Sides
 from harness.environment import Environment, Index

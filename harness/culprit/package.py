@@ -13,12 +13,11 @@ from attrs import evolve, field, frozen
 
 from harness.culprit.claims import Claim
 from harness.culprit.counterfactual import Trials
-from harness.culprit.likelihood import ranked_packages
-from harness.culprit.pursuit import Pursuit
-from harness.culprit.reduction import Candidate, Reduced
+from harness.culprit.edits import versions
+from harness.culprit.evidence import ranked_packages
+from harness.culprit.pursuit import Candidate, Pursuit, Reduced
 from harness.culprit.release import can_narrow
 from harness.culprit.required import Installed, Required
-from harness.culprit.sentences import versions
 from harness.culprit.side_proofs import proved, proved_again
 from harness.culprit.sides import Side, Sides, exchanged
 from harness.culprit.ties import Ties

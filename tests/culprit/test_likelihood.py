@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from harness.culprit.likelihood import (
+from harness.culprit.evidence import (
     called_in_message,
     quoted_in_message,
     ranked_packages,

@@ -8,7 +8,7 @@ import pytest
 from attrs import define, field
 from support import Heard
 
-from harness.culprit.reduction import Reduction
+from harness.culprit.pursuit import Reduction
 from harness.model import Device, Judgement, Observation, Outcome, Verdict
 from harness.probe import Prepared
 from harness.scheduling.lanes import LocalLanes
