@@ -16,7 +16,6 @@ from attrs import field, frozen
 from harness.culprit.facts import Facts, read_facts
 from harness.culprit.regions import FileDifference, lines_of, serves_only
 from harness.culprit.sides import PackageFiles
-from harness.culprit.syntax import outline_of
 from harness.model.culprit import Region
 from harness.model.words import listed
 
@@ -31,7 +30,6 @@ Unit = str
 UNCHANGED: Unit = ""  # all lines that are equal on both sides
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_CLASS = re.compile(r"\s*class\s+(\w+)")
 
 
 @frozen
@@ -162,26 +160,6 @@ class Edits:
                 found.setdefault(path, set()).add(int(number))
         return {path: frozenset(numbers) for path, numbers in found.items()}
 
-    def quiet(self) -> frozenset[Unit]:
-        """Regions of Python files that only change comments, docstrings or layout."""
-        found: set[Unit] = set()
-        for path, difference in self.differences.items():
-            if not path.endswith(".py"):
-                continue
-            older, newer = outline_of(difference.before).quiet, outline_of(difference.after).quiet
-            if older is None or newer is None:
-                continue
-            for number, (a, b, c, d) in enumerate(difference.blocks):
-                silent = all(n + 1 in older for n in range(a, b)) and all(n + 1 in newer for n in range(c, d))
-                if silent or _is_rewrapped(lines_of(difference.before)[a:b], lines_of(difference.after)[c:d]):
-                    found.add(f"{path}#{number}")
-        return frozenset(found)
-
-    def changes_bases(self, unit: Unit) -> bool:
-        """Whether a region changes the first line of a class that both sides have."""
-        older, newer = ({found[1] for line in lines if (found := _CLASS.match(line))} for lines in self.lines(unit))
-        return not older.isdisjoint(newer)
-
     def serving(self) -> frozenset[Unit]:
         """Regions of Python files that only add or remove imported names; they only matter to users of the names."""
         return frozenset(
@@ -237,18 +215,6 @@ def _compared(unit: Unit, older: str, before: PackageFiles, after: PackageFiles)
         return FileDifference.between(unit, old.decode(), new.decode())
     except UnicodeDecodeError:
         return None
-
-
-def _is_rewrapped(before: tuple[str, ...], after: tuple[str, ...]) -> bool:
-    """Whether the lines differ only in where they are wrapped."""
-    if not before or not after or "#" in "".join((*before, *after)):
-        return False
-    one, other = ("".join("".join(lines).split()).replace(",)", ")").replace(",]", "]") for lines in (before, after))
-    return one == other and _indent(before[0]) == _indent(after[0]) and (one[-1:] in ")]}" or len(before) == len(after))
-
-
-def _indent(line: str) -> str:
-    return line[: len(line) - len(line.lstrip())]
 
 
 def places(regions: Iterable[Region]) -> str:

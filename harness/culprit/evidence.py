@@ -17,17 +17,13 @@ from packaging.requirements import Requirement
 
 from harness.culprit.api_evidence import api_evidence
 from harness.culprit.edits import Edits, Unit
-from harness.culprit.regions import used_names
 from harness.culprit.sides import METADATA, Sides
 from harness.model import Change, Observation, RaisedException, Returned, StackFrame, Trace, normalized_name
 from harness.planning.plan import Plan
 
 if TYPE_CHECKING:
     from harness.culprit.exchange import Exchange
-    from harness.culprit.sides import Sides
 
-
-_QUIET = 0.02  # comments, docstrings, layout
 _RAN, _CALLED, _NEVER_CALLED, _AT_IMPORT, _UNKNOWN = 12.0, 3.0, 0.4, 2.0, 3.0
 _LATE = 2.0
 _FEW_UNITS = 100
@@ -35,8 +31,6 @@ _PARTED, _PARTED_LATER = 40.0, 6.0
 _RAISED_HERE, _IN_TRACEBACK = 20.0, 8.0
 _NAMED = 6.0
 _POINTED_TO = 20.0
-_ASKED_FOR = 2.0  # a file that defines a name used in the repro
-_DEFINED = re.compile(r"^(?:class|def) (\w+)", re.MULTILINE)
 _APART = "\u241f"
 _OBJECT = re.compile(r"(?!dict\d+\{)[A-Za-z_][\w.<>]*(dict\d+\{|\()")
 
@@ -88,27 +82,25 @@ class Pointers:
 
 @frozen
 class Evidence:
-    """What is known before the search: both sides, the source of the repro, pointers, and traces if available."""
+    """What is known before the search: both sides, pointers, and traces if available."""
 
     sides: Sides
-    source: str
     before: Trace | None = None
     after: Trace | None = None
     pointers: Pointers = field(factory=Pointers)
 
     def weights(self, edits: Edits) -> dict[Unit, float]:
         """The likelihood of each edit, relative to a changed line without any evidence."""
-        frames = _frames(self.sides)
-        quiet = edits.quiet()
-        parted = {place: rank for rank, place in enumerate(first_parted(self.before, self.after, edits.homes))}
-        last = _last_rank(self.before), _last_rank(self.after)
-        wanted = used_names(self.source)
-        asked_for = {
-            path for path, found in edits.differences.items() if not wanted.isdisjoint(_DEFINED.findall(found.after))
-        }
-        rarity = _rarity(edits, quoted_in_message(self.sides))
-        scale = _Scale(self, edits, frames, parted, last, wanted, frozenset(asked_for), rarity)
-        return {unit: scale.weight(unit) * (_QUIET if unit in quiet else 1.0) for unit in sorted(edits.all)}
+        parted = first_parted(self.before, self.after, edits.homes)
+        scale = _Scale(
+            self,
+            edits,
+            _frames(self.sides),
+            {place: rank for rank, place in enumerate(parted)},
+            (_last_rank(self.before), _last_rank(self.after)),
+            _rarity(edits, quoted_in_message(self.sides)),
+        )
+        return {unit: scale.weight(unit) for unit in sorted(edits.all)}
 
 
 @frozen
@@ -118,8 +110,6 @@ class _Scale:
     frames: tuple[StackFrame, ...]
     parted: Mapping[Function, int]
     last: tuple[int, int]
-    wanted: frozenset[str]
-    asked_for: frozenset[str]
     rarity: Mapping[str, float]  # the factor for a region with a word that the message quotes
 
     def weight(self, unit: Unit) -> float:
@@ -127,24 +117,19 @@ class _Scale:
             return self._of_whole(unit)
         path, function = self.edits.path_of(unit), self.edits.function(unit)
         a, b, c, d = self.edits.block(unit)
-        words = self.edits.words(unit)
         weight = self._by_run(path, function, (a + 1, b), (c + 1, d))
         rank = self.parted.get((path, function))
         if rank is not None:
             weight *= _PARTED if rank == 0 else max(_PARTED_LATER / rank, 1.5)
         weight *= self._by_frames(path, function, (a + 1, b), (c + 1, d))
-        sides = self.evidence.sides
-        weight *= max((self.rarity[word] for word in words & self.rarity.keys()), default=1.0)
-        if function and function in called_in_message(sides):
+        words = self.edits.words(unit) & self.rarity.keys()
+        weight *= max((self.rarity[word] for word in words), default=1.0)
+        if function and function in called_in_message(self.evidence.sides):
             weight *= _NAMED
         home = self.edits.homes.get(path, path)
         if self.evidence.pointers.point_to(path, home, function, (a + 1, b), (c + 1, d)):
             weight *= _POINTED_TO
-        if function and function.rpartition(".")[2] in self.wanted:
-            weight *= 1.5
-        if path in self.asked_for:
-            weight *= _ASKED_FOR
-        return weight * (1 + 0.2 * math.log2(1 + b - a + d - c))
+        return weight
 
     def _of_whole(self, unit: Unit) -> float:
         if unit.startswith(METADATA) or unit not in self.edits.wholes[unit]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from harness.culprit.background import Background
 from harness.culprit.claims import Claim
@@ -74,12 +74,13 @@ class LineSearch:
             return False
         return self.consistency.learn(self.consistency.taught(moved, observation, reverting=reverting))
 
-    def pursue(self, weights: dict[Unit, float], *, most: int, after: Reduced | None = None) -> Reduced:
+    def pursue(self, weights: dict[Unit, float], *, most: int | None = None, after: Reduced | None = None) -> Reduced:
         """Find the smallest set of units whose reversal removes the difference.
 
-        It makes at most `most` runs, and continues the search `after` if it is given.
+        It makes at most `most` runs, if that is given, and continues the search `after` if it is given.
         """
-        found = self._pursuit(weights, most=most, after=after).run()
+        search = self._pursuit(weights, after)
+        found = (search if most is None else evolve(search, most=most)).run()
         return found.after(after) if after is not None else found
 
     def likely_files(self, after: Reduced | None = None) -> frozenset[str]:
@@ -93,9 +94,9 @@ class LineSearch:
 
         What they need is remembered, so `pursue` starts sooner afterwards.
         """
-        return self._pursuit(self.weights, most=1, after=after).next_sets(count)
+        return self._pursuit(self.weights, after).next_sets(count)
 
-    def _pursuit(self, weights: dict[Unit, float], *, most: int, after: Reduced | None) -> Pursuit:
+    def _pursuit(self, weights: dict[Unit, float], after: Reduced | None) -> Pursuit:
         return Pursuit(
             trials=self.trials,
             flipped=self.sides.before.verdict,
@@ -106,10 +107,9 @@ class LineSearch:
             label_of=lambda units: f"reverted: {self.names(units)}",
             learn=lambda moved, observation: self.learn(moved, observation, reverting=True),
             doubt=lambda moved, observation: self.consistency.raised_in(moved, observation, reverting=True),
-            most=most,
             serving=self.serving,
             told=after.told if after is not None else {},
-            most_skips=MOST_SKIPS if COMPILED in self.edits.wholes else most,
+            most_skips=MOST_SKIPS if COMPILED in self.edits.wholes else None,
             until=self.trials.until,
         )
 
@@ -126,7 +126,7 @@ def prepared(trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[U
         traces = list(trials.traces(sides, wanted))
     edits, consistency, pointers = trials.tally.reading.pop(frozenset(exchange.units)).result()
     before, after = traces or (None, None)
-    evidence = Evidence(sides, trials.plan.repro.source, before, after, pointers)
+    evidence = Evidence(sides, before, after, pointers)
     search = LineSearch(trials, sides, exchange, edits, consistency, evidence.weights(edits), edits.serving())
     return search, len(traces)
 
@@ -210,12 +210,8 @@ def is_not_mixable(search: LineSearch, reduced: Reduced) -> bool:
     return COMPILED in search.edits.wholes and reduced.gave_up and reduced.unresolved >= MOST_SKIPS
 
 
-_MOST_NEEDED = 14
-_MOST_EVIDENCE, _SAME_FILE, _DECLARES = 10.0, 6.0, 4.0
-_BASES = 4.0  # the bases of a class may decide how its instances are called
+_SAME_FILE, _DECLARES, _SHARES_WORDS = 6.0, 4.0, 2.0
 _SERVES = 0.1  # an import is added with the lines that use it
-_GONE = 0.2  # lines that only the older side has are seldom an obstacle
-_CALLED_ALIKE = 6.0  # a variable is often named after its class
 
 
 @frozen
@@ -351,15 +347,14 @@ def search_for_needs(search: LineSearch, core: Candidate) -> Pursuit | None:
         probe_of=lambda units: search.advanced(units | core),
         label_of=lambda units: f"advanced: {search.names(core)} with {search.names(units)}",
         learn=lambda moved, observation: search.learn(moved | core, observation, reverting=False),
-        most=_MOST_NEEDED,
         until=search.trials.until,
-    ).without_broken()
+    )
 
 
 def _usefulness(search: LineSearch, core: Candidate, unit: Unit) -> float:
     """How likely the culprit needs a unit: declarations in the same file and lines with the same names come first."""
     edits = search.edits
-    weight = min(search.weights.get(unit, 1.0), _MOST_EVIDENCE)
+    weight = search.weights.get(unit, 1.0)
     if not edits.is_region(unit):
         return weight
     path, function = edits.path_of(unit), edits.function(unit)
@@ -367,21 +362,9 @@ def _usefulness(search: LineSearch, core: Candidate, unit: Unit) -> float:
         weight *= _SAME_FILE
     if unit in search.serving:
         return weight * _SERVES
-    if not edits.lines(unit)[1]:
-        weight *= _GONE
-    if not function or not edits.differences[path].is_function(function):
-        weight *= _DECLARES * (_BASES if edits.changes_bases(unit) else 1.0)
-        if _is_called_like(function, {word for one in core for word in edits.words(one)}):
-            weight *= _CALLED_ALIKE
-    if any(edits.words(unit) & edits.words(one) for one in core):
-        weight *= 2
-    return weight
-
-
-def _is_called_like(name: str, words: Collection[str]) -> bool:
-    """Whether one of the words is most of a definition's name, such as `decoder_layer` for `WhisperDecoderLayer`."""
-    plain = name.rpartition(".")[2].replace("_", "").lower()
-    return any(2 * len(bare) > len(plain) and bare in plain for bare in (w.replace("_", "").lower() for w in words))
+    if not edits.differences[path].is_function(function):
+        weight *= _DECLARES
+    return weight * (_SHARES_WORDS if any(edits.words(unit) & edits.words(one) for one in core) else 1.0)
 
 
 def _sentence_forth(search: LineSearch, core: Candidate, besides: Candidate) -> str:

@@ -62,7 +62,6 @@ if TYPE_CHECKING:
     from harness.probe import Probe
 
 
-_MOST = 40
 _FEW = 3
 
 
@@ -83,13 +82,13 @@ def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> 
     trials.begin(
         Level.REGION if until.depth >= Level.REGION.depth else Level.FILE,
         f"{len(exchange.units)} files of {names} differ, {len(used)} of them ran: which lines make the difference? "
-        f"(at most {_MOST} runs and {told_duration(seconds)})",
+        f"(at most {told_duration(seconds)})",
     )
     with ExitStack() as stack:
         if trials.spare is not None:
             stack.enter_context(trials.spare.used())
         search, traced = prepared(trials, sides, exchange, used)
-        search, reduced = pursued(search, used, stack, most=_MOST)
+        search, reduced = pursued(search, used, stack)
         return _findings(search, reduced, package, until, traced)
 
 
@@ -146,7 +145,7 @@ def _instead(search: LineSearch, reduced: Reduced, forth: Advanced) -> Reduced |
     shown = _run_whole(search, units)
     if shown is None:
         return None
-    found = search.pursue({unit: search.weights.get(unit, 1.0) for unit in units}, most=_MOST)
+    found = search.pursue({unit: search.weights.get(unit, 1.0) for unit in units})
     if found.shown is None:
         found = evolve(found, units=units, shown=shown)
     return found.after(reduced)
@@ -232,7 +231,7 @@ def _into_the_rest(search: LineSearch, reduced: Reduced) -> tuple[LineSearch, Re
     consistency = Consistency(edits, search.consistency.ties)
     weights = {unit: search.weights.get(unit, 1.0) for unit in (*sorted(reduced.units - {REST}), *rest)}
     split = evolve(search, edits=edits, consistency=consistency, weights=weights)
-    found = split.pursue(weights, most=_MOST)
+    found = split.pursue(weights)
     if found.shown is None:
         found = evolve(found, shown=reduced.shown)
     return split, found
@@ -319,8 +318,8 @@ _SLOW_S = 3.0  # a longer run spends most of its time on imports, which forks do
 _MANY = 8  # for at most this many units, a few fresh probes are enough
 
 
-def pursued(search: LineSearch, used: frozenset[Unit], stack: ExitStack, *, most: int) -> tuple[LineSearch, Reduced]:
-    """Find the smallest set of units whose reversal removes the difference, in at most `most` runs.
+def pursued(search: LineSearch, used: frozenset[Unit], stack: ExitStack) -> tuple[LineSearch, Reduced]:
+    """Find the smallest set of units whose reversal removes the difference.
 
     It starts with fresh processes, unless they are slow, and continues with forks. A result from forks is confirmed by
     a fresh process; if that fails, the search is repeated without forks. Also returns the search that it ended with.
@@ -340,15 +339,13 @@ def pursued(search: LineSearch, used: frozenset[Unit], stack: ExitStack, *, most
         if forks is not None:
             forked = evolve(search, trials=evolve(trials, forks=forks))
             with held_for(trials.spare, trials.lanes.count):
-                found = _found_with_forks(forked, forks, whole, few, most=most)
+                found = _found_with_forks(forked, forks, whole, few)
             if found is not None:
                 return forked, found
-    return search, search.pursue(search.weights, most=most, after=few)
+    return search, search.pursue(search.weights, after=few)
 
 
-def _found_with_forks(
-    search: LineSearch, forks: ForkingProber, whole: Probe, few: Reduced | None, *, most: int
-) -> Reduced | None:
+def _found_with_forks(search: LineSearch, forks: ForkingProber, whole: Probe, few: Reduced | None) -> Reduced | None:
     """What a search with forks finds, confirmed by a fresh process; None if they disagree.
 
     `whole` is the probe with every change reverted.
@@ -357,7 +354,7 @@ def _found_with_forks(
     found = search.pursue(search.weights, most=1, after=few)
     if not _is_forked(found) and not _shows_older_side(trials, search.sides, forks, whole):
         return None
-    found = search.pursue(search.weights, most=most, after=found)
+    found = search.pursue(search.weights, after=found)
     if not _is_forked(found):
         return found
     back = Claim(reverted_in_words(search, found.units), search.reverted(found.units), search.sides.before.verdict)

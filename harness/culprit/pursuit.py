@@ -6,13 +6,12 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
-from attrs import evolve, field, frozen
+from attrs import define, evolve, field, frozen
 
 from harness.culprit.edits import Unit
 
 if TYPE_CHECKING:
     from harness.culprit.counterfactual import Trials
-from attrs import define
 
 from harness.events import Progress, Reporter
 from harness.model import Judgement, Observation, Verdict
@@ -21,9 +20,6 @@ from harness.scheduling.lanes import Lanes
 from harness.scheduling.loop import Engine
 from harness.scheduling.probers import Probing
 from harness.search import DeltaDebugging, Narrowing
-
-_MOST_BROKEN = 12
-_PER_RUN = 3  # sets judged per allowed run: many of them are known to fail without a run
 
 
 @frozen
@@ -47,12 +43,12 @@ class Pursuit:
     probe_of: Callable[[Candidate], Probe]
     label_of: Callable[[Candidate], str]
     learn: Callable[[Candidate, Observation], bool]
-    most: int
     roughly: Callable[[Unit], Candidate] | None = None
     serving: Collection[Unit] = ()
     told: Mapping[Candidate, tuple[Verdict, Observation]] = field(factory=dict)
     doubt: Callable[[Candidate, Observation], Unit | None] = lambda _, __: None
-    most_skips: int = 1000
+    most: int | None = None
+    most_skips: int | None = None
     until: float | None = None
     judge: Callable[[Observation], Judgement] | None = None
 
@@ -78,11 +74,11 @@ class Pursuit:
             return judgement
 
         def is_enough() -> bool:
-            if skipped >= self.most_skips and skipped > judged_well:
+            if self.most_skips is not None and skipped >= max(self.most_skips, judged_well + 1):
                 return True
-            if len(told) - len(self.told) >= _PER_RUN * self.most:
+            if self.most is not None and ran >= self.most:
                 return True
-            return ran >= self.most or (self.until is not None and time.monotonic() >= self.until)
+            return self.until is not None and time.monotonic() >= self.until
 
         Engine(
             self.trials.searcher,
@@ -111,27 +107,6 @@ class Pursuit:
     def next_sets(self, count: int) -> tuple[Candidate, ...]:
         """Up to `count` sets: the one to try next, then those that follow if the difference stays."""
         return self._search().ask(count)
-
-    def without_broken(self) -> Pursuit:
-        """This search with a skip for each of the next sets that can't run at all, such as with undefined names.
-
-        It starts with a set that runs, and is not led astray by the others.
-        """
-        search, told = self._search(), dict(self.told)
-        while len(told) - len(self.told) < _MOST_BROKEN:
-            found = {candidate: self._broken(candidate) for candidate in search.ask(2)}
-            skips = {candidate: (Verdict.SKIP, seen) for candidate, seen in found.items() if seen is not None}
-            if not skips:
-                break
-            told.update(skips)
-            for candidate in skips:
-                search.tell(candidate, Verdict.SKIP)
-        return evolve(self, told=told)
-
-    def _broken(self, candidate: Candidate) -> Observation | None:
-        """The observation of a set that can't run, None for others."""
-        seen = self.trials.prober.prepare(self.probe_of(candidate)).observation
-        return seen if seen is not None and not seen.outcome.ran else None
 
     def _search(self) -> Narrowing[Unit]:
         search: Narrowing[Unit] = Narrowing(

@@ -7,8 +7,6 @@ imports, decorators, and definitions that were added or removed.
 
 from __future__ import annotations
 
-import ast
-import bisect
 import difflib
 import functools
 import itertools
@@ -19,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
-from harness.culprit.syntax import Import, names_in, outline_of, parsed, undefined_in
+from harness.culprit.syntax import Import, names_in, outline_of, undefined_in
 from harness.model.culprit import Region
 
 if TYPE_CHECKING:
@@ -137,19 +135,6 @@ class FileDifference:
         lines += [f"-{line}" for line in before[a:b]] + [f"+{line}" for line in after[c:d]]
         lines += [f" {line}" for line in after[d:last]]
         return "\n".join([head, *(line.rstrip("\r\n") for line in lines)])
-
-
-def used_names(source: str) -> frozenset[str]:
-    """Names, attributes and imports in a Python text; empty if it is not valid Python."""
-    tree = parsed(source)
-    if tree is None:
-        return frozenset()
-    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    names |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    names |= {
-        alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom | ast.Import) for alias in node.names
-    }
-    return frozenset(names)
 
 
 @functools.lru_cache(maxsize=_MOST_TEXTS)
@@ -411,28 +396,12 @@ def _differing(before: Sequence[str], after: Sequence[str], a: int, b: int, c: i
 
 
 def _anchors(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int]]:
-    """The longest sequence of lines that occur once in each text and in the same order (by patience sorting)."""
-    once = {line for line, count in Counter(before).items() if count == 1 and line.strip()}
-    once &= {line for line, count in Counter(after).items() if count == 1}
-    place = {line: i for i, line in enumerate(before) if line in once}
-    pairs = [(place[line], k) for k, line in enumerate(after) if line in once]
-    tops: list[int] = []
-    ends: list[int] = []
-    previous: list[int] = []
-    for index, (i, _) in enumerate(pairs):
-        at = bisect.bisect_left(tops, i)
-        previous.append(ends[at - 1] if at else -1)
-        if at == len(tops):
-            tops.append(i)
-            ends.append(index)
-        else:
-            tops[at], ends[at] = i, index
-    found: list[tuple[int, int]] = []
-    index = ends[-1] if ends else -1
-    while index >= 0:
-        found.append(pairs[index])
-        index = previous[index]
-    return found[::-1]
+    """Pairs of equal lines, in the same order, that occur exactly once in each text (as in `git diff --patience`)."""
+    counts = Counter(before), Counter(after)
+    once = {line for line, count in counts[0].items() if count == counts[1][line] == 1 and line.strip()}
+    old, new = ([place for place, line in enumerate(lines) if line in once] for lines in (before, after))
+    matcher = difflib.SequenceMatcher(None, [before[i] for i in old], [after[k] for k in new], autojunk=False)
+    return [(old[i + n], new[k + n]) for i, k, size in matcher.get_matching_blocks() for n in range(size)]
 
 
 _RENAMED = 0.5  # least share of equal lines in a renamed file, as in git

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Iterable, Iterator
-from typing import TypeGuard
 
 from attrs import define, field, frozen
 from pyflakes import checker, messages
@@ -54,14 +53,13 @@ class Outline:
     """The outline of a text; lines are counted from 1. That of a text that is not valid Python is empty.
 
     `decorators` have their first and last line, and their syntax tree as text. `starts` are the lines on which
-    statements start. `quiet` are the lines that are empty, comments or docstrings, None without valid Python.
+    statements start.
     """
 
     definitions: tuple[Definition, ...] = ()
     imports: tuple[Import, ...] = ()
     decorators: tuple[tuple[int, int, str], ...] = ()
     starts: frozenset[int] = frozenset()
-    quiet: frozenset[int] | None = None
 
 
 @functools.lru_cache(maxsize=16)
@@ -104,17 +102,11 @@ def outline_of(source: str) -> Outline:
         return Outline()
     reader = _Reader()
     reader.read(tree)
-    empty = (
-        number
-        for number, line in enumerate(source.splitlines(), 1)
-        if not (stripped := line.strip()) or stripped.startswith("#")
-    )
     return Outline(
         definitions=tuple(reader.definitions),
         imports=tuple(reader.imports),
         decorators=tuple(reader.decorators),
         starts=frozenset(reader.starts),
-        quiet=frozenset(reader.docstrings.union(empty)),
     )
 
 
@@ -126,7 +118,6 @@ class _Reader:
     imports: list[Import] = field(factory=list)
     decorators: list[tuple[int, int, str]] = field(factory=list)
     starts: set[int] = field(factory=set)
-    docstrings: set[int] = field(factory=set)
 
     def read(self, tree: ast.Module) -> None:
         """Read the statements of a module, at any depth."""
@@ -138,11 +129,8 @@ class _Reader:
             node, around = left.pop()
             for name in _BODIES:
                 inner = getattr(node, name, None)
-                if not isinstance(inner, list):
-                    continue
-                if inner and _is_text(inner[0]):
-                    self.docstrings.update(range(inner[0].lineno, (inner[0].end_lineno or inner[0].lineno) + 1))
-                left += [(one, self._noted(one, around)) for one in inner]
+                if isinstance(inner, list):
+                    left += [(one, self._noted(one, around)) for one in inner]
 
     def _noted(self, node: ast.AST, around: Definition | None) -> Definition | None:
         """Note a statement; returns the definition that it is."""
@@ -166,11 +154,6 @@ class _Reader:
         )
         self.definitions.append(found)
         return found
-
-
-def _is_text(node: ast.AST) -> TypeGuard[ast.Expr]:
-    """Whether a statement is only a string, as a docstring is."""
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def _import_of(node: ast.Import | ast.ImportFrom) -> Import:

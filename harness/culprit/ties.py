@@ -20,7 +20,6 @@ from harness.culprit.syntax import error_line
 from harness.model import Mixture, Observation
 
 _MOST_PROVIDERS = 4
-_INSTANCE_CALLS = ("forward", "__call__")
 _MOST_REPAIRS = 12
 _MOST_CHECKED = 6  # with more partly reverted files than this, undefined names are not checked
 _MOST_TAUGHT = 4
@@ -142,16 +141,16 @@ class Consistency:
         frames = list(reversed(raised.frames))
         if _UNPACK in raised.message and frames:
             words |= set(_ASKED_OF.findall(frames[0].text))
-        words -= {"self", "forward", "__init__", "object", "module"}
+        words -= {"self", "__init__", "object", "module"}
         at_fault = self._at(frames[0].file, frames[0].line, moved, reverting=reverting) if frames else None
         files = {frame.file for frame in frames}
-        ranked: list[tuple[int, Unit]] = []
+        ranked: list[tuple[tuple[int, int], Unit]] = []
         for unit in self.edits.all - moved:
-            mentions = bool(words & self._mentioned(unit))
+            mentions = len(words & self._mentioned(unit))
             if unit == at_fault:
-                ranked.append((0 if mentions else 3, unit))
+                ranked.append(((0 if mentions else 3, -mentions), unit))
             elif mentions:
-                ranked.append((1 if self.edits.path_of(unit) in files else 2, unit))
+                ranked.append(((1 if self.edits.path_of(unit) in files else 2, -mentions), unit))
         if not ranked:
             return []
         best = min(rank for rank, _ in ranked)
@@ -318,7 +317,8 @@ def _callable_as(signature: Signature) -> tuple[str, ...]:
     name = signature.qualname.rpartition(".")[2]
     if name == "__init__":
         return signature.called, "super"
-    return (signature.called, "an instance") if name in _INSTANCE_CALLS else (signature.called,)
+    # Frameworks let a call of an instance run one of its methods.
+    return (signature.called, "an instance") if "." in signature.qualname else (signature.called,)
 
 
 def _asked(call: Call, known: set[str]) -> str:

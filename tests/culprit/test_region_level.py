@@ -175,14 +175,14 @@ def checked(function, *given, **named):
     return function(*given, **named)
 
 
-def forward(value, mask{head}):
+def step(value, mask{head}):
     return checked(
         layer, value, {passed},
     )
 
 
 def run():
-    return forward(1, 2)
+    return step(1, 2)
 """
 
 
@@ -191,6 +191,6 @@ def test_the_call_is_told_from_the_parameters_that_it_needs_when_reverted(plant)
     plant.shops({"shop.py": _called(new=False)}, {"shop.py": _called(new=True)})
     found = levels(plant.answer())["region"]
     assert proved(found)
-    assert [region["function"] for region in found["regions"]] == ["forward"]
+    assert [region["function"] for region in found["regions"]] == ["step"]
     assert "value, mask," in found["regions"][0]["diff"]
     assert found["candidates"] == 3

@@ -57,10 +57,6 @@ def test_decorators_end_where_the_next_or_the_header_starts():
     assert [(first, last) for first, last, _ in sorted(outline_of(TEXT).decorators)] == [(9, 9), (10, 10)]
 
 
-def test_quiet_lines_are_empty_comments_or_docstrings():
-    assert outline_of(TEXT).quiet == {1, 2, 4, 5, 7, 8, 12, 13, 16, 18, 20, 21, 25}
-
-
 def test_statements_start_on_lines_at_any_depth():
     assert outline_of(TEXT).starts == {1, 3, 6, 11, 12, 14, 15, 16, 17, 19, 22, 23, 24, 26}
 
@@ -73,7 +69,6 @@ def test_handlers_and_cases_have_statements():
 @pytest.mark.parametrize("text", ["x = (\n", "x\0"])
 def test_invalid_python_has_an_empty_outline(text):
     assert outline_of(text).starts == frozenset()
-    assert outline_of(text).quiet is None
 
 
 def test_a_long_chain_of_branches_can_be_outlined():

@@ -53,15 +53,15 @@ def test_an_initialiser_is_tied_by_the_name_of_its_class(tmp_path):
     assert needs(edits, "def __init__") == {unit(edits, "return Shop")}
 
 
-def test_a_call_of_an_instance_is_tied_to_its_forward_method(tmp_path):
-    layer = "class Layer:\n    def forward(self, x{}):\n        return x\n"
+def test_a_call_of_an_instance_is_tied_to_the_method_that_takes_its_new_parameter(tmp_path):
+    layer = "class Layer:\n    def step(self, x{}):\n        return x\n"
     caller = "def run(self, x):\n    return self.layer(x{})\n"
     edits = edits_of(
         tmp_path,
         {"layer.py": layer.format(""), "model.py": caller.format("")},
         {"layer.py": layer.format(", mask=None"), "model.py": caller.format(", mask=1")},
     )
-    assert needs(edits, "def forward") == {unit(edits, "self.layer")}
+    assert needs(edits, "def step") == {unit(edits, "self.layer")}
 
 
 def test_a_tuple_of_another_length_is_tied_to_its_unpacking(tmp_path):
