@@ -26,7 +26,7 @@ from harness.environment.location import check_ours
 from harness.errors import UserMistake
 from harness.events import SILENT, Reporter
 from harness.model import Device
-from harness.model.size import parse_size
+from harness.model.text import parse_size
 from harness.probe import Prober
 from harness.run.devices import Gpu, choose_device, find_gpus, of_one_kind
 from harness.run.sandbox import Sandbox, SandboxMode, choose

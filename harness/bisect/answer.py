@@ -10,11 +10,10 @@ import cattrs
 from attrs import asdict, field, frozen
 
 from harness.model import Change, Observation, Signature
-from harness.model.culprit import Culprit
-from harness.model.evidence import Evidence
-from harness.model.notebook import sentence_and_table
+from harness.model.culprit import Culprit, Evidence
 from harness.model.signature import given_parts
-from harness.model.step import Step
+from harness.model.text import sentence_and_table
+from harness.model.verdict import Step
 from harness.search import Counts, Effect
 
 

@@ -25,7 +25,7 @@ from harness.environment import Environment
 from harness.environment.resolve import ERA_MARGIN
 from harness.errors import UserMistake
 from harness.model import Combination, Judgement, Verdict, normalized_name
-from harness.model.as_of import AsOf
+from harness.model.combination import AsOf
 from harness.planning.pins import holds_of, told_holds
 from harness.planning.plan import Plan, merged_requirements
 from harness.probe import Judge, Probe
@@ -38,7 +38,7 @@ from harness.request.parsing import as_of, required_name
 if TYPE_CHECKING:
     from harness.bisect.answer import Answer
     from harness.model import Lock
-    from harness.model.commit import Commit
+    from harness.model.culprit import Commit
     from harness.request.ends import Ends
     from harness.request.question import Question
     from harness.session import Session

@@ -16,7 +16,7 @@ from harness.errors import UnknownProject
 from harness.events import LevelBegan, Progress
 from harness.model import Judgement, Observation, Release, Repro, Verdict
 from harness.model.culprit import Level
-from harness.model.step import Step
+from harness.model.verdict import Step
 from harness.search import Bisection, Trial
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from harness.bisect.commit_wording import sentence_of
 from harness.culprit.commit_runs import CommitSource, bisected, finding_of
 from harness.model import Change, Verdict
 from harness.model.culprit import Culprit, Finding, Level
-from harness.model.step import Step
+from harness.model.verdict import Step
 
 if TYPE_CHECKING:
     from harness.planning.plan import Plan

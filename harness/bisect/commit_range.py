@@ -19,7 +19,7 @@ from harness.request.ends import EndKind
 
 if TYPE_CHECKING:
     from harness.model import Release
-    from harness.model.commit import Commit
+    from harness.model.culprit import Commit
     from harness.repository.git import Repository
     from harness.request.ends import End, Ends
     from harness.request.question import Question

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from harness.bisect.upgrade_answer import GroupAnswer, PackageCulprit, UpgradeAnswer
     from harness.environment import Builder
     from harness.model import Lock, Observation
-    from harness.model.evidence import Evidence
+    from harness.model.culprit import Evidence
 
 Seen = dict[tuple[str, str, str], tuple["Evidence", ...]]
 

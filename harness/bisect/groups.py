@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from attrs import evolve, frozen
 
 from harness.model import Judgement, Observation, Outcome, RaisedException, Signature, TestOutcome, TestResult, Verdict
+from harness.model.observation import WHOLE_RUN
 from harness.model.signature import normalized_message
-from harness.model.tests import WHOLE_RUN
 
 FAILS_DIFFERENTLY = "fails differently: "
 _PASSES = frozenset({TestOutcome.PASSED, TestOutcome.XPASSED})

@@ -11,7 +11,7 @@ from attrs import define, evolve, field, frozen
 from harness.events import Judged, LevelBegan, Progress, Reporter, Started
 from harness.model import Change, Judgement, Observation, Repro, Verdict, normalized_name
 from harness.model.culprit import Level
-from harness.model.words import listed
+from harness.model.text import listed
 from harness.probe import Judge, Probe
 from harness.scheduling.loop import PATIENCE_S, Engine
 from harness.search import FewestChanges

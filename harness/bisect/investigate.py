@@ -27,8 +27,7 @@ from harness.search import Trial
 if TYPE_CHECKING:
     from harness.environment import Index
     from harness.events import Reporter
-    from harness.model.culprit import Culprit
-    from harness.model.evidence import Evidence
+    from harness.model.culprit import Culprit, Evidence
     from harness.planning.plan import Plan
     from harness.request.question import Question
     from harness.scheduling.lanes import Lanes

@@ -25,8 +25,7 @@ from harness.bisect.upgrade_wording import advice_on, advice_on_command, advice_
 from harness.errors import UserMistake
 from harness.events import Note
 from harness.model import Change, Observation, Outcome, Repro
-from harness.model.text import one_line
-from harness.model.words import counted
+from harness.model.text import counted, one_line
 from harness.planning.limits import limits_of
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from attrs import asdict, frozen
 from harness.bisect.answer import Answer, Status
 from harness.bisect.boundary import Boundary
 from harness.model import Change, Observation, Signature
-from harness.model.culprit import Culprit
-from harness.model.evidence import Evidence
+from harness.model.culprit import Culprit, Evidence
 from harness.model.signature import given_parts
 from harness.planning.plan import Plan
 

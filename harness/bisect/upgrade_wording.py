@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from harness.bisect.answer import Status
 from harness.bisect.groups import failing_of
-from harness.model.tests import WHOLE_RUN
-from harness.model.text import one_line
-from harness.model.words import listed
+from harness.model.observation import WHOLE_RUN
+from harness.model.text import listed, one_line
 from harness.planning.world import end_words
 from harness.request.ends import EndKind
 

@@ -9,8 +9,8 @@ from packaging.version import Version
 
 from harness.bisect.answer import Answer, Status
 from harness.model import Verdict
-from harness.model.step import Step
-from harness.model.words import counted, listed, ranged
+from harness.model.text import counted, listed, ranged
+from harness.model.verdict import Step
 from harness.search import BisectionStatus
 from harness.search.noise import CONFIDENCE
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from harness.cli.options import settings_options
-from harness.model.plain_json import to_json
+from harness.model.text import to_json
 from harness.nightly.archive import NightArchive
 from harness.nightly.github import Gh, this_repository
 from harness.nightly.record import Past

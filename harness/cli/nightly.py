@@ -18,7 +18,7 @@ from harness.events import Note
 from harness.matrix import Target, expanded, read_matrix, tonight
 from harness.matrix.commits import CommitLookup, known_as
 from harness.matrix.sessions import Sessions, open_sessions, pythons_of
-from harness.model.plain_json import to_json
+from harness.model.text import to_json
 from harness.nightly.archive import NightArchive
 from harness.nightly.budget import Budget
 from harness.nightly.news import as_json as night_as_json

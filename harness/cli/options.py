@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
-from harness.model.size import parse_size
+from harness.model.text import parse_size
 from harness.settings import Group, Option, Settings, ValueKind
 
 if TYPE_CHECKING:

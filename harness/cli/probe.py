@@ -14,7 +14,7 @@ from harness.environment import Uninstallable
 from harness.errors import UserMistake
 from harness.events import Note
 from harness.model import Lock
-from harness.model.plain_json import to_json
+from harness.model.text import to_json
 from harness.planning.single import executed, executed_until_clear, prepared_again, prepared_probe
 from harness.request.chosen_repro import chosen_repro
 from harness.request.commands import read_beside, with_folders

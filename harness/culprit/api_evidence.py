@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from harness.culprit.api_mentions import About, Mention, advice, literal_part, mentions
 from harness.culprit.api_sources import ReleaseApi, Source, api_of, look_up, place_of, source_of
-from harness.model.evidence import Evidence
+from harness.model.culprit import Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from harness.culprit.api_sources import ReleaseApi, look_up, named, place_of
-from harness.model.evidence import Evidence
+from harness.model.culprit import Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

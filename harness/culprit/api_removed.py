@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness.culprit.api_mentions import says_where_to
 from harness.culprit.api_sources import ReleaseApi, Source, look_up, named, place_of
-from harness.model.evidence import Evidence
+from harness.model.culprit import Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,7 +23,7 @@ from harness.search import Bisection, BisectionStatus, Trial
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from harness.model.commit import Commit
+    from harness.model.culprit import Commit
     from harness.probe import Probe
 
 

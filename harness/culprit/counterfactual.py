@@ -29,7 +29,7 @@ from harness.model import (
     normalized_name,
 )
 from harness.model.culprit import Level, Proof
-from harness.model.words import listed
+from harness.model.text import listed
 from harness.planning.plan import Plan
 from harness.probe import Judge, Probe
 from harness.probe.forking import ForkingProber

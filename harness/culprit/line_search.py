@@ -22,7 +22,7 @@ from harness.culprit.sentences import exchanged_in_words, places, versions
 from harness.culprit.sides import METADATA, Sides
 from harness.culprit.ties import Unit
 from harness.model import Observation, Trace
-from harness.model.words import listed
+from harness.model.text import listed
 from harness.probe import Probe
 
 REST = "files that the run did not use"

@@ -33,7 +33,7 @@ from harness.culprit.sides import Sides
 from harness.culprit.ties import Unit
 from harness.model import Observation, Verdict
 from harness.model.culprit import Finding, Level, Region
-from harness.model.words import listed
+from harness.model.text import listed
 from harness.probe import Judge
 from harness.request.durations import told_duration
 

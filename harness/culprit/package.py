@@ -24,7 +24,7 @@ from harness.culprit.sides import Side, Sides, exchanged
 from harness.culprit.ties import Ties
 from harness.model import Change, Lock
 from harness.model.culprit import Finding, Level, Proof
-from harness.model.words import listed
+from harness.model.text import listed
 from harness.probe import Probe
 
 _MOST = 16

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.model.words import listed
+from harness.model.text import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from harness.model.size import size_in_words
-from harness.model.words import counted
+from harness.model.text import counted, size_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -12,7 +12,7 @@ from harness.environment.cleaning import Kept, kept_folders, own_bytes, prune_wh
 from harness.environment.disk_estimate import DiskEstimate, file_system
 from harness.errors import NoSpace
 from harness.events import SILENT, Note, Reporter
-from harness.model.size import size_in_words
+from harness.model.text import size_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,9 +10,9 @@ import cattrs
 from attrs import field, frozen
 
 from harness.model import Signature, Verdict
-from harness.model.notebook import sentence_and_table
 from harness.model.signature import given_parts
-from harness.model.step import Step
+from harness.model.text import sentence_and_table
+from harness.model.verdict import Step
 
 
 class HistoryStatus(enum.StrEnum):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from harness.history.answer import BrokenWindow, History, HistoryStatus, RowState
 from harness.model import Verdict
-from harness.model.words import listed
+from harness.model.text import listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,7 +18,7 @@ from packaging.version import Version
 from harness.errors import BadMatrix
 from harness.matrix.words import Word, selection
 from harness.model import normalized_name
-from harness.model.commit import PinnedCommit, revision_of
+from harness.model.culprit import PinnedCommit, revision_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

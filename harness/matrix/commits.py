@@ -10,7 +10,7 @@ from attrs import field, frozen
 from harness.culprit.commit import open_repository
 from harness.errors import BadRepository
 from harness.model import normalized_name
-from harness.model.commit import PinnedCommit
+from harness.model.culprit import PinnedCommit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,7 +15,7 @@ from harness.errors import BadMatrix
 from harness.matrix.cells import PACKAGES, PARAMETERS, Inclusion, Matrix, Value
 from harness.matrix.words import Selection, Word, selection
 from harness.model import Device, normalized_name
-from harness.model.as_of import AsOf
+from harness.model.combination import AsOf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

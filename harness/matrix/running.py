@@ -16,8 +16,8 @@ from harness.model import (
     Observation,
     Signature,
 )
-from harness.model.as_of import AsOf
-from harness.model.words import counted
+from harness.model.combination import AsOf
+from harness.model.text import counted
 from harness.planning.pins import era_of, pinned_prereleases
 from harness.planning.plan import merged_requirements
 from harness.probe import Judge, Probe
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from harness.environment import Index, Interpreter
     from harness.matrix import Cell
-    from harness.model.commit import PinnedCommit
+    from harness.model.culprit import PinnedCommit
     from harness.request.project import Project, Projects
     from harness.run.devices import Gpu
     from harness.scheduling.lanes import Lanes

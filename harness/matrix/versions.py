@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from packaging.tags import Tag
 
     from harness.model import Release
-    from harness.model.commit import PinnedCommit
+    from harness.model.culprit import PinnedCommit
 
 
 @frozen

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING
+from typing import Any
 
 from attrs import frozen
 
 from harness.model.observation import Observation, Outcome
-from harness.model.signature import TooSlow
-
-if TYPE_CHECKING:
-    from harness.model.signature import Signature
+from harness.model.signature import Signature, TooSlow
 
 
 class Verdict(enum.StrEnum):
@@ -55,3 +52,28 @@ def judge(observation: Observation, signature: Signature, log: str = "") -> Judg
     if observation.outcome is Outcome.COMPLETED:
         return Judgement(Verdict.GOOD, signature.describe_good(observation))
     return Judgement(Verdict.SKIP, f"failed differently: {observation.detail or observation.outcome.value}")
+
+
+@frozen
+class Step:
+    """One release and its verdict. `seconds` is the duration of the run, 0 if nothing ran."""
+
+    release: str
+    verdict: Verdict
+    reason: str
+    observation: str
+    cached: bool
+    seconds: float
+    attempt: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """The step in the JSON of answers."""
+        return {
+            "release": self.release,
+            "verdict": self.verdict.value,
+            "reason": self.reason,
+            "observation": self.observation,
+            "cached": self.cached,
+            "seconds": self.seconds,
+            **({"attempt": self.attempt} if self.attempt else {}),
+        }

@@ -17,8 +17,8 @@ from harness.environment import Uninstallable
 from harness.errors import UnknownProject
 from harness.model import Change, Observation, Signature, Verdict, normalized_name
 from harness.model.culprit import Culprit, Level
-from harness.model.step import Step
-from harness.model.words import listed
+from harness.model.text import listed
+from harness.model.verdict import Step
 from harness.planning.plan import Plan
 from harness.probe import Judge
 from harness.request.question import Question

@@ -21,7 +21,7 @@ from harness.culprit.counterfactual import Trials
 from harness.culprit.sides import Side, Sides
 from harness.model import Observation, Verdict, normalized_name
 from harness.model.culprit import Level
-from harness.model.words import listed
+from harness.model.text import listed
 from harness.nightly.cause import Finder, Turned, unsearched
 from harness.planning.plan import Plan
 from harness.probe import Judge
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from harness.matrix import Cell
     from harness.matrix.running import CellProbes
     from harness.model import Lock
-    from harness.model.commit import PinnedCommit
+    from harness.model.culprit import PinnedCommit
     from harness.nightly.record import Break
 
 _PACKAGES = ""  # stands for the lock among the parts of a change; the other parts are projects

@@ -10,7 +10,7 @@ from attrs import frozen
 from packaging.version import InvalidVersion, Version
 
 from harness.matrix.cells import PACKAGES
-from harness.model.commit import revision_of
+from harness.model.culprit import revision_of
 from harness.nightly.record import CellRecord, Standing
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from harness.model.signature import normalized_message
-from harness.model.words import listed
+from harness.model.text import listed
 from harness.nightly.record import Standing
 
 if TYPE_CHECKING:

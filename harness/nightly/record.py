@@ -10,7 +10,7 @@ from attrs import field, frozen
 from harness.matrix import Value
 from harness.matrix.cells import label_of
 from harness.model import Change
-from harness.model.commit import Commit
+from harness.model.culprit import Commit
 
 
 class Standing(enum.StrEnum):

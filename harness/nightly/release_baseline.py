@@ -12,7 +12,7 @@ from attrs import frozen
 
 from harness.errors import BadRepository, UnknownProject
 from harness.model import normalized_name
-from harness.model.words import listed
+from harness.model.text import listed
 from harness.repository.git import Repository
 from harness.repository.release_source import newest_tag
 

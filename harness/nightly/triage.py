@@ -9,7 +9,7 @@ from attrs import define, evolve, field
 from harness.events import Note
 from harness.model import Judgement, Outcome, Verdict
 from harness.model.culprit import Level
-from harness.model.words import listed
+from harness.model.text import listed
 from harness.nightly.budget import BudgetedReporter, OutOfTimeError
 from harness.nightly.cause import Finder, Turned
 from harness.nightly.commit_cause import CommitFinder, Found

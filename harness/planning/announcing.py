@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.events import SearchBegan
-from harness.model.words import listed
+from harness.model.text import listed
 
 if TYPE_CHECKING:
     from harness.events import Progress

@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 from harness.environment.resolve import ERA_MARGIN
 from harness.errors import UnknownRelease
 from harness.model import Combination, Device, Lock, Release, normalized_name
-from harness.model.as_of import AsOf
+from harness.model.combination import AsOf
 from harness.model.repro import Bounds
 from harness.planning.pins import holds_of, told_holds
 from harness.planning.release_ends import check_order, ends_of, tells_of_a_fix

@@ -9,7 +9,7 @@ from attrs import evolve, frozen
 from harness.errors import UserMistake
 from harness.events import Note
 from harness.model import Combination, Device, Judgement, Observation, Outcome, Verdict
-from harness.model.notebook import sentence_and_table
+from harness.model.text import sentence_and_table
 from harness.planning.pins import holds_of, one_date, pinned_prereleases, subject_of, told_holds
 from harness.planning.plan import merged_requirements
 from harness.probe import Judge, Prepared, Probe, next_attempt

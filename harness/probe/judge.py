@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 
 from harness.model import Judgement, Observation, Outcome, Verdict, capture_signature, judge
-from harness.model.words import counted
+from harness.model.text import counted
 from harness.search import Reading, Readings, readings_of
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
-from harness.model.plain_json import finite
+from harness.model.text import finite
 from harness.report.answer.shortening import shortened
 from harness.report.templating import filled
 

@@ -17,7 +17,7 @@ from harness.errors import BadRepository, NoNetwork
 from harness.repository.git import Repository
 
 if TYPE_CHECKING:
-    from harness.model.commit import Commit
+    from harness.model.culprit import Commit
 
 _CLONE_S = 1800.0
 _FETCHED = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")  # not the refs of pull requests

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from harness.errors import BadRepository
-from harness.model.commit import Commit
+from harness.model.culprit import Commit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -9,7 +9,7 @@ from harness.model import Verdict
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from harness.model.commit import Commit
+    from harness.model.culprit import Commit
 
 _WORD = {Verdict.GOOD: "good", Verdict.BAD: "bad", Verdict.SKIP: "skip"}
 _FIX_WORD = {Verdict.GOOD: "fixed", Verdict.BAD: "unfixed", Verdict.SKIP: "skip"}

@@ -9,7 +9,7 @@ from packaging.version import InvalidVersion, Version
 
 from harness.errors import UserMistake
 from harness.model import normalized_name
-from harness.model.as_of import AsOf, moment_of
+from harness.model.combination import AsOf, moment_of
 
 if TYPE_CHECKING:
     from datetime import datetime

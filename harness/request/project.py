@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 
 from harness.errors import UnknownProject, UserMistake
 from harness.model import normalized_name
-from harness.model.words import listed
+from harness.model.text import listed
 from harness.request.lockfiles import environment_of
 from harness.request.project_build import INSTALLABLE, Wheels
 from harness.request.project_files import content_digest, copy_files, files_of, last_commit, version_of_tag

@@ -10,7 +10,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.errors import UserMistake
 from harness.model import normalized_name
-from harness.model.words import listed
+from harness.model.text import listed
 from harness.request.plugins_in_use import plugins_in_use
 from harness.request.pyproject import declared_in_setup, read_toml
 from harness.request.requirement_files import read_requirement_file

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import fields, frozen
 
 from harness.model import RaisedException, Returned, StackFrame, Trace
-from harness.model.text import plain
-from harness.model.words import listed
+from harness.model.text import listed, plain
 from harness.run.launch import METRICS_LIMIT
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve, field, frozen
 
 from harness.model import Outcome, RaisedException, TestOutcome, TestResult
-from harness.model.tests import TESTS_LIMIT, WHOLE_RUN, bounded
+from harness.model.observation import TESTS_LIMIT, WHOLE_RUN, bounded
 from harness.model.text import one_line, plain
 from harness.run.child_report import Unreadable, content_of, exception_of
 from harness.run.commands import TestTool, collecting, recognised

@@ -15,7 +15,7 @@ from attrs import field, frozen
 from filelock import FileLock, Timeout
 
 from harness.events import SILENT, Note, Reporter
-from harness.model.size import size_in_words
+from harness.model.text import size_in_words
 from harness.run.devices import Gpu, find_gpus, kind_of
 from harness.run.process import Cancelled
 

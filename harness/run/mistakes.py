@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from harness.model import Outcome
-from harness.model.tests import WHOLE_RUN
+from harness.model.observation import WHOLE_RUN
 from harness.run.commands import TestTool, recognised
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from attrs import define, field
 from harness.errors import UserMistake
 from harness.events import SILENT, Reporter, SignatureCaptured
 from harness.model import Judgement, Observation, Signature
-from harness.model.step import Step
+from harness.model.verdict import Step
 from harness.probe import Judge
 
 if TYPE_CHECKING:

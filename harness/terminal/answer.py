@@ -12,7 +12,7 @@ from harness.bisect.answer import Answer, Status
 from harness.model import Observation, Outcome, Verdict
 from harness.model.culprit import Culprit
 from harness.model.release import version_order
-from harness.model.words import counted, listed
+from harness.model.text import counted, listed
 from harness.terminal.clock import duration
 from harness.terminal.console import print_line
 from harness.terminal.head import head_of, print_head

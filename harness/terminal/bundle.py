@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from harness.model.words import counted
+from harness.model.text import counted
 from harness.terminal.answer import print_observation
 
 if TYPE_CHECKING:

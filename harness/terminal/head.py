@@ -8,7 +8,7 @@ from rich.text import Text
 
 from harness.bisect.answer import Answer, Status
 from harness.bisect.wording import place_of
-from harness.model.words import listed_in_order
+from harness.model.text import listed_in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

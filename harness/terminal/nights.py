@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from harness.events import Event, Judged, LevelBegan, Note, Progress, SearchBegan, Started, Warned
-from harness.model.words import counted
+from harness.model.text import counted
 from harness.nightly.news import news_of, one_line
 from harness.terminal.clock import duration
 from harness.terminal.console import print_line

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from harness.model import Verdict
-from harness.model.text import one_line, without_folders
-from harness.model.words import counted, listed_in_order
+from harness.model.text import counted, listed_in_order, one_line, without_folders
 from harness.search import PositionState
 from harness.terminal.console import line_width, print_line
 

@@ -10,7 +10,7 @@ from harness.bisect.answer import Status
 from harness.bisect.wording import place_of
 from harness.model import Verdict
 from harness.model.release import version_order
-from harness.model.words import counted, listed
+from harness.model.text import counted, listed
 from harness.terminal.answer import again
 from harness.terminal.clock import duration
 from harness.terminal.console import Console, print_line

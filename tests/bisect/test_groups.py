@@ -28,7 +28,7 @@ from harness.model import (
     Verdict,
     judge,
 )
-from harness.model.tests import WHOLE_RUN
+from harness.model.observation import WHOLE_RUN
 
 GONE = RaisedException(
     "builtins.AttributeError", "`np.asfarray` was removed in the NumPy 2.0 release. Use `np.asarray`."

@@ -7,7 +7,7 @@ import pytest
 from harness.bisect.boundary import Boundary
 from harness.bisect.upgrade_wording import advice_on, advice_on_limits
 from harness.model import Device, Observation, Outcome, RaisedException, TestOutcome, TestResult
-from harness.model.tests import WHOLE_RUN
+from harness.model.observation import WHOLE_RUN
 
 
 def ran(*results):

@@ -24,7 +24,7 @@ from harness.errors import HarnessError, UserMistake
 from harness.matrix import read_matrix
 from harness.model import Device, Lock, Pin
 from harness.model.repro import parse_repro
-from harness.model.size import parse_size
+from harness.model.text import parse_size
 from harness.redact import hide_secrets, redact
 from harness.request.lockfiles import read_pins
 from harness.run.child_report import Unreadable, read_report

@@ -14,8 +14,8 @@ from harness.errors import BadRepository
 from harness.matrix import Matrix, expanded, tonight
 from harness.matrix.choice import choose
 from harness.matrix.commits import CommitLookup, known_as
-from harness.model.as_of import moment_of
-from harness.model.commit import PinnedCommit
+from harness.model.combination import moment_of
+from harness.model.culprit import PinnedCommit
 
 ROOT = Path(__file__).parent.parent.parent
 SCHEMA = json.loads((ROOT / "docs" / "reference" / "matrix.schema.json").read_text(encoding="utf-8"))

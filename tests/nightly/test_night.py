@@ -18,7 +18,7 @@ from harness.events import Judged, LevelBegan, Note, SearchBegan, Started
 from harness.matrix import Cell
 from harness.matrix.running import CellProbes
 from harness.model import Verdict
-from harness.model.commit import PinnedCommit
+from harness.model.culprit import PinnedCommit
 from harness.nightly.budget import Budget
 from harness.nightly.night import Nightly
 from harness.nightly.record import Past, Standing

@@ -19,7 +19,7 @@ from harness.model import (
     Verdict,
 )
 from harness.model.culprit import Culprit, Finding, Level, Proof, Region
-from harness.model.step import Step
+from harness.model.verdict import Step
 from harness.report import KeptAnswer, KeptRelease
 
 SOURCE = '# /// script\n# dependencies = ["shop", "till"]\n# ///\nimport shop\n\nshop.sell()\n'

@@ -7,7 +7,7 @@ import io
 from answers import ANSWER
 from attrs import evolve
 
-from harness.model.evidence import Evidence
+from harness.model.culprit import Evidence
 from harness.terminal.answer import print_answer
 from harness.terminal.console import Console
 

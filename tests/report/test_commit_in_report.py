@@ -7,8 +7,7 @@ from answers import ADVANCED, ANSWER, REVERTED, kept
 from attrs import evolve
 
 from harness.bisect.wording import culprit_sentence
-from harness.model.commit import Commit
-from harness.model.culprit import Culprit, Finding, Level
+from harness.model.culprit import Commit, Culprit, Finding, Level
 from harness.report.answer.building import make_content
 from harness.report.render import render_html, render_markdown
 from harness.repository.project_urls import pull_request_url

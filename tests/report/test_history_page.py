@@ -10,7 +10,7 @@ from packaging.version import Version
 from harness.history import BrokenWindow, History, HistoryPlan, HistoryStatus, ReleaseRow, Unseen
 from harness.history.answer import RowState
 from harness.model import Device, Release, Repro, Signature, Verdict
-from harness.model.step import Step
+from harness.model.verdict import Step
 from harness.planning.plan import Plan
 from harness.redact import Private
 from harness.report.history.building import history_content, render_history_html, render_history_markdown

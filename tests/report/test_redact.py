@@ -10,7 +10,7 @@ from attrs import evolve
 
 from harness.model import Change, RaisedException, StackFrame, Verdict
 from harness.model.culprit import Proof
-from harness.model.step import Step
+from harness.model.verdict import Step
 from harness.report import RENDERERS, Private, make_content, private_here, redact
 
 HOME = "/srv/people/jane.doe"

@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 
 from harness.bisect.answer import Status
 from harness.model import Change, Verdict
-from harness.model.step import Step
+from harness.model.verdict import Step
 from harness.report import RENDERERS, make_content, render_html, render_json, render_markdown
 
 HOSTILE = "</script><script>throw 1</script> ```\n~~~ <img src=x onerror=alert(1)> {{ 7*7 }} | `a` </details>"

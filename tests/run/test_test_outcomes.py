@@ -13,7 +13,7 @@ import probes
 import pytest
 
 from harness.model import Outcome, RaisedException, TestOutcome
-from harness.model.tests import TESTS_LIMIT, WHOLE_RUN
+from harness.model.observation import TESTS_LIMIT, WHOLE_RUN
 from harness.run.collecting import read_record
 from harness.run.commands import only
 

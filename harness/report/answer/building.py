@@ -9,8 +9,7 @@ import cattrs
 from harness.bisect.answer import Answer
 from harness.model import Lock, Observation, Verdict
 from harness.model.release import version_order
-from harness.model.text import plain
-from harness.model.words import counted
+from harness.model.text import counted, plain
 from harness.redact import Private, redacted
 from harness.report.altered import altered_rows
 from harness.report.answer.commands import asked_for, exact_command, side_command

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from harness.history.answer import BrokenWindow, History, ReleaseRow, RowState
 from harness.model import Verdict
-from harness.model.words import listed
+from harness.model.text import listed
 from harness.redact import Private, redacted
 from harness.report.altered import AlteredRow, altered_rows
 from harness.report.answer.content import RangeCell
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from harness.history import HistoryPlan
-    from harness.model.step import Step
+    from harness.model.verdict import Step
 
 _JUDGED = (RowState.GOOD, RowState.BAD, RowState.SKIP)
 _DEVICES = {"emulated": "CPU with a stand-in for CUDA", "cpu": "CPU", "cuda": "CUDA"}

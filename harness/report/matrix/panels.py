@@ -10,8 +10,7 @@ from attrs import evolve, frozen
 
 from harness.matrix.cells import PACKAGES
 from harness.model import normalized_name
-from harness.model.text import plain
-from harness.model.words import listed
+from harness.model.text import listed, plain
 from harness.report.altered import in_environment
 from harness.report.answer.commands import asked_for
 from harness.report.answer.phrases import device_worth
