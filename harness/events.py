@@ -13,7 +13,7 @@ from attrs import frozen
 if TYPE_CHECKING:
     from harness.model import Judgement, Observation, Signature
     from harness.model.culprit import Level
-    from harness.search.states import PositionState
+    from harness.search.protocol import PositionState
 
 
 @frozen

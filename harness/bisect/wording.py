@@ -12,7 +12,7 @@ from harness.model import Verdict
 from harness.model.text import counted, listed, ranged
 from harness.model.verdict import Step
 from harness.search import BisectionStatus
-from harness.search.noise import CONFIDENCE
+from harness.search.rates import CONFIDENCE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,7 +18,7 @@ from harness.history.answer import (
 )
 from harness.history.wording import advice_for, notes_for, sentence_for
 from harness.model import Verdict
-from harness.search.gaps import gaps_of
+from harness.search.bisection import gaps_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

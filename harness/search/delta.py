@@ -14,8 +14,7 @@ from typing import Generic, TypeVar
 from attrs import frozen
 
 from harness.model.verdict import Verdict
-from harness.search.foresight import foresee
-from harness.search.protocol import record
+from harness.search.protocol import foresee, record
 
 H = TypeVar("H", bound=Hashable)
 

@@ -20,20 +20,17 @@ from typing import TYPE_CHECKING
 from attrs import evolve
 
 from harness.model.verdict import Verdict
-from harness.search.bisection import Bisection
-from harness.search.bisection_result import BisectionResult, BisectionStatus, Trial
+from harness.search.bisection import Bisection, BisectionResult, BisectionStatus
 from harness.search.measured import Gauges, Measurements
-from harness.search.noise import CONFIDENCE, Noise
 from harness.search.noisy import NoisySearch
-from harness.search.posterior import Counts, Posterior
-from harness.search.prior import FLAKY, TRUSTED_ENDS
-from harness.search.protocol import record
+from harness.search.protocol import Trial, record
+from harness.search.rates import CONFIDENCE, FLAKY, TRUSTED_ENDS, Counts, Noise, Posterior
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.search.effect import Effect
-    from harness.search.states import PositionState
+    from harness.search.measured import Effect
+    from harness.search.protocol import PositionState
 
 _PASSES_AGAIN = 6  # repetitions if the bad end passed; of bugs that fail half the time, 1 in 128 passes every run
 _FAILURES = 3  # failures that are enough to show that nothing older is good

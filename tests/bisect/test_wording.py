@@ -10,7 +10,7 @@ from harness.bisect.wording import culprit_sentence, sentence_for, sentence_with
 from harness.model import Change, Signature, Verdict
 from harness.model.culprit import Culprit, Finding, Level, Proof, Region
 from harness.search import BisectionResult, BisectionStatus
-from harness.search.effect import effect_of
+from harness.search.measured import effect_of
 
 ANSWER = Answer("shop", "step", Status.FOUND, "", None, (), last_good="1.0", first_bad="1.1")
 CHANGE = Change("shop", "1.0", "1.1")

@@ -1,7 +1,7 @@
 """Foresight over a search that is a table of successors."""
 
 from harness.model.verdict import Verdict
-from harness.search.foresight import foresee
+from harness.search.protocol import foresee
 
 CHANCES = {Verdict.BAD: 0.6, Verdict.GOOD: 0.3, Verdict.SKIP: 0.1}
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.search.gaps import cut, cut_gap, gaps_of, runs_to_close
+from harness.search.bisection import cut, cut_gap, gaps_of, runs_to_close
 
 
 def test_gaps_are_contiguous():

@@ -10,7 +10,7 @@ import pytest
 
 from harness.model.verdict import Verdict
 from harness.search import BisectionStatus, Effect, Gauges, SureBisection
-from harness.search.effect import _rank, effect_of
+from harness.search.measured import _rank, effect_of
 
 BOUND = 10.0
 NAMED = (BisectionStatus.FOUND, BisectionStatus.FIXED)

@@ -3,7 +3,7 @@
 import pytest
 
 from harness.model.verdict import Verdict
-from harness.search.states import PositionState, state_of
+from harness.search.protocol import PositionState, state_of
 
 
 @pytest.mark.parametrize("verdict", list(Verdict))

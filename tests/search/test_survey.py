@@ -3,7 +3,7 @@
 import pytest
 
 from harness.model.verdict import Verdict
-from harness.search.survey import Stage, survey
+from harness.search.bisection import Stage, survey
 
 LETTERS = {"G": Verdict.GOOD, "B": Verdict.BAD, "S": Verdict.SKIP, "?": None}
 
