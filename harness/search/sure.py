@@ -64,17 +64,18 @@ class SureBisection:
         gauges: Gauges = _NO_GAUGES,
     ) -> None:
         self._plain = Bisection(count, good=good, bad=bad, find_fix=find_fix, confirm=confirm or 0)
+        # Half of the allowed error each: this search or the noisy one that may follow can name a wrong release.
+        self._error = 0.0 if noise.flaky else (1 - noise.confidence) / 2
+        self._wanted = noise.confidence + self._error
         self._in_noise = NoisySearch(
             count,
             good=good,
             bad=bad,
             find_fix=find_fix,
-            confidence=noise.confidence,
+            confidence=self._wanted,
             seconds=gauges.seconds,
             prior=TRUSTED_ENDS if noise.trusts_ends else FLAKY,
         )
-        # Half of the allowed error: this search or the noisy one that may follow can name a wrong release.
-        self._wanted = 1 - (1 - noise.confidence) / 2
         self._measured = Measurements(gauges.number, CONFIDENCE)
         self._confirm = confirm
         self._insistence = insistence if insistence is not None else _PASSES_AGAIN if confirm is None else 0
@@ -162,7 +163,10 @@ class SureBisection:
     def result(self) -> BisectionResult:
         """What is known so far."""
         if self._noisy is not None:
-            return self._with_effect(self._noisy.result, self._unmeasured)
+            result = self._noisy.result
+            if result.confidence is not None and result.boundary is not None:
+                result = evolve(result, confidence=result.confidence - self._error)
+            return self._with_effect(result, self._unmeasured)
         result = self._plain.result
         if result.boundary is not None and result.status is not BisectionStatus.OPEN:
             good, bad = self._sides(result)
