@@ -100,13 +100,14 @@ _ANY = _beta(1.0, 1.0)
 _NOISE = Kind(0.0, _beta(2.0, 40.0), _beta(40.0, 2.0))  # deterministic, with noise
 _SAME = _mixed((0.1, 0.0), (0.8, (1.0, 1.0)), (0.1, 1.0))  # flaky everywhere, or else it never fails or always fails
 
-# Nothing is known about the bug. Many bugs show in every run or in none.
+# Nothing is known about the bug. Many bugs show in every run or in none. Half of the weight is on any pair of rates:
+# with less of it, too many of the releases that are named where both sides fail often are wrong.
 UNKNOWN = Prior(
     _kinds(
-        Kind(0.35, _NEVER, _mixed((1.0, 1.0))),
-        Kind(0.20, _NEVER, _mixed((0.9, (10.0, 10.0)), (0.1, (1.0, 1.0)))),
+        Kind(0.26, _NEVER, _mixed((1.0, 1.0))),
+        Kind(0.10, _NEVER, _mixed((0.9, (10.0, 10.0)), (0.1, (1.0, 1.0)))),
         Kind(0.10, _NOISE.good, _NOISE.bad),
-        Kind(0.35, _beta(1.0, 4.0), _beta(1.5, 1.5)),
+        Kind(0.54, _ANY, _ANY),
     ),
     _SAME,
     no_change=0.5,

@@ -64,8 +64,8 @@ class SureBisection:
         gauges: Gauges = _NO_GAUGES,
     ) -> None:
         self._plain = Bisection(count, good=good, bad=bad, find_fix=find_fix, confirm=confirm or 0)
-        # Half of the allowed error each: this search or the noisy one that may follow can name a wrong release.
-        self._error = 0.0 if noise.flaky else (1 - noise.confidence) / 2
+        # Half of the allowed error is kept back: the noisy search may follow on this one, and its prior may be wrong.
+        self._error = (1 - noise.confidence) / 2
         self._wanted = noise.confidence + self._error
         self._in_noise = NoisySearch(
             count,
