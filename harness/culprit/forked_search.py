@@ -18,8 +18,7 @@ from harness.culprit.line_search import COMPILED, is_not_mixable, reverted_in_wo
 from harness.events import Judged, Note, Started
 from harness.model import Mixture
 from harness.probe import Prober
-from harness.probe.forking import ForkingProber, forking
-from harness.probe.zygotes import CannotFork
+from harness.probe.forking import CannotFork, ForkingProber, forking
 from harness.scheduling.spare_lane import held_for
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from harness.history.plan import HistoryPlan, make_history_plan
 from harness.planning.anchor import Anchor, find_anchor
 from harness.planning.announcing import search_began
 from harness.probe import Judge
-from harness.probe.known_attempts import known_attempts
+from harness.probe.probe import known_attempts
 from harness.scheduling.loop import Engine
 from harness.scheduling.recording import Record
 from harness.search import ByNumber, Trial, WindowScan

@@ -8,14 +8,14 @@ from attrs import frozen
 
 from harness.matrix.running import CellRun, cell_run
 from harness.model import Verdict
-from harness.probe.known_attempts import known_attempts
+from harness.probe.probe import known_attempts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from harness.matrix import Cell
     from harness.matrix.running import CellProbes
-    from harness.probe.known_attempts import Knows
+    from harness.probe.probe import Knows
     from harness.store import Store
 
 

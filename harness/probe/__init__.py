@@ -1,8 +1,7 @@
 """One probe: from a combination to an observation. All searches use it."""
 
-from harness.probe.asked import Prepared, Probe, next_attempt
 from harness.probe.judge import Judge
-from harness.probe.observing import observation_of, probe_key, question_of
+from harness.probe.probe import Prepared, Probe, next_attempt, observation_of, probe_key, question_of
 from harness.probe.prober import Prober
 from harness.run.process import Cancelled
 

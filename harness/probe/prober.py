@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from datetime import UTC, datetime
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
+from packaging.version import InvalidVersion, Version
 
 from harness.environment import (
     CannotBuild,
@@ -19,16 +21,16 @@ from harness.environment import (
     find_interpreter,
     flaw_of,
     foreign_lock,
+    watched_environment,
 )
 from harness.environment.interpreter import meets
 from harness.errors import MissingProgram
 from harness.events import SILENT, Reporter
-from harness.model import Lock, Observation, Outcome
-from harness.probe.asked import Prepared, Probe
+from harness.model import Device, Lock, Observation, Outcome, normalized_name
 from harness.probe.checks import Checks
-from harness.probe.differing import differing
-from harness.probe.executing import leased_gpu, run_once, was_refused_a_write
-from harness.probe.observing import (
+from harness.probe.probe import (
+    Prepared,
+    Probe,
     observation_of,
     observation_without_run,
     probe_key,
@@ -36,18 +38,25 @@ from harness.probe.observing import (
     unresolvable_key,
 )
 from harness.run.child_report import read_imports
-from harness.run.devices import unavailable
+from harness.run.devices import kind_of, unavailable
 from harness.run.inside.emulation.device_profiles import DEFAULT_CAPABILITY
-from harness.run.lease import DEFAULT_WAIT_S, NoGpu
+from harness.run.lease import DEFAULT_NEED, DEFAULT_WAIT_S, GpuPool, NoGpu
 from harness.run.memory import MemoryGate
 from harness.run.programs import program_of
+from harness.run.runner import Job, run_repro
 from harness.store import StoredResolution, is_kept
 
 if TYPE_CHECKING:
-    from harness.environment import Builder, Resolver, Workspace
+    from collections.abc import Iterator
+
+    from harness.environment import Altered, Builder, Resolver, Workspace
+    from harness.model import Mixture
     from harness.run.devices import Gpu
+    from harness.run.result import Ran
     from harness.run.sandbox import Sandbox
     from harness.store import Store
+
+_TOLD = 3
 
 
 @frozen
@@ -179,7 +188,7 @@ class Prober:
         if prepared.environment is None:
             raise ValueError("nothing to run")
         begun = time.monotonic()
-        with leased_gpu(self, prepared.probe, cancel) as device:
+        with self._leased_gpu(prepared.probe, cancel) as device:
             if isinstance(device, NoGpu):
                 lock, failed = prepared.environment.lock, Outcome.DEVICE_FAILED
                 return self._unrun(prepared.probe, prepared.key, failed, device.words, lock, begun, keep=False)
@@ -194,7 +203,7 @@ class Prober:
         while True:
             started = datetime.now(UTC)
             try:
-                ran, altered = run_once(self, prepared, environment, gpu, cancel, apart=apart)
+                ran, altered = self._run_once(prepared, environment, gpu, cancel, apart=apart)
             except MissingProgram as missing:
                 # Other environments of this search had the program, so a release without it can't be judged.
                 if missing.program not in self._programs:
@@ -204,10 +213,10 @@ class Prober:
             except CannotBuild as gone:
                 return self._unrun(probe, prepared.key, Outcome.UNINSTALLABLE, str(gone), lock, begun, keep=False)
             # If the sandbox kept the run from writing to its environment, run again in an unshared one.
-            if not apart and ((altered.files and not altered.is_sure) or was_refused_a_write(ran, environment)):
+            if not apart and ((altered.files and not altered.is_sure) or _was_refused_a_write(ran, environment)):
                 apart = True
                 continue
-            differs = differing(lock, ran, probe.mixture) if environment.folder is not None else ""
+            differs = _differing(lock, ran, probe.mixture) if environment.folder is not None else ""
             if not differs:
                 break
             if retried:
@@ -226,6 +235,58 @@ class Prober:
             log=self.store.log_path(prepared.key).relative_to(self.store.root).as_posix(),
         )
         return self.store.put(evolve(observation, altered=altered.files))
+
+    @contextlib.contextmanager
+    def _leased_gpu(self, probe: Probe, cancel: threading.Event | None) -> Iterator[Gpu | NoGpu | None]:
+        """Lease a GPU for one run. Yields None if the run needs no GPU or there is none, `NoGpu` if none was free."""
+        if probe.combination.device is not Device.CUDA or not self.gpus:
+            yield None
+            return
+        pool = GpuPool(self.gpus, self.workspace.locks, self.gpu_wait, self.reporter)
+        with pool.lease(probe.repro.gpu_memory or DEFAULT_NEED, cancel) as device:
+            yield device
+
+    def _run_once(
+        self,
+        prepared: Prepared,
+        environment: Environment,
+        gpu: Gpu | None,
+        cancel: threading.Event | None,
+        *,
+        apart: bool,
+    ) -> tuple[Ran, Altered]:
+        """Run a probe once; returns the result and what the run changed in its environment.
+
+        With `apart` the run has an unshared environment that it may write to. Raises `CannotBuild` if the environment
+        no longer exists and can't be rebuilt.
+        """
+        probe = prepared.probe
+        with contextlib.ExitStack() as check, contextlib.ExitStack() as watched:
+            check.enter_context(self.checks.entered())
+            place = watched.enter_context(
+                watched_environment(self.builder, environment, mixture=probe.mixture, apart=apart, cancel=cancel)
+            )
+            job = Job(
+                python=place.environment.python,
+                repro=probe.repro,
+                device=probe.combination.device,
+                log_path=self.store.log_path(prepared.key),
+                scratch_root=place.scratch,
+                pycache_prefix=place.pycache,
+                pass_env=self.pass_env,
+                extra_env=kind_of(gpu).show(gpu) if gpu is not None else {},
+                capability=self.capability,
+                invoked_from=self.invoked_from,
+                trace=probe.trace,
+                imports=self.imports_file(probe, place.environment.lock) if probe.trace is not None else None,
+                sandbox=self.sandbox,
+                readable=(self.workspace.root,),
+                writable=(place.scratch,) if apart else (),
+            )
+            with self.memory.entered(cancel):
+                ran = run_repro(job, cancel=cancel, begins=check.close)
+                self.memory.note(ran.peak_memory or 0)
+            return ran, place.altered()
 
     def _kept(self, probe: Probe, key: str) -> Observation | None:
         """Return the stored observation, or None if the verdict needs its log and the log can't be read."""
@@ -281,3 +342,40 @@ def _wrong_python(probe: Probe) -> str | None:
     """Why the repro can't run with the interpreter of its combination, None if it can."""
     needs, python = probe.repro.requires_python, probe.combination.python
     return None if meets(needs, python) else f"the repro requires Python {needs}, this is {python}"
+
+
+def _was_refused_a_write(ran: Ran, environment: Environment) -> bool:
+    """Whether a run failed because it could not write to its environment, which is read-only in the sandbox."""
+    if environment.folder is None or ran.outcome is Outcome.COMPLETED:
+        return False
+    return any("Read-only file system" in line and "site-packages" in line for line in ran.tail.splitlines())
+
+
+def _differing(lock: Lock, ran: Ran, mixture: Mixture | None) -> str:
+    """Describe how the distributions that a run saw differ from the lock, "" if they don't.
+
+    A run without a report is not compared. Distributions whose metadata a mixture exchanges are ignored, and so are
+    additional ones, because a repro may extend its path.
+    """
+    seen = {normalized_name(name): version for name, version in ran.installed}
+    if not ran.python or (not seen and "problems" in ran.machine):
+        return ""
+    exchanged = {path.split("/")[0] for path in mixture.files} if mixture is not None else set()
+    free = {normalized_name(name.split("-")[0]) for name in exchanged if name.endswith(".dist-info")}
+    differences = [
+        f"{pin.name} {seen.get(pin.name) or 'missing'} instead of {pin.version}"
+        for pin in lock.pins
+        if pin.version and pin.name not in free and not same_version(pin.version, seen.get(pin.name, ""))
+    ]
+    if not differences:
+        return ""
+    more = f" and {len(differences) - _TOLD} more" if len(differences) > _TOLD else ""
+    return f"the run saw other packages than its lock: {', '.join(differences[:_TOLD])}{more}"
+
+
+def same_version(version: str, other: str) -> bool:
+    """Whether two texts are the same version (PEP 440), such as 1.0 and 1.0.0."""
+    try:
+        return Version(version) == Version(other)
+    except InvalidVersion:
+        return version == other

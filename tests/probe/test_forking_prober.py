@@ -9,8 +9,7 @@ from support import repro_text
 from harness.model import Combination, Mixture, Outcome
 from harness.model.repro import parse_repro
 from harness.probe import Probe, next_attempt
-from harness.probe.forking import forking
-from harness.probe.zygotes import CannotFork
+from harness.probe.forking import CannotFork, forking, preloadable
 
 BODY = "import json\nimport brittle\n\nbrittle.step()\nprint('number', brittle.NUMBER)\n"
 
@@ -130,3 +129,86 @@ def test_no_process_is_left(parts, bad):
     with forking(parts.prober, bad, ["brittle.py"]) as forks:
         run(forks, mixed(bad, GOOD))
     assert list(parts.workspace.scratch.iterdir()) == []
+
+
+def imports_first(parts, probe, source, call=""):
+    """The probe with a script that imports a module with this source, which no candidate changes."""
+    body = f"import held\nimport brittle\n{call}\nbrittle.step()\n"
+    folder = parts.workspace.root / "imported-first"
+    folder.mkdir(parents=True)
+    (folder / "held.py").write_text(source, encoding="utf-8")
+    repro = parse_repro(repro_text("brittle", body=body), name="step")
+    return evolve(probe, repro=evolve(repro, search_path=(str(folder),), timeout=5.0))
+
+
+# The guard is forked first, then it forks the process of the script.
+DIES = "import os\nforks = []\nos.register_at_fork(after_in_child=lambda: (forks.append(1), len(forks) == {} and {}))\n"
+HANGS = """\
+import os, threading
+lock, pid = threading.Lock(), os.getpid()
+lock.acquire()
+
+def use():
+    if os.getpid() != pid:
+        lock.acquire()
+"""
+
+
+@pytest.mark.parametrize(("fork", "how"), [(1, "os._exit(1)"), (2, "os._exit(1)"), (2, "os.kill(os.getpid(), 9)")])
+def test_a_fork_that_dies_is_repeated_in_a_fresh_process(parts, bad, fork, how):
+    probe = imports_first(parts, bad, DIES.format(fork, how))
+    with forking(parts.prober, probe, ["brittle.py"]) as forks:
+        seen = run(forks, mixed(probe, GOOD))
+    assert seen.outcome is Outcome.COMPLETED
+    assert "forked" not in seen.machine
+
+
+def test_a_fork_that_waits_for_a_lock_held_when_it_was_forked_is_repeated_in_a_fresh_process(parts, bad):
+    probe = imports_first(parts, bad, HANGS, "held.use()")
+    with forking(parts.prober, probe, ["brittle.py"]) as forks:
+        assert run(forks, mixed(probe, GOOD)).outcome is Outcome.COMPLETED
+        assert "hung" in forks.stopped
+        assert "forked" not in run(forks, mixed(probe, GOOD + b"# again")).machine
+    assert list(parts.workspace.scratch.iterdir()) == []
+
+
+def test_a_fork_gets_the_time_of_a_fresh_process_and_some_more(parts, bad):
+    with forking(parts.prober, bad, ["brittle.py"]) as forks:
+        assert forks.limit(bad.repro) == bad.repro.timeout
+    run(parts.prober, bad)
+    with forking(parts.prober, bad, ["brittle.py"]) as forks:
+        assert 0 < forks.fresh_s < 10
+        assert forks.limit(bad.repro) == max(30, 5 * forks.fresh_s)
+
+
+FILES = {
+    "torch": "torch/__init__.py",
+    "pkg": "pkg/__init__.py",
+    "pkg.core": "pkg/core.py",
+    "pkg.model": "pkg/model.py",
+    "pkg.zoo": "pkg/zoo/__init__.py",
+    "pkg.zoo.lion": "pkg/zoo/lion.py",
+    "user": "user.py",
+}
+IMPORTS = {"pkg": ["pkg.core"], "pkg.model": ["torch", "pkg.core"], "user": ["pkg.model"], "pkg.zoo.lion": ["torch"]}
+
+
+def test_a_module_out_of_reach_of_candidates_is_preloaded():
+    assert preloadable(FILES, IMPORTS, {"pkg/model.py"}) == ("torch", "pkg", "pkg.core", "pkg.zoo", "pkg.zoo.lion")
+
+
+def test_direct_and_indirect_importers_of_a_candidate_are_not_preloaded():
+    assert preloadable(FILES, IMPORTS, {"pkg/core.py"}) == ("torch",)
+
+
+def test_modules_of_a_changing_package_are_not_preloaded():
+    assert "pkg.zoo.lion" not in preloadable(FILES, IMPORTS, {"pkg/zoo/__init__.py"})
+
+
+def test_without_candidates_everything_is_preloaded_in_order():
+    assert preloadable(FILES, IMPORTS, set()) == tuple(FILES)
+
+
+def test_circular_imports_are_handled():
+    circle = {"a": ["b"], "b": ["a"]}
+    assert preloadable({"a": "a.py", "b": "b.py", "c": "c.py"}, circle, {"a.py"}) == ("c",)

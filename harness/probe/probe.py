@@ -1,20 +1,77 @@
-"""Makes the records of probes: their keys in the store, and observations of probes that ran or could not run."""
+"""A probe as a value: what to run, its key in the store, and the observation that it becomes."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
+
+from attrs import evolve, frozen
 
 from harness.model import Device, Observation
 from harness.store import observation_key
 
 if TYPE_CHECKING:
-    from harness.model import Combination, Lock, Outcome
-    from harness.probe.asked import Probe
+    from harness.environment import Environment
+    from harness.model import Combination, Lock, Mixture, Outcome, Repro
     from harness.run.devices import Gpu
     from harness.run.result import Ran
+
+
+@frozen
+class Probe:
+    """One run to make: a repro with a combination. `attempt` counts repetitions from 0.
+
+    The combination is resolved near the lock `near`, if it is given; with `lock`, nothing is resolved. `mixture`
+    exchanges files of the environment. `trace` names installed files whose execution is recorded.
+    """
+
+    repro: Repro
+    combination: Combination
+    near: Lock | None = None
+    attempt: int = 0
+    mixture: Mixture | None = None
+    trace: frozenset[str] | None = None
+    lock: Lock | None = None
+
+
+@frozen
+class Prepared:
+    """A probe that is ready to run, or already has its `observation`; `cached` means that it is from the store.
+
+    `key` identifies the observation in the store, `drift` says where its lock differs from the requested
+    holds, and `setup_s` is how many seconds the preparation took.
+    """
+
+    probe: Probe
+    key: str
+    environment: Environment | None = None
+    drift: tuple[str, ...] = ()
+    observation: Observation | None = None
+    cached: bool = False
+    setup_s: float = 0.0
+
+
+class Knows(Protocol):
+    """Looks up observations in the store, without a run."""
+
+    def known(self, probe: Probe) -> Observation | None:
+        """Return an earlier observation of a probe, or None."""
+        ...
+
+
+def next_attempt(probe: Probe) -> Probe:
+    """Return the next repetition of a probe."""
+    return evolve(probe, attempt=probe.attempt + 1)
+
+
+def known_attempts(probe: Probe, knows: Knows) -> list[Observation]:
+    """Return the stored runs of a probe and its repetitions, in order, up to the first that is missing."""
+    found: list[Observation] = []
+    while (seen := knows.known(evolve(probe, attempt=len(found)))) is not None:
+        found.append(seen)
+    return found
 
 
 def probe_key(probe: Probe, lock: Lock, *, gpus: tuple[Gpu, ...], capability: str, rights: str = "") -> str:
@@ -27,15 +84,11 @@ def probe_key(probe: Probe, lock: Lock, *, gpus: tuple[Gpu, ...], capability: st
     machine = gpus[0].name if device is Device.CUDA and gpus else ""
     if device is Device.EMULATED:
         machine = f"capability {capability}"
-    mixture = f"{probe.mixture.id if probe.mixture else ''}{_traced(probe.trace)}{'+' if rights else ''}{rights}"
+    traced = ""
+    if probe.trace is not None:
+        traced = f"+trace{hashlib.sha256(json.dumps(sorted(probe.trace)).encode()).hexdigest()[:12]}"
+    mixture = f"{probe.mixture.id if probe.mixture else ''}{traced}{'+' if rights else ''}{rights}"
     return observation_key(lock, probe.repro, device, machine=machine, attempt=probe.attempt, mixture=mixture)
-
-
-def _traced(files: frozenset[str] | None) -> str:
-    """The part of a key for the traced files, "" for a run without a trace."""
-    if files is None:
-        return ""
-    return f"+trace{hashlib.sha256(json.dumps(sorted(files)).encode()).hexdigest()[:12]}"
 
 
 def unresolvable_key(probe: Probe) -> str:
@@ -55,30 +108,19 @@ def observation_of(
     log: str,
 ) -> Observation:
     """The record of a run: `lock` is what was installed, `started` an ISO 8601 time, `log` relative to the results."""
-    return Observation(
-        key=key,
-        outcome=ran.outcome,
-        repro=probe.repro.name,
-        repro_digest=probe.repro.digest,
-        device=probe.combination.device,
+    return evolve(
+        observation_without_run(probe, key, ran.outcome, "", lock, setup_s=setup_s),
         detail=ran.detail,
         exception=ran.exception,
         exit_code=ran.exit_code,
         metrics=dict(ran.metrics),
-        params=probe.repro.params,
-        lock=lock,
-        requirements=probe.combination.requirements,
-        as_of=probe.combination.as_of.isoformat() if probe.combination.as_of else None,
         drift=drift,
         machine=dict(ran.machine),
         loaded={name: tuple(files) for name, files in ran.loaded.items()},
         duration_s=round(ran.duration_s, 3),
-        setup_s=round(setup_s, 3),
         peak_memory=ran.peak_memory,
         started=started,
-        attempt=probe.attempt,
         log=log,
-        mixture=probe.mixture.label if probe.mixture else "",
         trace=ran.trace,
         tests=ran.tests,
         mistake=ran.mistake,
