@@ -30,7 +30,7 @@ from harness.model.size import parse_size
 from harness.probe import Prober
 from harness.run.devices import Gpu, choose_device, find_gpus, of_one_kind
 from harness.run.sandbox import Sandbox, SandboxMode, choose
-from harness.scheduling.lanes import LocalLanes
+from harness.scheduling.scheduler import Lanes
 from harness.settings import Settings
 from harness.store import Store
 
@@ -93,9 +93,9 @@ class Session:
         slots = self.remote.slots(device)
         return min(asked or slots, slots)
 
-    def lanes(self, device: Device, repro: Repro) -> contextlib.closing[LocalLanes]:
+    def lanes(self, device: Device, repro: Repro) -> contextlib.closing[Lanes]:
         """The lanes for a repro on a device; on a cluster, each waits for a worker. Raises `NoWorkers`."""
-        return contextlib.closing(LocalLanes(self.lane_count(device, repro)))
+        return contextlib.closing(Lanes(self.lane_count(device, repro)))
 
 
 def local_session(

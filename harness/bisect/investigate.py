@@ -21,7 +21,7 @@ from harness.model import Verdict
 from harness.model.culprit import Culprit, Level
 from harness.planning.plan import make_plan
 from harness.probe import Judge
-from harness.scheduling.spare_lane import SpareLane
+from harness.scheduling.scheduler import SpareLane
 from harness.search import Trial
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from harness.model.evidence import Evidence
     from harness.planning.plan import Plan
     from harness.request.question import Question
-    from harness.scheduling.lanes import Lanes
     from harness.scheduling.probers import Probing
+    from harness.scheduling.scheduler import Lanes
     from harness.session import Session
 
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from harness.matrix import Matrix
     from harness.model import Release
     from harness.report import KeptAnswer
-    from harness.scheduling.lanes import Lanes
+    from harness.scheduling.scheduler import Lanes
 
 _EPILOG = """\b
 Exit codes:

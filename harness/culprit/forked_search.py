@@ -19,7 +19,7 @@ from harness.events import Judged, Note, Started
 from harness.model import Mixture
 from harness.probe import Prober
 from harness.probe.forking import CannotFork, ForkingProber, forking
-from harness.scheduling.spare_lane import held_for
+from harness.scheduling.scheduler import held_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -14,9 +14,9 @@ from harness.events import Progress, Reporter
 from harness.model import Judgement, Observation, Verdict
 from harness.planning.anchor import find_anchor
 from harness.planning.announcing import search_began
+from harness.probe.judge import Record
 from harness.scheduling.loop import PATIENCE_S, Engine
-from harness.scheduling.recording import Record
-from harness.scheduling.spare_lane import RanBeside, SpareLane
+from harness.scheduling.scheduler import RanBeside, SpareLane
 from harness.search import Gauges, Noise, SureBisection, Trial
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from harness.planning.plan import Plan
     from harness.probe import Probe
-    from harness.scheduling.lanes import Lanes
     from harness.scheduling.probers import Probing
+    from harness.scheduling.scheduler import Lanes
 
 
 @frozen

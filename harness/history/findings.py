@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from harness.model import Judgement, Observation
     from harness.planning.plan import Plan
     from harness.probe import Judge
-    from harness.scheduling.recording import Record
+    from harness.probe.judge import Record
     from harness.search import Trial, Window, WindowsResult
 
 _BETWEEN = {Verdict.GOOD: RowState.BETWEEN_GOOD, Verdict.BAD: RowState.BETWEEN_BAD}

@@ -13,9 +13,9 @@ from harness.history.plan import HistoryPlan, make_history_plan
 from harness.planning.anchor import Anchor, find_anchor
 from harness.planning.announcing import search_began
 from harness.probe import Judge
+from harness.probe.judge import Record
 from harness.probe.probe import known_attempts
 from harness.scheduling.loop import Engine
-from harness.scheduling.recording import Record
 from harness.search import ByNumber, Trial, WindowScan
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from harness.model import Judgement, Observation
     from harness.probe import Probe
     from harness.request.question import Question
-    from harness.scheduling.lanes import Lanes
     from harness.scheduling.probers import Probing
+    from harness.scheduling.scheduler import Lanes
     from harness.session import Session
 
 

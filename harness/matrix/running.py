@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from harness.model.commit import PinnedCommit
     from harness.request.project import Project, Projects
     from harness.run.devices import Gpu
-    from harness.scheduling.lanes import Lanes
-    from harness.scheduling.loop import Prepares
+    from harness.scheduling.scheduler import Lanes, Prepares
     from harness.store import Store
 
 

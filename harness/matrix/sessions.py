@@ -14,8 +14,8 @@ from harness.matrix import Target, expanded
 from harness.matrix.commits import CommitLookup
 from harness.matrix.running import CellProbes
 from harness.request.project import Projects
-from harness.scheduling.lanes import LocalLanes
 from harness.scheduling.probers import Probers
+from harness.scheduling.scheduler import Lanes
 from harness.session import Session, joined, local_session
 
 if TYPE_CHECKING:
@@ -76,12 +76,12 @@ class Sessions:
         first = self.first
         return expanded_by_index(matrix, first.index, first.interpreter, first.workspace.clones)
 
-    def lanes(self, cells: Iterable[Cell]) -> contextlib.closing[LocalLanes]:
+    def lanes(self, cells: Iterable[Cell]) -> contextlib.closing[Lanes]:
         """Return lanes for these cells: as many as the settings say (default 1).
 
         On a cluster the default and the maximum are its slots. Raises `NoWorkers`.
         """
-        return contextlib.closing(LocalLanes(self._lane_count([self.probes.probe(cell) for cell in cells])))
+        return contextlib.closing(Lanes(self._lane_count([self.probes.probe(cell) for cell in cells])))
 
     def _lane_count(self, probes: list[Probe]) -> int:
         asked = self.first.settings.lanes

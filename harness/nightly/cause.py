@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from harness.events import Reporter
     from harness.model import Lock, Release
     from harness.probe import Probe
-    from harness.scheduling.lanes import Lanes
     from harness.scheduling.probers import Probing
+    from harness.scheduling.scheduler import Lanes
 
 _WAS = {False: "the last good", True: "the last bad"}
 

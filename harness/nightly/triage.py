@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from harness.nightly.suspicion import Suspicion
     from harness.probe import Prepared, Probe
     from harness.report import KeptAnswer
-    from harness.scheduling.lanes import Lanes
     from harness.scheduling.probers import Probers, Probing
+    from harness.scheduling.scheduler import Lanes
     from harness.store import Store
 
 _FAR = 10**6

@@ -14,12 +14,12 @@ from harness.model import Device, Verdict
 from harness.model.repro import parse_repro
 from harness.planning.plan import make_plan
 from harness.request.question import Question
-from harness.scheduling.lanes import LocalLanes
+from harness.scheduling.scheduler import Lanes
 
 
 @pytest.fixture
 def lanes():
-    lanes = LocalLanes(2)
+    lanes = Lanes(2)
     yield lanes
     lanes.close()
 
@@ -70,7 +70,7 @@ def test_runs_of_a_bisection_count_even_with_other_packages(scan, parts, interpr
     repro = parse_repro(repro_text("brittle", tool=SIGNED), name="step")
     question = Question("brittle", repro, good="1.1", bad="1.8")
     plan = make_plan(question, index=parts.index, interpreter=interpreter, device=Device.CPU)
-    lane = LocalLanes(1)  # on two, a run that became useless may end all the same, and be kept
+    lane = Lanes(1)  # on two, a run that became useless may end all the same, and be kept
     bisected = answer_of(ReleaseSearch(plan, parts.prober, lane, SILENT).run())
     lane.close()
     assert bisected.first_bad == "1.6"

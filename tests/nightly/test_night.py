@@ -24,8 +24,8 @@ from harness.nightly.night import Nightly
 from harness.nightly.record import Past, Standing
 from harness.nightly.triage import Triage
 from harness.request.project import Projects
-from harness.scheduling.lanes import LocalLanes
 from harness.scheduling.probers import Probers
+from harness.scheduling.scheduler import Lanes
 
 
 @define
@@ -83,7 +83,7 @@ class Shelf:
 def night(nights, tmp_path, uv_cache, interpreter):
     """Run a night of cells by their numbers, under a budget of one minute."""
     parts = make_parts(tmp_path, PipSettings(index_url=nights.house.url), uv_cache, interpreter)
-    shelf, history, pool = Shelf(), [], LocalLanes(1)
+    shelf, history, pool = Shelf(), [], Lanes(1)
 
     def run(start: str, clock: Clock, *numbers: int, minutes: float | None = 1.0, commits: tuple = ()):
         (tmp_path / "repros").mkdir(exist_ok=True)

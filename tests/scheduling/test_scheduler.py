@@ -1,9 +1,11 @@
-"""Probes that run beside a search, on a lane that it leaves free."""
+"""Lanes, and probes that run beside a search, on a lane that it leaves free."""
 
 from __future__ import annotations
 
 import threading
+from concurrent.futures import Future
 from contextlib import closing
+from functools import partial
 
 import pytest
 from attrs import evolve
@@ -11,13 +13,50 @@ from fake_prober import WAIT_S, FakeProber
 
 from harness.errors import NoNetwork
 from harness.run.process import Cancelled
-from harness.scheduling.lanes import LocalLanes
-from harness.scheduling.spare_lane import RanBeside, SpareLane, held_for
+from harness.scheduling.scheduler import Lanes, Priority, RanBeside, SpareLane, held_for
 from harness.search import Trial
 
 
+def test_lanes_run_side_by_side_and_close():
+    lanes = Lanes(2)
+    both = threading.Barrier(2, timeout=WAIT_S)
+    futures: list[Future[int]] = [lanes.submit(both.wait) for _ in range(2)]
+    assert sorted(future.result() for future in futures) == [0, 1]
+    lanes.close()
+    with pytest.raises(RuntimeError):
+        lanes.submit(both.wait)
+
+
+def test_waiting_calls_start_by_priority():
+    lanes, go, started = Lanes(1), threading.Event(), []
+    first = lanes.submit(go.wait, WAIT_S)
+    order = [Priority.AHEAD, Priority.REPETITION, Priority.ASKED, Priority.PROOF, Priority.ASKED]
+    calls = [lanes.submit_as(why, partial(started.append, (why, i))) for i, why in enumerate(order)]
+    go.set()
+    for call in [first, *calls]:
+        call.result(WAIT_S)
+    assert started == sorted(started)
+    lanes.close()
+
+
+def test_a_call_that_waits_can_be_cancelled_and_its_error_is_raised():
+    lanes, go = Lanes(1), threading.Event()
+    lanes.submit(go.wait, WAIT_S)
+    cancelled, failing = lanes.submit(int, "1"), lanes.submit(int, "x")
+    assert cancelled.cancel()
+    go.set()
+    with pytest.raises(ValueError, match="invalid literal"):
+        failing.result(WAIT_S)
+    go.clear()
+    running, left = lanes.submit(go.wait, WAIT_S), lanes.submit(int, "1")
+    threading.Timer(0.2, go.set).start()
+    lanes.close()
+    assert running.result()
+    assert left.cancelled()
+
+
 def spare_lane(prober, positions, *, lanes=2):
-    return SpareLane(prober, LocalLanes(lanes), [Trial(position) for position in positions])
+    return SpareLane(prober, Lanes(lanes), [Trial(position) for position in positions])
 
 
 def test_probes_run_in_order_and_known_ones_do_not():

@@ -1,13 +1,21 @@
-"""Runs probes whose results are needed later on a lane that a search leaves free."""
+"""Lanes run calls concurrently by priority, each lane one at a time; a spare lane runs what will be needed later.
+
+`Lanes.submit` is the one way to start work: the main loop submits preparations and runs, and a `SpareLane` submits the
+probes that a search leaves time for. Waiting calls start by priority, then in the order of their submission.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import enum
+import heapq
+import itertools
 import threading
 import time
 from collections import deque
-from concurrent.futures import Future, wait
-from typing import TYPE_CHECKING, Any
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from attrs import define, evolve, field, frozen
 
@@ -15,15 +23,84 @@ from harness.errors import HarnessError
 from harness.run.process import Cancelled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from harness.model import Observation
     from harness.probe import Prepared, Probe
-    from harness.scheduling.lanes import Lanes
-    from harness.scheduling.loop import Prepares
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _LOOK_S = 0.1
+
+
+class Priority(enum.IntEnum):
+    """Why a call is made; of those that wait for a lane, the lowest starts first."""
+
+    ASKED = 0  # the search needs it now
+    PROOF = 1
+    REPETITION = 2  # of a run that a finding rests on
+    AHEAD = 3  # the search may need it
+
+
+@define
+class Lanes:
+    """Runs up to `count` calls at a time. A lane is a thread that waits for one process tree, here or on a worker."""
+
+    count: int = 1
+    _pool: ThreadPoolExecutor = field(init=False)
+    _waiting: list[tuple[Priority, int, Future[Any], Callable[[], Any]]] = field(factory=list, init=False)
+    _numbers: Iterator[int] = field(factory=itertools.count, init=False)
+    _lock: threading.Lock = field(factory=threading.Lock, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._pool = ThreadPoolExecutor(self.count, thread_name_prefix="lane")
+
+    def submit(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Start a call that a search needs now as soon as a lane is free. Raises `RuntimeError` after `close`."""
+        return self.submit_as(Priority.ASKED, partial(function, *args, **kwargs))
+
+    def submit_as(self, priority: Priority, call: Callable[[], T]) -> Future[T]:
+        """Start a call as soon as a lane is free and no call with a higher priority waits for one."""
+        future: Future[T] = Future()
+        with self._lock:
+            self._pool.submit(self._run_next)
+            heapq.heappush(self._waiting, (priority, next(self._numbers), future, call))
+        return future
+
+    def close(self) -> None:
+        """Wait for running calls, cancel those that wait, and accept no more."""
+        with self._lock:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            waiting, self._waiting = self._waiting, []
+        for _, _, future, _ in waiting:
+            future.cancel()
+        self._pool.shutdown()
+
+    def _run_next(self) -> None:
+        with self._lock:
+            if not self._waiting:
+                return
+            _, _, future, call = heapq.heappop(self._waiting)
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            future.set_result(call())
+        except BaseException as error:  # noqa: BLE001 - raised again by the future
+            future.set_exception(error)
+
+
+class Prepares(Protocol):
+    """The part of a prober that runs probes."""
+
+    def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
+        """Resolve a probe and build its environment, or return an observation without a run."""
+        ...
+
+    def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
+        """Run a prepared probe."""
+        ...
 
 
 @define
@@ -140,7 +217,7 @@ class SpareLane:
             except BaseException as error:  # noqa: BLE001 - raised again by `close`
                 ended.set_exception(error)
 
-        self.lanes.submit(work)
+        self.lanes.submit_as(Priority.REPETITION, work)
 
     def _run(self, run: _Run) -> None:
         try:
