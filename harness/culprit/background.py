@@ -38,7 +38,6 @@ class Background(Generic[T]):
         def work() -> None:
             if isinstance(prober, Prober):
                 prober.memory.wait_for_run(is_wanted)
-                prober.checks.wait(is_wanted)
             try:
                 found.set_result(compute())
             except BaseException as error:  # noqa: BLE001 - raised again by `result`

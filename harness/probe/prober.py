@@ -27,7 +27,6 @@ from harness.environment.interpreter import meets
 from harness.errors import MissingProgram
 from harness.events import SILENT, Reporter
 from harness.model import Device, Lock, Observation, Outcome, normalized_name
-from harness.probe.checks import Checks
 from harness.probe.probe import (
     Prepared,
     Probe,
@@ -66,7 +65,7 @@ class Prober:
     `gpus` are the GPUs for runs on CUDA, all of one model; `gpu_wait` is how many seconds a run waits for free memory
     on one. Relative paths of a command start at `invoked_from`. `reporter` receives notes for the user. Runs happen in
     `sandbox`, and `rights` says what the user allows them beyond it. `memory` delays a run until it fits into memory
-    beside the others. `checks` delays work for later runs until the environments of current ones have been compared.
+    beside the others.
     """
 
     store: Store
@@ -82,7 +81,6 @@ class Prober:
     sandbox: Sandbox | None = None
     rights: str = ""
     memory: MemoryGate = field(factory=MemoryGate, eq=False, repr=False)
-    checks: Checks = field(factory=Checks, eq=False, repr=False)
     _programs: set[str] = field(factory=set, init=False, eq=False, repr=False)
 
     def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
@@ -91,7 +89,6 @@ class Prober:
         kept = self.store.get_resolution(combination.resolution_key)
         if kept is not None:
             return kept
-        self.checks.wait(cancel)
         answer: Resolution | Unresolvable = self.resolver.resolve(combination, probe.near, cancel=cancel)
         if isinstance(answer, Resolution):
             resolution = StoredResolution(lock=answer.lock, drift=answer.drift)
@@ -150,7 +147,6 @@ class Prober:
             # The message is the harness's, not the installer's, and is cheap to produce again.
             flawed = self._unrun(probe, key, Outcome.UNINSTALLABLE, flaw, lock, begun, keep=False)
             return Prepared(probe, key, observation=flawed)
-        self.checks.wait(cancel)
         # Compared now, while others run, so that its own run starts at once.
         built = self.builder.build(lock, look=not self.builder.was_just_compared(lock), cancel=cancel)
         if isinstance(built, Uninstallable):
@@ -261,11 +257,7 @@ class Prober:
         no longer exists and can't be rebuilt.
         """
         probe = prepared.probe
-        with contextlib.ExitStack() as check, contextlib.ExitStack() as watched:
-            check.enter_context(self.checks.entered())
-            place = watched.enter_context(
-                watched_environment(self.builder, environment, mixture=probe.mixture, apart=apart, cancel=cancel)
-            )
+        with watched_environment(self.builder, environment, mixture=probe.mixture, apart=apart, cancel=cancel) as place:
             job = Job(
                 python=place.environment.python,
                 repro=probe.repro,
@@ -284,7 +276,7 @@ class Prober:
                 writable=(place.scratch,) if apart else (),
             )
             with self.memory.entered(cancel):
-                ran = run_repro(job, cancel=cancel, begins=check.close)
+                ran = run_repro(job, cancel=cancel)
                 self.memory.note(ran.peak_memory or 0)
             return ran, place.altered()
 

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 class Probing(Protocol):
-    """A prober whose probes run on this machine or on others."""
+    """A prober whose probes run on this machine or on others: `Prober`, `ForkingProber`, `ClusterProber`.
+
+    Another executor for other machines needs no prober of its own, only a module in `harness/scheduling/cluster`.
+    """
 
     @property
     def store(self) -> Store:

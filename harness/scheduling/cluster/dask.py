@@ -1,6 +1,6 @@
-"""The connection to a Dask scheduler: lists its workers and runs tasks on them.
+"""Dask as an executor: the connection to a scheduler, which lists its workers and runs tasks on them.
 
-This is the only client-side module that talks to Dask, which is an optional extra. If a worker is lost, Dask moves its
+This is the only module that talks to Dask, which is an optional extra. If a worker is lost, Dask moves its
 task to another one; if none is left, the task waits up to a minute for a new worker.
 """
 
@@ -21,15 +21,17 @@ from attrs import define, field
 from harness.errors import HarnessFault, NoWorkers, UserMistake
 from harness.events import Reporter, Warned
 from harness.model import Device
+from harness.probe.portable import PortableProbe
 from harness.run.process import Cancelled
-from harness.scheduling.cluster.members import GPU, Kind, Member, code_digest, introduce, left_out_because
-from harness.scheduling.cluster.task import Reply, Task
-from harness.scheduling.cluster.worker import run_task
+from harness.scheduling.cluster.prober import Kind, Member, code_digest, left_out_because, look_around
+from harness.scheduling.cluster.worker import Reply, answer, worker_setup
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-    from distributed import Client, Future
+    from distributed import Client, Future, Worker
+
+SCHEMES = ("tcp", "tls")
 
 _CONNECT_S = 5.0
 _PORT = 8786  # Dask's default
@@ -37,6 +39,8 @@ _FETCH_S = 60.0  # enough for a long log on a slow network
 _TICK_S = 0.1
 _LOOK_S = 2.0
 _WAIT_FOR_WORKERS_S = 60.0
+GPU = "gpu"  # the Dask resource: dask worker ... --resources "gpu=1"
+_LOOK_AT_TASK_S = 0.2
 _CONTINUE = "run the same command again to continue"
 
 
@@ -108,7 +112,7 @@ class Connection:
             self.reporter.report(Warned(sentence))
 
     def run(
-        self, task: Task, may_run: Callable[[], dict[str, Member]], *, cancel: threading.Event | None = None
+        self, task: PortableProbe, may_run: Callable[[], dict[str, Member]], *, cancel: threading.Event | None = None
     ) -> Reply:
         """Run a task on one of the workers that `may_run` returns.
 
@@ -147,7 +151,7 @@ class Connection:
                 raise Cancelled
 
     def _awaited(
-        self, future: Future[Reply], addresses: list[str], task: Task, cancel: threading.Event | None
+        self, future: Future[Reply], addresses: list[str], task: PortableProbe, cancel: threading.Event | None
     ) -> Reply | None:
         """Return the reply, or None if all workers that could run the task have left."""
         from distributed import KilledWorker
@@ -226,7 +230,7 @@ def _knock(address: str) -> str:
     from distributed.comm.addressing import parse_address, parse_host_port, unparse_host_port
 
     scheme, place = parse_address(address)
-    if scheme not in ("tcp", "tls"):
+    if scheme not in SCHEMES:
         raise ValueError(scheme)
     host, port = parse_host_port(place, _PORT)
     socket.create_connection((host, port), timeout=_CONNECT_S).close()
@@ -262,3 +266,44 @@ def _not_introduced(error: Any) -> str:
     if "No module named" in str(error):
         return "the harness is not installed there (pip install 'regression-harness[dask]')"
     return f"it does not answer: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
+
+
+async def introduce(python: str, cache_tag: str, dask_worker: Any) -> Member:
+    """Describe a worker, and whether it has this Python. Runs on the worker."""
+    kind, gpus = await asyncio.to_thread(look_around, python, cache_tag)
+    declared = int(dask_worker.state.total_resources.get(GPU, 0))
+    return Member(kind, dask_worker.state.nthreads, declared, gpus)
+
+
+def run_task(task: PortableProbe) -> Reply:
+    """Run a task on this thread's Dask worker; stops when the task is cancelled or the worker closes."""
+    with _unwanted() as cancel:
+        return answer(task, worker_setup(), cancel)
+
+
+@contextlib.contextmanager
+def _unwanted() -> Iterator[threading.Event]:
+    """An event that is set when the scheduler cancels the task or the worker closes.
+
+    Dask does not stop a running task, it only forgets it, so a thread checks whether the task still exists.
+    """
+    from distributed import get_worker
+
+    worker: Worker = get_worker()
+    task = worker.get_current_task()
+    cancel, ended = threading.Event(), threading.Event()
+
+    def look() -> None:
+        while not ended.wait(_LOOK_AT_TASK_S):
+            state = worker.state.tasks.get(task)
+            if state is None or state.state != "executing" or worker.status.name in ("closing", "closed", "failed"):
+                cancel.set()
+                return
+
+    looking = threading.Thread(target=look, name="unwanted", daemon=True)
+    looking.start()
+    try:
+        yield cancel
+    finally:
+        ended.set()
+        looking.join()
