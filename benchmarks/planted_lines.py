@@ -44,7 +44,7 @@ from harness.planning.plan import make_plan
 from harness.probe import Prober
 from harness.request.question import Question
 from harness.request.repros import find_repro
-from harness.scheduling.lanes import LocalLanes
+from harness.scheduling.scheduler import Lanes
 from harness.search import DeltaDebugging
 from harness.store import Store
 
@@ -152,7 +152,7 @@ def measure(case: Case, folder: Path, *, with_ddmin: bool) -> Found:
     prober = Prober(store, Resolver(tool, index, interpreter), Builder(tool, interpreter, workspace), workspace)
     question = Question(subject="planted", repro=find_repro(str(repro)), good="1.0", bad="1.1")
     plan = make_plan(question, index=index, interpreter=interpreter, device=Device.CPU)
-    lanes = LocalLanes(1)
+    lanes = Lanes(1)
     begun = time.monotonic()
     try:
         forks = _Forks()

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from harness.model import Repro
+    from harness.probe.probe import Probing
     from harness.scheduling.cluster import ClusterProber
-    from harness.scheduling.probers import Probing
 
 _LANES = 2
 

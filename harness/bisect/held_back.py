@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from harness.environment import Index, Interpreter
     from harness.model import RaisedException
     from harness.planning.world import Versions, World
-    from harness.scheduling.probers import Probing
+    from harness.probe.probe import Probing
     from harness.scheduling.scheduler import Lanes
 
 C = TypeVar("C")

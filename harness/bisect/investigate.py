@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from harness.model.culprit import Culprit
     from harness.model.evidence import Evidence
     from harness.planning.plan import Plan
+    from harness.probe.probe import Probing
     from harness.request.question import Question
-    from harness.scheduling.probers import Probing
     from harness.scheduling.scheduler import Lanes
     from harness.session import Session
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
-from harness.bundle.installed import same_version
-from harness.bundle.packed_probe import SCHEMA, UNREADABLE, PackedProbe, as_requirements, inside, read_packed
+from harness.bundle.packing import SCHEMA, UNREADABLE, PackedProbe, as_requirements, inside, read_packed
 from harness.errors import HarnessFault, NoSpace, UserMistake
 from harness.model import Lock, Observation, Pin, normalized_name
 from harness.probe import Judge, observation_of, probe_key, question_of
+from harness.probe.prober import same_version
 from harness.run.devices import unavailable, visible
 from harness.run.devices.cuda import parse_gpus
 from harness.run.logs import read_tail

@@ -13,7 +13,7 @@ from harness.probe import Prober
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.scheduling.probers import Probing
+    from harness.probe.probe import Probing
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from attrs import frozen
 
 from harness.model import Observation, Verdict
 from harness.probe import Prepared, Probe, next_attempt
-from harness.scheduling.probers import Probing
+from harness.probe.probe import Probing
 
 
 @frozen

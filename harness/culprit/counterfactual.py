@@ -33,8 +33,8 @@ from harness.model.words import listed
 from harness.planning.plan import Plan
 from harness.probe import Judge, Probe
 from harness.probe.forking import ForkingProber
+from harness.probe.probe import Probing
 from harness.scheduling.loop import Engine
-from harness.scheduling.probers import Probing
 from harness.scheduling.scheduler import Lanes, SpareLane, held_for
 from harness.search import Grid
 

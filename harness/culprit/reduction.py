@@ -9,8 +9,8 @@ from attrs import define, evolve, field, frozen
 from harness.events import Progress, Reporter
 from harness.model import Judgement, Observation, Verdict
 from harness.probe import Probe
+from harness.probe.probe import Probing
 from harness.scheduling.loop import Engine
-from harness.scheduling.probers import Probing
 from harness.scheduling.scheduler import Lanes
 from harness.search import DeltaDebugging
 

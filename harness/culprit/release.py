@@ -21,7 +21,7 @@ from harness.model import Change, Lock, Release, Verdict, normalized_name
 from harness.model.culprit import Finding, Level
 from harness.planning.plan import Plan, releases_between
 from harness.probe import Probe
-from harness.scheduling.probers import Probing
+from harness.probe.probe import Probing
 
 
 @frozen(kw_only=True)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from harness.planning.plan import Plan
     from harness.probe import Probe
-    from harness.scheduling.probers import Probing
+    from harness.probe.probe import Probing
     from harness.scheduling.scheduler import Lanes
 
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from harness.history.answer import History
     from harness.model import Judgement, Observation
     from harness.probe import Probe
+    from harness.probe.probe import Probing
     from harness.request.question import Question
-    from harness.scheduling.probers import Probing
     from harness.scheduling.scheduler import Lanes
     from harness.session import Session
 

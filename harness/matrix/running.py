@@ -34,9 +34,10 @@ if TYPE_CHECKING:
     from harness.environment import Index, Interpreter
     from harness.matrix import Cell
     from harness.model.commit import PinnedCommit
+    from harness.probe.probe import Prepares
     from harness.request.project import Project, Projects
     from harness.run.devices import Gpu
-    from harness.scheduling.scheduler import Lanes, Prepares
+    from harness.scheduling.scheduler import Lanes
     from harness.store import Store
 
 

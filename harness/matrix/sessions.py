@@ -13,8 +13,8 @@ from harness.events import SILENT, Reporter
 from harness.matrix import Target, expanded
 from harness.matrix.commits import CommitLookup
 from harness.matrix.running import CellProbes
+from harness.probe.probe import Probers
 from harness.request.project import Projects
-from harness.scheduling.probers import Probers
 from harness.scheduling.scheduler import Lanes
 from harness.session import Session, joined, local_session
 

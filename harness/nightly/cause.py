@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from harness.events import Reporter
     from harness.model import Lock, Release
     from harness.probe import Probe
-    from harness.scheduling.probers import Probing
+    from harness.probe.probe import Probing
     from harness.scheduling.scheduler import Lanes
 
 _WAS = {False: "the last good", True: "the last bad"}

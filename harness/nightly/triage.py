@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from harness.nightly.record import Past
     from harness.nightly.suspicion import Suspicion
     from harness.probe import Prepared, Probe
+    from harness.probe.probe import Probers, Probing
     from harness.report import KeptAnswer
-    from harness.scheduling.probers import Probers, Probing
     from harness.scheduling.scheduler import Lanes
     from harness.store import Store
 

@@ -11,7 +11,7 @@ from harness.errors import UnknownRelease
 if TYPE_CHECKING:
     from harness.model import Lock
     from harness.planning.plan import Plan
-    from harness.scheduling.probers import Probing
+    from harness.probe.probe import Probing
 
 
 @frozen

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from harness.environment import Index
     from harness.model import Combination, Release, Repro
-    from harness.scheduling.probers import Probing
+    from harness.probe.probe import Probing
     from harness.store import StoredResolution
 
 _NO_WHEEL = re.compile(r"no usable wheels|no wheels with a matching")

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from harness.environment import Index, Interpreter
+    from harness.probe.probe import Probing
     from harness.request.lockfiles import Pins
-    from harness.scheduling.probers import Probing
 
 Versions = Mapping[str, str | None]
 _WORDS = 400

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from harness.environment import Index, Interpreter
     from harness.planning.world import WorldRequest
-    from harness.scheduling.probers import Probing
+    from harness.probe.probe import Probing
 
 _STEPS_BACK = 10  # in powers of two weeks: the last step is ten years before the bad end
 

@@ -1,4 +1,4 @@
-"""A probe as a value: what to run, its key in the store, and the observation that it becomes."""
+"""A probe as a value: what to run, what runs it, its key in the store, and the observation that it becomes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,14 @@ from harness.model import Device, Observation
 from harness.store import observation_key
 
 if TYPE_CHECKING:
-    from harness.environment import Environment
+    import threading
+    from collections.abc import Mapping
+
+    from harness.environment import Builder, Environment
     from harness.model import Combination, Lock, Mixture, Outcome, Repro
     from harness.run.devices import Gpu
     from harness.run.result import Ran
+    from harness.store import Store, StoredResolution
 
 
 @frozen
@@ -59,6 +63,58 @@ class Knows(Protocol):
     def known(self, probe: Probe) -> Observation | None:
         """Return an earlier observation of a probe, or None."""
         ...
+
+
+class Prepares(Protocol):
+    """The part of a prober that runs probes."""
+
+    def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
+        """Resolve a probe and build its environment, or return an observation without a run."""
+        ...
+
+    def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
+        """Run a prepared probe."""
+        ...
+
+
+class Probing(Prepares, Knows, Protocol):
+    """A prober whose probes run on this machine or on others: `Prober`, `ForkingProber`, `ClusterProber`.
+
+    Another executor for other machines needs no prober of its own, only a module in `harness/scheduling/cluster`.
+    """
+
+    @property
+    def store(self) -> Store:
+        """Where observations are kept."""
+        ...
+
+    @property
+    def builder(self) -> Builder:
+        """Builds environments on this machine, to inspect them."""
+        ...
+
+    def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
+        """Return the lock of a probe."""
+        ...
+
+
+@frozen
+class Probers:
+    """Probers by the full version of their interpreter; a probe goes to the one of its `Combination.python`."""
+
+    by_python: Mapping[str, Probing]
+
+    def known(self, probe: Probe) -> Observation | None:
+        """Return an earlier observation of a probe from the store, or None."""
+        return self.by_python[probe.combination.python].known(probe)
+
+    def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
+        """Resolve a probe and build its environment, or return an observation without a run."""
+        return self.by_python[probe.combination.python].prepare(probe, cancel=cancel)
+
+    def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
+        """Run a prepared probe. Raises `Cancelled` when `cancel` is set."""
+        return self.by_python[prepared.probe.combination.python].execute(prepared, cancel=cancel)
 
 
 def next_attempt(probe: Probe) -> Probe:

@@ -19,13 +19,14 @@ from attrs import define, evolve, field, frozen
 from harness.errors import HarnessError, HarnessFault, Interrupted
 from harness.events import Asked, Judged, Progress, Reporter, Started
 from harness.run.process import Cancelled
-from harness.scheduling.scheduler import Lanes, Prepares, Priority
+from harness.scheduling.scheduler import Lanes, Priority
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from harness.model import Judgement, Observation, Verdict
     from harness.probe import Prepared, Probe
+    from harness.probe.probe import Prepares
     from harness.search import Search
 
 C = TypeVar("C")

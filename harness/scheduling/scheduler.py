@@ -15,7 +15,7 @@ import time
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from attrs import define, evolve, field, frozen
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from harness.model import Observation
     from harness.probe import Prepared, Probe
+    from harness.probe.probe import Prepares
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -89,18 +90,6 @@ class Lanes:
             future.set_result(call())
         except BaseException as error:  # noqa: BLE001 - raised again by the future
             future.set_exception(error)
-
-
-class Prepares(Protocol):
-    """The part of a prober that runs probes."""
-
-    def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
-        """Resolve a probe and build its environment, or return an observation without a run."""
-        ...
-
-    def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
-        """Run a prepared probe."""
-        ...
 
 
 @define

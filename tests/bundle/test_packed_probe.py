@@ -7,7 +7,8 @@ import json
 import pytest
 from carried import asked
 
-from harness.bundle.packed_probe import PackedWheel, as_requirements, read_packed
+from harness.bundle.packing import as_requirements, read_packed
+from harness.bundle.wheels import PackedWheel
 from harness.errors import UserMistake
 
 

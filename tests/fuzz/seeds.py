@@ -7,7 +7,8 @@ import json
 
 from attrs import evolve
 
-from harness.bundle.packed_probe import PackedProbe, PackedWheel
+from harness.bundle.packing import PackedProbe
+from harness.bundle.wheels import PackedWheel
 from harness.model import Device, Lock, Observation, Outcome, Pin, RaisedException, StackFrame
 
 LOCK = Lock("3.11.7", "linux-x86_64", [Pin("p", "1.0", "p-1.0-py3-none-any.whl", "f" * 64, 12)])

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.bundle import absorb, read_installed
-from harness.bundle.packed_probe import read_packed
+from harness.bundle.packing import read_packed
 from harness.environment import Index, PipSettings
 from harness.environment.disk_estimate import DiskEstimator
 from harness.environment.index_page import parse_page

@@ -13,7 +13,7 @@ from harness.matrix import Cell
 from harness.matrix.running import CellProbes, CellRunner
 from harness.model import Verdict
 from harness.planning.pins import era_of
-from harness.scheduling.probers import Probers
+from harness.probe.probe import Probers
 from harness.scheduling.scheduler import Lanes
 
 

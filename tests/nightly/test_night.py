@@ -23,8 +23,8 @@ from harness.nightly.budget import Budget
 from harness.nightly.night import Nightly
 from harness.nightly.record import Past, Standing
 from harness.nightly.triage import Triage
+from harness.probe.probe import Probers
 from harness.request.project import Projects
-from harness.scheduling.probers import Probers
 from harness.scheduling.scheduler import Lanes
 
 

@@ -10,6 +10,7 @@ Exit codes: 0 all have run, 2 wrong machine or incomplete bundle, 3 some could n
 from __future__ import annotations
 
 import argparse
+import gzip
 import hashlib
 import importlib.metadata
 import json
@@ -20,6 +21,7 @@ import shutil
 import site
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,7 @@ HERE = Path(__file__).resolve().parent
 TOOLS = HERE / "harness-run"
 NOT_PASSED = re.compile(r"PIP_|UV_|PYTHON|VIRTUAL_ENV$|CONDA_PREFIX$")
 QUERY_S = 20.0
+SHORTEST_SECRET = 8
 
 
 class Problem(Exception):
@@ -134,15 +137,103 @@ def make_environment(probe: dict[str, Any], folder: Path) -> Path:
 
 
 def run_under_guard(probe: dict[str, Any], python: Path, part: Path, record: dict[str, Any]) -> dict[str, Any]:
-    """Run a probe with the bundle's tools; return how it ended. Raises `Problem`."""
-    sys.path.insert(0, str(TOOLS))
-    import packed_run  # type: ignore[import-not-found]
+    """Run a probe as the harness does: the same folders, environment, guard and child driver. Raises `Problem`.
 
-    try:
-        ended: dict[str, Any] = packed_run.run_under_guard(HERE, probe, python, part, record)
-    except packed_run.RunFailed as failure:
-        raise Problem(str(failure)) from None
+    Keeps its results in `part` and adds how it ran to `record`; returns how it ended.
+    """
+    sys.path.insert(0, str(TOOLS))  # the harness's own modules, which need only the standard library
+    import launch  # type: ignore[import-not-found]
+    import scratch_folder  # type: ignore[import-not-found]
+
+    source = (HERE / "probes" / probe["key"] / probe["script"]).read_bytes()
+    memory = launch.memory_limit(probe["memory"])
+    with scratch_folder.scratch_folder(Path(tempfile.gettempdir())) as scratch, scratch.log.open("x+b") as log:
+        argv = launch.script_command(
+            scratch,
+            python=python,
+            inside=TOOLS / "inside",
+            name=probe["script"],
+            source=source.decode(),
+            capability=probe["capability"] if probe["device"] == "emulated" else None,
+        )
+        env = scratch_folder.process_environment(
+            scratch,
+            ours=os.environ,
+            python=python,
+            pass_env=probe["pass_env"],
+            extra={**probe["variables"], "HARNESS_ROOT": str(HERE)},
+        )
+        started = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
+        request = launch.guard_request(
+            argv,
+            launch.GuardLimits(probe["wall_s"], memory),
+            env=env,
+            cwd=scratch.work,
+            output=scratch.log,
+            remove_if_orphaned=scratch.root,
+        )
+        ended = guarded(request)
+        launch.keep_log(log, part / "log.gz")
+        secrets = [os.environ[name] for name in probe["pass_env"] if len(os.environ.get(name, "")) >= SHORTEST_SECRET]
+        keep(scratch.report, part / "report.json")
+        keep(scratch.metrics, part / "metrics.json", limit=launch.METRICS_LIMIT + 1)
+        hide(secrets, part)
+    files = {path.name: digest(path) for path in sorted(part.iterdir()) if path.is_file()}
+    record.update(started=started, ended=ended, memory=memory, script=hashlib.sha256(source).hexdigest(), files=files)
+    (part / "run.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     return ended
+
+
+def guarded(line: bytes) -> dict[str, Any]:
+    """Let the guard run a probe; returns how it ended. Raises `Problem`.
+
+    When its pipe is closed, also on Ctrl-C, the guard ends every process that it started.
+    """
+    guard = subprocess.Popen(
+        [sys.executable, "-I", "-S", str(TOOLS / "guard.py")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    said = b""
+    try:
+        if guard.stdin is not None and guard.stdout is not None:
+            guard.stdin.write(line)
+            guard.stdin.flush()
+            said = guard.stdout.read()
+    finally:
+        if guard.stdin is not None:
+            guard.stdin.close()
+        guard.wait()
+    try:
+        ended: dict[str, Any] = json.loads(said)
+    except ValueError:
+        raise Problem(f"its guard failed: {said.decode(errors='replace').strip() or 'no error message'}") from None
+    if "problem" in ended:
+        raise Problem(f"its interpreter can't be started: {os.strerror(ended['problem'])}")
+    return ended
+
+
+def keep(source: Path, target: Path, limit: int = -1) -> None:
+    """Copy a file that a run wrote, at most `limit` bytes (-1: all); anything but a file becomes an empty folder."""
+    if source.is_file():
+        with source.open("rb") as file:
+            target.write_bytes(file.read(limit))
+    elif source.exists():
+        target.mkdir()
+
+
+def hide(secrets: list[str], part: Path) -> None:
+    """Replace the values of passed variables in the results, since the machine that absorbs them can't know them."""
+    forms = {form for secret in secrets for form in (secret, json.dumps(secret)[1:-1])}
+    for path in (file for file in part.iterdir() if forms and file.is_file()):
+        packed = path.suffix == ".gz"
+        content = was = gzip.decompress(path.read_bytes()) if packed else path.read_bytes()
+        for form in sorted(forms, key=len, reverse=True):
+            content = content.replace(form.encode(), b"<secret>")
+        if content != was:
+            path.write_bytes(gzip.compress(content, mtime=0) if packed else content)
 
 
 def called(argv: list[str], complaint: str) -> str:
