@@ -29,8 +29,8 @@ from harness.model import Combination, Device, Judgement, Lock, Observation, Out
 from harness.model.repro import parse_repro
 from harness.probe import Probe
 from harness.scheduling.cluster import ClusterProber, connect
-from harness.scheduling.scheduler import Lanes
 from harness.scheduling.loop import Engine
+from harness.scheduling.scheduler import Lanes
 from harness.search import WindowScan
 from harness.session import local_session
 from harness.settings import Settings

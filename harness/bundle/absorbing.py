@@ -137,7 +137,7 @@ def _checked(packed: PackedProbe, probe: Probe, where: Path) -> _Back:
         unlisted = [path.name for path in where.iterdir() if path.name not in {*record["files"], "run.json"}]
     except UNREADABLE as error:
         raise _Refused(f"its result is incomplete: {error}") from error
-    if ran[0] != packed.key:
+    if ran[0] != packed.probe.key:
         raise _Refused(f"the result belongs to another probe ({ran[0]})")
     if ran[1] != _sha256(probe.repro.source):
         raise _Refused("a different script was run, not the packed repro")
@@ -153,13 +153,13 @@ def _checked(packed: PackedProbe, probe: Probe, where: Path) -> _Back:
 def _take(back: _Back, store: Store) -> Taken:
     packed, probe = back.packed, back.probe
     try:
-        if unavailable(packed.device, back.gpus) is not None:
+        if unavailable(probe.combination.device, back.gpus) is not None:
             raise _Refused("no GPU was found where it ran")
         ran, lock = _ran(back), _lock_there(back)
         started, setup_s = str(back.record["started"]), float(back.record["setup_s"])
     except (*UNREADABLE, zlib.error, HarnessFault) as error:
         raise _Refused(f"its result can't be read: {error}") from error
-    key = probe_key(probe, lock, gpus=back.gpus, capability=packed.capability)
+    key = probe_key(probe, lock, gpus=back.gpus, capability=packed.probe.capability)
     observation = store.get(key)
     known = observation is not None
     if observation is None:
@@ -182,7 +182,7 @@ def _take(back: _Back, store: Store) -> Taken:
     combination = probe.combination
     if store.get_resolution(combination.resolution_key) is None:
         # Store the lock, so that the same question here resolves to it and finds this observation.
-        resolution = StoredResolution(lock=packed.lock, drift=packed.drift)
+        resolution = StoredResolution(lock=packed.probe.lock, drift=packed.drift)
         store.put_resolution(combination.resolution_key, resolution, question_of(combination))
     signature = probe.repro.signature
     judgement = Judge(signature, store)(observation) if signature is not None else None
@@ -190,12 +190,12 @@ def _take(back: _Back, store: Store) -> Taken:
 
 
 def _ran(back: _Back) -> Ran:
-    limits = Limits(back.packed.wall_s, back.record["memory"])
+    limits = Limits(back.packed.probe.repro.timeout, back.record["memory"])
     with gzip.open(back.folder / "log.gz") as log:
         _check_length(log)
     tail = read_tail(back.folder / "log.gz")
     left = LeftBehind(ended_from(back.record["ended"]), tail, back.folder / "report.json", back.folder / "metrics.json")
-    ran = result_of(left, device=back.packed.device, limits=limits)
+    ran = result_of(left, device=back.probe.combination.device, limits=limits)
     ran.machine["sandbox"] = "none"  # the run script has no sandbox
     return ran
 
@@ -213,7 +213,7 @@ def _lock_there(back: _Back) -> Lock:
     """The lock of what was installed where it ran. Packages that were already on that machine have no hashes."""
     there = {normalized_name(name): str(version) for name, version in back.record["installed"].items()}
     shipped = {wheel.name for wheel in back.packed.packed}
-    pins = {pin.name: pin for pin in back.packed.lock.pins if pin.name in shipped}
+    pins = {pin.name: pin for pin in back.packed.probe.lock.pins if pin.name in shipped}
     return Lock(
         python=str(back.record["python"]),
         platform=str(back.record["platform"]),

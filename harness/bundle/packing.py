@@ -6,9 +6,8 @@ import importlib.util
 import json
 import shutil
 import stat
-from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import cattrs
 from attrs import evolve, field, frozen
@@ -18,12 +17,12 @@ from harness.atomic import is_out_of_space
 from harness.bundle.wheels import Installed, PackedWheel, Unfetchable, Wheels
 from harness.errors import BadRepro, HarnessFault, NoSpace, UserMistake
 from harness.events import SILENT, Note, Reporter
-from harness.model import Combination, Device, Lock
+from harness.model import Device, Lock
 from harness.model.repro import parse_repro
 from harness.probe import Probe, next_attempt, probe_key
+from harness.probe.portable import PortableProbe, converter
 from harness.run.devices.cuda import gpu_queries
 from harness.run.launch import repro_variables
-from harness.run.runner import script_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from harness.probe import Prober
     from harness.store import StoredResolution
 
-SCHEMA = 1
+SCHEMA = 2
 # The files come from another machine, so they are not trusted.
 UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
 
@@ -50,57 +49,28 @@ Then copy the folder back (wheels/ and installer/ are not needed) and run `harne
 
 @frozen
 class PackedProbe:
-    """Everything needed to run one probe elsewhere and to identify it afterwards.
+    """A probe in a bundle, with what its run script needs.
 
-    `key` is the key of its observation for an unknown GPU; `variables` are the repro's environment variables; `wall_s`
-    is in seconds, `memory` in bytes (None: the machine's limit); `gpu_queries` are the commands that list GPUs;
-    `packed` are the wheels of `lock` in the bundle, `from_node` names and versions of those that the machine has
-    already.
+    `key` of `probe` is for an unknown GPU; `variables` are the repro's environment variables; `gpu_queries` are the
+    commands that list GPUs; `packed` are the wheels of its lock in the bundle, `from_node` names and versions of those
+    that the machine has already; `drift` says where its lock differs from the requested holds.
     """
 
-    key: str
     label: str
-    script: str
-    device: Device
-    capability: str
-    wall_s: float
-    lock: Lock
+    probe: PortableProbe
     packed: tuple[PackedWheel, ...]
     from_node: dict[str, str]
     variables: dict[str, str]
-    memory: int | None = None
-    params: dict[str, Any] = field(factory=dict)
-    pass_env: tuple[str, ...] = ()
     gpu_queries: tuple[tuple[str, ...], ...] = ()
-    requirements: tuple[str, ...] = ()
-    holds: tuple[str, ...] = ()
-    as_of: str | None = None
-    attempt: int = 0
     drift: tuple[str, ...] = ()
-    schema: int = SCHEMA
 
-    def write(self, folder: Path, source: str) -> None:
+    def write(self, folder: Path) -> None:
         """Write probe, script and requirements into the probe's folder. Raises `OSError`."""
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / self.script).write_text(source, encoding="utf-8")
+        (folder / self.probe.repro.path).write_text(self.probe.repro.source, encoding="utf-8")
         (folder / "requirements.txt").write_text(as_requirements(self.packed), encoding="utf-8")
-        (folder / "probe.json").write_text(json.dumps(cattrs.unstructure(self), indent=1) + "\n", encoding="utf-8")
-
-    def probe(self, source: str) -> Probe:
-        """Return the probe that was packed, with the script's text `source`. Raises `BadRepro`."""
-        repro = parse_repro(source, name=self.script.removesuffix(".py"), path=self.script).with_params(self.params)
-        return Probe(
-            repro,
-            Combination(
-                python=self.lock.python,
-                requirements=self.requirements,
-                holds=self.holds,
-                as_of=datetime.fromisoformat(self.as_of) if self.as_of else None,
-                device=self.device,
-            ),
-            attempt=self.attempt,
-            lock=self.lock,
-        )
+        told = {"schema": SCHEMA, **converter.unstructure(self)}
+        (folder / "probe.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
 
 
 @frozen
@@ -178,13 +148,14 @@ class Packer:
                 failed.append((one.label, fetched.words))
                 continue
             packed_probe = self._packed_probe(evolve(one, probe=probe), resolution, resolution.lock, fetched)
-            if packed_probe.key in kept:
-                failed.append((one.label, f"same as {kept[packed_probe.key].label}: both resolve to the same lock"))
+            key = packed_probe.probe.key
+            if key in kept:
+                failed.append((one.label, f"same as {kept[key].label}: both resolve to the same lock"))
                 continue
-            packed_probe.write(output / "probes" / packed_probe.key, probe.repro.source)
-            kept[packed_probe.key] = packed_probe
+            packed_probe.write(output / "probes" / key)
+            kept[key] = packed_probe
         left_out = {name: version for packed_probe in kept.values() for name, version in packed_probe.from_node.items()}
-        sizes = {pin.name: pin.size or 0 for packed_probe in kept.values() for pin in packed_probe.lock.pins}
+        sizes = {pin.name: pin.size or 0 for packed_probe in kept.values() for pin in packed_probe.probe.lock.pins}
         return Packed(
             tuple(kept.values()),
             wheels.size(wheel for packed_probe in kept.values() for wheel in packed_probe.packed),
@@ -205,28 +176,21 @@ class Packer:
     def _packed_probe(
         self, one: WantedProbe, resolution: StoredResolution, lock: Lock, fetched: tuple[PackedWheel, ...]
     ) -> PackedProbe:
-        probe, capability = one.probe, self.prober.capability
-        repro, combination = probe.repro, probe.combination
-        names = {wheel.name for wheel in fetched}
+        probe, store = one.probe, self.prober.store
+        combination, names = probe.combination, {wheel.name for wheel in fetched}
+        asked = evolve(
+            combination,
+            requirements=store.without_secrets(combination.requirements),
+            holds=store.without_secrets(combination.holds),
+        )
+        key = packed_key(probe, lock, self.prober.capability)
         return PackedProbe(
-            key=packed_key(probe, lock, capability),
-            label=one.label,
-            script=script_name(repro),
-            device=combination.device,
-            capability=capability,
-            wall_s=repro.timeout,
-            memory=repro.memory,
-            lock=lock,
+            one.label,
+            PortableProbe.of(evolve(probe, combination=asked), lock, key, self.prober),
             packed=fetched,
             from_node={pin.name: self.node.versions[pin.name] for pin in lock.pins if pin.name not in names},
-            variables=repro_variables(repro.params, combination.device.value),
-            params=repro.params,
-            pass_env=self.prober.pass_env,
+            variables=repro_variables(probe.repro.params, combination.device.value),
             gpu_queries=tuple(map(tuple, gpu_queries())) if combination.device is Device.CUDA else (),
-            requirements=self.prober.store.without_secrets(combination.requirements),
-            holds=self.prober.store.without_secrets(combination.holds),
-            as_of=combination.as_of.isoformat() if combination.as_of else None,
-            attempt=probe.attempt,
             drift=resolution.drift,
         )
 
@@ -243,7 +207,7 @@ class Packer:
         _copy_python(_pip(), output / "installer" / "pip")
         shutil.copy(_SCRIPT, output / "run.py")
         count = f"{len(packed.probes)} probe{'s' if len(packed.probes) > 1 else ''}"
-        repro = packed.probes[0].script.removesuffix(".py")
+        repro = packed.probes[0].probe.repro.path.removesuffix(".py")
         platform, minor = self.interpreter.platform, self.interpreter.minor
         readme = _README.format(count=count, repro=repro, minor=minor, platform=platform)
         (output / "README.txt").write_text(readme, encoding="utf-8")
@@ -253,7 +217,7 @@ class Packer:
             "python": self.interpreter.version,
             "implementation": self.interpreter.implementation,
             "platform": platform,
-            "probes": [probe.key for probe in packed.probes],
+            "probes": [packed_probe.probe.key for packed_probe in packed.probes],
         }
         (output / "bundle.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
         (output / _UNFINISHED).unlink()
@@ -291,13 +255,17 @@ def read_packed(folder: Path) -> tuple[PackedProbe, Probe]:
     """Read a packed probe and its probe. Raises `UserMistake` if they can't be read or were changed."""
     try:
         told = json.loads(inside(folder, "probe.json").read_text(encoding="utf-8"))
-        packed = cattrs.structure(told, PackedProbe)
-        probe = packed.probe(inside(folder, packed.script).read_text(encoding="utf-8"))
+        schema = told["schema"]
+        packed = converter.structure(told, PackedProbe)
+        sent = packed.probe
+        source = inside(folder, sent.repro.path).read_text(encoding="utf-8")
+        repro = parse_repro(source, name=sent.repro.name, path=sent.repro.path).with_params(sent.repro.params)
     except (*UNREADABLE, cattrs.BaseValidationError, BadRepro) as error:
         raise UserMistake(f"its probe in {folder} can't be read: {_said(error)}") from error
-    if packed.schema != SCHEMA:
-        raise UserMistake(f"its probe has schema {packed.schema}, this harness reads {SCHEMA}")
-    known = {pin.name: pin for pin in packed.lock.pins}
+    if schema != SCHEMA:
+        raise UserMistake(f"its probe has schema {schema}, this harness reads {SCHEMA}")
+    probe = Probe(repro, sent.combination, attempt=sent.attempt, lock=sent.lock)
+    known = {pin.name: pin for pin in sent.lock.pins}
     fits = all(
         (pin := known.get(wheel.name)) is not None
         and pin.version == wheel.version
@@ -305,7 +273,7 @@ def read_packed(folder: Path) -> tuple[PackedProbe, Probe]:
         for wheel in packed.packed
     )
     # The key is a hash of repro, parameters, device and lock, so it differs if any of them was changed.
-    if not fits or packed.key != folder.name or packed.key != packed_key(probe, packed.lock, packed.capability):
+    if not fits or sent.key != folder.name or sent.key != packed_key(probe, sent.lock, sent.capability):
         raise UserMistake("its repro, parameters, device or lock are not those that were packed")
     return packed, probe
 

@@ -71,7 +71,7 @@ def run_all(probes: list[dict[str, Any]]) -> int:
     """Run each probe that has no results yet; return the exit code."""
     failed = 0
     for i, probe in enumerate(probes, 1):
-        where, kept = f"{i} of {len(probes)}  {probe['label']}", HERE / "observed" / probe["key"]
+        where, kept = f"{i} of {len(probes)}  {probe['label']}", HERE / "observed" / probe["probe"]["key"]
         trouble = kept.with_name(f"{kept.name}.problem.txt")
         if kept.is_dir():
             print(f"{where}: already run", flush=True)
@@ -89,25 +89,26 @@ def run_all(probes: list[dict[str, Any]]) -> int:
 
 def run_one(probe: dict[str, Any], kept: Path, where: str) -> None:
     """Create the environment of a probe, run it, keep its results, and remove the environment. Raises `Problem`."""
+    key = probe["probe"]["key"]
     gpus = list_gpus(probe["gpu_queries"])
     check_node_packages(probe["from_node"])
     print(f"{where}: creating its environment with {len(probe['packed'])} wheels", flush=True)
     begun = time.monotonic()
-    folder = HERE / "environments" / probe["key"]
+    folder = HERE / "environments" / key
     part = kept.with_name(f"{kept.name}.part")
     for leftover in (folder, part):
         shutil.rmtree(leftover, ignore_errors=True)
     try:
         python = make_environment(probe, folder)
         record = {
-            "key": probe["key"],
+            "key": key,
             "setup_s": time.monotonic() - begun,
             "gpus": gpus,
             "visible_gpus": os.environ.get("CUDA_VISIBLE_DEVICES"),
-            "requirements": digest(HERE / "probes" / probe["key"] / "requirements.txt"),
+            "requirements": digest(HERE / "probes" / probe["probe"]["key"] / "requirements.txt"),
             **json.loads(called([str(python), "-I", __file__, "--what-is-there"], "its environment can't be read")),
         }
-        print(f"{where}: running, at most {probe['wall_s']:g} s", flush=True)
+        print(f"{where}: running, at most {probe['probe']['repro']['timeout']:g} s", flush=True)
         part.mkdir(parents=True)
         ended = run_under_guard(probe, python, part, record)
         part.rename(kept)
@@ -126,7 +127,7 @@ def make_environment(probe: dict[str, Any], folder: Path) -> Path:
         packages = next(folder.glob("lib*/python*/site-packages"))
         lines = [f"import site; site.addsitedir({path!r})\n" for path in package_folders()]
         (packages / "zz_node_packages.pth").write_text("".join(lines), encoding="utf-8")
-    requirements = HERE / "probes" / probe["key"] / "requirements.txt"
+    requirements = HERE / "probes" / probe["probe"]["key"] / "requirements.txt"
     if probe["packed"]:
         options = ["--no-index", "--find-links", str(HERE / "wheels"), "--no-deps", "--require-hashes", "--no-compile"]
         called(
@@ -145,28 +146,30 @@ def run_under_guard(probe: dict[str, Any], python: Path, part: Path, record: dic
     import launch  # type: ignore[import-not-found]
     import scratch_folder  # type: ignore[import-not-found]
 
-    source = (HERE / "probes" / probe["key"] / probe["script"]).read_bytes()
-    memory = launch.memory_limit(probe["memory"])
+    sent = probe["probe"]
+    repro, device, pass_env = sent["repro"], sent["combination"]["device"], sent["pass_env"]
+    source = (HERE / "probes" / sent["key"] / repro["path"]).read_bytes()
+    memory = launch.memory_limit(repro["memory"])
     with scratch_folder.scratch_folder(Path(tempfile.gettempdir())) as scratch, scratch.log.open("x+b") as log:
         argv = launch.script_command(
             scratch,
             python=python,
             inside=TOOLS / "inside",
-            name=probe["script"],
+            name=repro["path"],
             source=source.decode(),
-            capability=probe["capability"] if probe["device"] == "emulated" else None,
+            capability=sent["capability"] if device == "emulated" else None,
         )
         env = scratch_folder.process_environment(
             scratch,
             ours=os.environ,
             python=python,
-            pass_env=probe["pass_env"],
+            pass_env=pass_env,
             extra={**probe["variables"], "HARNESS_ROOT": str(HERE)},
         )
         started = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
         request = launch.guard_request(
             argv,
-            launch.GuardLimits(probe["wall_s"], memory),
+            launch.GuardLimits(repro["timeout"], memory),
             env=env,
             cwd=scratch.work,
             output=scratch.log,
@@ -174,7 +177,7 @@ def run_under_guard(probe: dict[str, Any], python: Path, part: Path, record: dic
         )
         ended = guarded(request)
         launch.keep_log(log, part / "log.gz")
-        secrets = [os.environ[name] for name in probe["pass_env"] if len(os.environ.get(name, "")) >= SHORTEST_SECRET]
+        secrets = [os.environ[name] for name in pass_env if len(os.environ.get(name, "")) >= SHORTEST_SECRET]
         keep(scratch.report, part / "report.json")
         keep(scratch.metrics, part / "metrics.json", limit=launch.METRICS_LIMIT + 1)
         hide(secrets, part)

@@ -1,5 +1,7 @@
 """A probe for another machine: a frozen value with nothing specific to this one, from which the probe is made there.
 
+A worker of a cluster gets it whole, a bundle as JSON with the script beside it (`converter`).
+
 The folders that a run imports from, such as a built commit, are packed here and unpacked once on each machine. A folder
 is named by a hash of its content, so the other machine needs no path of this one.
 """
@@ -12,22 +14,27 @@ import io
 import shutil
 import tarfile
 import tempfile
+from datetime import datetime
 from functools import lru_cache
-from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, field, frozen
+import cattrs
+from attrs import evolve, field, frozen, resolve_types
 from filelock import FileLock
 
+from harness.model import Combination, Lock, Mixture, Repro
 from harness.probe.probe import Probe
 from harness.run.inside.emulation.device_profiles import DEFAULT_CAPABILITY
+from harness.run.runner import script_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from harness.environment import Workspace
-    from harness.model import Combination, Lock, Mixture, Repro
     from harness.probe.prober import Prober
+
+_REPRO_PARTS = ("name", "path", "params", "timeout", "memory")
 
 
 @frozen
@@ -70,7 +77,7 @@ class PortableProbe:
         repro, folders = _packed(probe.repro)
         return cls(
             key=key,
-            repro=evolve(repro, path=PurePath(probe.repro.path).name),
+            repro=evolve(repro, path=script_name(probe.repro)),
             combination=probe.combination,
             lock=lock,
             cache_tag=prober.builder.interpreter.cache_tag,
@@ -146,3 +153,21 @@ def _archive(folder: Path) -> SentFolder:
         tar.add(folder, arcname=".", filter=kept)
     content = archive.getvalue()
     return SentFolder(f"sent-{hashlib.sha256(content).hexdigest()[:20]}", gzip.compress(content, mtime=0))
+
+
+def _json_converter() -> cattrs.Converter:
+    """A converter between portable probes and JSON, which leaves out the script: only its name and limits are kept."""
+    resolve_types(Combination, None, {"datetime": datetime})  # its module imports it for types only
+    converter = cattrs.Converter()
+    converter.register_unstructure_hook(datetime, datetime.isoformat)
+    converter.register_structure_hook(datetime, lambda text, _: datetime.fromisoformat(text))
+    converter.register_unstructure_hook(Repro, lambda repro: {name: getattr(repro, name) for name in _REPRO_PARTS})
+    converter.register_structure_hook(Repro, _told_repro)
+    return converter
+
+
+def _told_repro(told: Any, _: Any) -> Repro:
+    return Repro(**{name: told[name] for name in _REPRO_PARTS}, digest="")
+
+
+converter = _json_converter()

@@ -37,9 +37,11 @@ def print_packed(console: Console, packed: Packed, output: Path, archive: Path |
         names = ", ".join(f"{name} {version}" for name, version in sorted(packed.left_out.items()))
         size = f" ({mebibytes(packed.left_out_bytes)})" if packed.left_out_bytes else ""  # 0 if the index has no sizes
         console.print(Text(f"  left out, as it is there: {names}{size}"))
-    first = packed.probes[0]
+    first = packed.probes[0].probe
     minor = ".".join(first.lock.python.split(".")[:2])
-    console.print(Text(f"  for Python {minor} on {first.lock.platform}, no other; to run on {first.device.value}"))
+    console.print(
+        Text(f"  for Python {minor} on {first.lock.platform}, no other; to run on {first.combination.device.value}")
+    )
     console.print(Text(f"  there: python {output.name}/run.py"))
     console.print(Text(f"  back here: {shlex.join(['harness', 'absorb', str(output)])}"))
 

@@ -19,7 +19,7 @@ def test_a_packed_probe_is_read_back_unchanged(back, parts):
     packed, probe = read_packed(folder)
     was = asked(parts, "1.6").probe
     assert (probe.repro.digest, probe.combination) == (was.repro.digest, was.combination)
-    assert (packed.label, packed.key, packed.from_node, packed.lock.python) == (
+    assert (packed.label, packed.probe.key, packed.from_node, packed.probe.lock.python) == (
         "brittle 1.6",
         folder.name,
         {},
@@ -30,8 +30,8 @@ def test_a_packed_probe_is_read_back_unchanged(back, parts):
 def test_another_schema_or_none_is_refused(back):
     folder = next((back / "probes").iterdir())
     packed = json.loads((folder / "probe.json").read_text())
-    (folder / "probe.json").write_text(json.dumps({**packed, "schema": 2}))
-    with pytest.raises(UserMistake, match="schema 2"):
+    (folder / "probe.json").write_text(json.dumps({**packed, "schema": 3}))
+    with pytest.raises(UserMistake, match="schema 3"):
         read_packed(folder)
     for text in ("{", "[]", "{}"):
         (folder / "probe.json").write_text(text)

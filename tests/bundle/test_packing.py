@@ -17,7 +17,7 @@ def test_a_bundle_names_no_index(back, house):
     texts = [path for path in back.rglob("*") if path.suffix in (".json", ".txt") and "installer" not in path.parts]
     assert len(texts) > 6
     assert not [path for path in texts if "://" in path.read_text() or str(house.root) in path.read_text()]
-    assert json.loads((back / "bundle.json").read_text())["schema"] == 1
+    assert json.loads((back / "bundle.json").read_text())["schema"] == 2
 
 
 def test_a_folder_in_use_is_left_alone(parts, tmp_path, back):

@@ -128,7 +128,7 @@ def metrics(data: bytes) -> None:
 def bundle(data: bytes) -> None:
     """A bundle that comes back: its table of contents, an order, a record of a run."""
     store = Store(_folder() / "absorbed")
-    _file("bundle/bundle.json", json.dumps({"schema": 1, "probes": [KEY]}).encode())
+    _file("bundle/bundle.json", json.dumps({"schema": 2, "probes": [KEY]}).encode())
     _file(f"bundle/probes/{KEY}/order.json", data)
     _file(f"bundle/observed/{KEY}/run.json", data)
     absorb(_folder() / "bundle", store)
