@@ -22,8 +22,8 @@ from harness.history import scan
 from harness.history.scan import Range
 from harness.model.culprit import Level
 from harness.planning.single import executed, prepared_probe
-from harness.report.answer.keeping import keep_and_report
-from harness.report.history.keeping import keep_history_report
+from harness.report.answer import keep_and_report
+from harness.report.history import keep_history_report
 from harness.request.chosen_repro import chosen_repro, typed_words
 from harness.request.question import Question
 from harness.session import local_session, open_session

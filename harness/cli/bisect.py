@@ -23,7 +23,7 @@ from harness.errors import UserMistake
 from harness.model import normalized_name
 from harness.model.culprit import Level
 from harness.model.plain_json import to_json
-from harness.report.answer.keeping import keep_and_report
+from harness.report.answer import keep_and_report
 from harness.request.chosen_command import ChosenCommand, chosen_command
 from harness.request.chosen_repro import required_python, runs_tests, typed_words
 from harness.request.commands import ChosenProject

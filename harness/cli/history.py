@@ -11,7 +11,7 @@ from harness.cli.options import json_option, repro_options, settings_options
 from harness.cli.paths import print_reports
 from harness.history.scan import Range, ask
 from harness.model.plain_json import to_json
-from harness.report.history.keeping import keep_history_report
+from harness.report.history import keep_history_report
 from harness.request.chosen_repro import chosen_repro, typed_words
 from harness.request.question import Question
 from harness.session import open_session

@@ -16,7 +16,7 @@ from harness.nightly.record import Past
 from harness.nightly.tracker import actions
 from harness.nightly.upstream import upstream_issue
 from harness.report import Archive, redacted, render_issue
-from harness.report.answer.keeping import content_of, repositories_of
+from harness.report.answer import content_of, repositories_of
 from harness.report.privacy import private_of
 from harness.settings import Settings
 from harness.store import Store

@@ -22,7 +22,7 @@ from harness.matrix.sessions import Sessions, expanded_by_index, open_sessions, 
 from harness.matrix.standing import Standing, known_runs, standings
 from harness.model import Verdict
 from harness.model.plain_json import to_json
-from harness.report.matrix.page import write_page
+from harness.report.matrix import write_page
 from harness.request.parsing import day
 from harness.session import local_session
 from harness.settings import Group, Settings

@@ -29,7 +29,7 @@ from harness.nightly.queue import estimated_s
 from harness.nightly.record import Night, Past
 from harness.nightly.triage import Triage
 from harness.report import Archive, Private, passed_secrets, redacted
-from harness.report.answer.keeping import write_reports
+from harness.report.answer import write_reports
 from harness.report.privacy import private_of
 from harness.request.parsing import day
 from harness.settings import Group, Settings

@@ -9,7 +9,7 @@ import click
 from harness.cli.options import settings_options
 from harness.errors import NoSpace
 from harness.report import RENDERERS, Archive
-from harness.report.answer.keeping import content_of
+from harness.report.answer import content_of
 from harness.settings import Settings
 from harness.store import Store
 

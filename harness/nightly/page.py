@@ -11,7 +11,7 @@ from harness.nightly.archive import FOLDER, NightArchive
 from harness.nightly.news import NOT_JUDGED, NOTHING_NEW, SOMETHING_BROKE, exit_code, news_of, report_of
 from harness.nightly.record import Past, Standing
 from harness.report import Private, redacted
-from harness.report.templating import filled
+from harness.report.page import Page
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,8 +60,8 @@ class Nights:
 def write_page(store: Store, private: Private) -> Path:
     """Write `nights/index.html` in the results folder; returns its path. Raises `NoSpace`."""
     nights = NightArchive(store).all()
-    found = redacted(nights_of(nights, store.root), private)
-    return store.write(f"{FOLDER}/index.html", filled("nights.html.j2", r=found))
+    page = Page("nights", redacted(nights_of(nights, store.root), private))
+    return page.write(store, f"{FOLDER}/index", "html")[0]
 
 
 def nights_of(nights: tuple[Night, ...], results: Path) -> Nights:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import asdict, field, frozen
 
 from harness.nightly.tracker import Action, ActionKind, Issue
-from harness.report.markdown_text import fence, paragraph, span
+from harness.report.page import fence, paragraph, span
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

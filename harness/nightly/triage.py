@@ -18,8 +18,8 @@ from harness.nightly.patterns import break_id, came_between
 from harness.nightly.record import Break, CellRecord, Fix, Standing
 from harness.nightly.release_baseline import newest_releases
 from harness.probe import Judge
-from harness.report.answer.archive import kept_answer
-from harness.report.answer.phrases import title_of
+from harness.report.archive import kept_answer
+from harness.report.phrases import title_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

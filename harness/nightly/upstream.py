@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from harness.report.answer.phrases import title_of
+from harness.report.phrases import title_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

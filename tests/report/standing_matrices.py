@@ -12,7 +12,7 @@ from harness.matrix.running import CellRun
 from harness.matrix.standing import Standing
 from harness.model import Combination, Judgement, Observation, Outcome, Repro, Signature, Verdict
 from harness.probe import Probe
-from harness.report.matrix.record import MatrixStanding
+from harness.report.matrix import MatrixStanding
 
 REPRO = Repro(name="sale", digest="d", dependencies=("shop", "till"), summary="Sells a thing.")
 SIGNATURE = Signature(exception="ValueError", message="no price")

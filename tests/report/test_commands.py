@@ -8,7 +8,7 @@ from answers import BAD_LOCK, BAD_RUN, REPRO, lock_of
 from attrs import evolve
 
 from harness.model import Signature
-from harness.report.answer.commands import asked_for, exact_command, newest_day, side_command
+from harness.report.commands import asked_for, exact_command, newest_day, side_command
 
 
 def test_only_named_packages_are_pinned():

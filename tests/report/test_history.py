@@ -1,6 +1,8 @@
-"""The page of a history: windows, a cell per release, metrics, and logs on a click."""
+"""The page of a history, and its record."""
 
 from __future__ import annotations
+
+import json
 
 import pytest
 from attrs import evolve
@@ -13,7 +15,7 @@ from harness.model import Device, Release, Repro, Signature, Verdict
 from harness.model.step import Step
 from harness.planning.plan import Plan
 from harness.redact import Private
-from harness.report.history.building import history_content, render_history_html, render_history_markdown
+from harness.report.history import history_id, history_page
 from harness.request.question import Question
 
 HOSTILE = "</script><script>throw 1</script> ```\n~~~ <img src=x onerror=alert(1)> {{ 7*7 }} | `a` </details>"
@@ -78,7 +80,7 @@ def content(interpreter):
 
     def of(history=HISTORY, log="the log", private=Private()):  # noqa: B008 - a frozen value
         logs = {f"key-{release}": f"{log} of {release}" for release in ("1.0", "1.2")}
-        return history_content(HistoryPlan(plan, 4), history, kept="2026-01-02T03:04", logs=logs, private=private)
+        return history_page(HistoryPlan(plan, 4), history, kept="2026-01-02T03:04", logs=logs, private=private)
 
     return of
 
@@ -89,7 +91,7 @@ def page(browser, content, tmp_path):
 
     def opening(history=HISTORY, **options):
         path = tmp_path / "history.html"
-        path.write_text(render_history_html(content(history)), "utf-8")
+        path.write_text(content(history).html(), "utf-8")
         opened = browser.new_page(**options)
         said = []
         opened.on("console", lambda message: said.append(message.text))
@@ -103,7 +105,7 @@ def page(browser, content, tmp_path):
 
 
 def test_markdown_has_windows_picture_and_reasons(content):
-    text = render_history_markdown(content())
+    text = content().markdown()
     assert text.startswith("**shop with sale: broken in 1.2 only, good from 1.5.**")
     assert "[GgBSxG]  1.0 to 1.5" in text
     assert "`1.2`: `till/data.py`" in text
@@ -129,11 +131,11 @@ def test_markdown_has_windows_picture_and_reasons(content):
 )
 def test_a_window_says_how_sure_it_is(content, window, words):
     made = content(evolve(HISTORY, windows=(window,)))
-    assert made.windows[0].certainty.startswith(words)
+    assert made.content.windows[0][1].startswith(words)
 
 
 def test_text_cannot_break_out_in_markdown(content):
-    text = render_history_markdown(content(hostile()))
+    text = content(hostile()).markdown()
     tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(text)
     raw = [token.content for token in tokens if token.type == "html_block"]
     raw += [part.content for token in tokens if token.children for part in token.children if part.type == "html_inline"]
@@ -143,7 +145,7 @@ def test_text_cannot_break_out_in_markdown(content):
 
 def test_private_data_is_in_no_text(content):
     made = content(evolve(HISTORY, sentence="a secret-word"), "secret-word", Private({"secret-word": "<secret>"}))
-    assert "secret-word" not in render_history_html(made) + render_history_markdown(made)
+    assert "secret-word" not in made.html() + made.markdown()
 
 
 @pytest.mark.parametrize("history", [HISTORY, hostile()], ids=["whole", "hostile"])
@@ -192,3 +194,32 @@ def test_an_undrawable_value_is_named(page):
     opened, _ = page()
     assert opened.locator(".chart .missing").inner_text() == "1.2: nan"
     assert opened.locator(".chart circle").count() == 2
+
+
+@pytest.fixture
+def made(interpreter):
+    releases = tuple(Release("shop", Version(f"1.{minor}")) for minor in (0, 1, 2, 3, 5))
+    return HistoryPlan(
+        Plan(Question("shop", REPRO), REPRO, interpreter, Device.CPU, releases, None, None, (), "none", ("till",), ()),
+        4,
+    )
+
+
+def test_a_record_is_the_json_of_the_history_with_its_question(made):
+    private = Private({"no price": "<secret>"})
+    text = history_page(made, HISTORY, kept="2026-01-02", logs={}, private=private).json()
+    kept = json.loads(text, parse_constant=pytest.fail)
+    asked = (kept["schema"], kept["id"], kept["kept"], kept["requirements"])
+    assert asked == (1, history_id(made), "2026-01-02", ["till"])
+    assert (kept["windows"][0]["first_bad"], kept["windows"][0]["certain"]) == ("1.2", False)
+    rows = {row["release"]: row for row in kept["releases"]}
+    assert rows["1.2"]["measured"] == {"loss": None}
+    assert rows["1.2"]["reason"] == "ValueError: <secret>"
+    assert rows["1.1"]["observation"] is None
+
+
+def test_a_finer_scan_replaces_the_record(made):
+    assert history_id(evolve(made, stride=1)) == history_id(made)
+    shorter = evolve(made, plan=evolve(made.plan, releases=made.plan.releases[:-1]))
+    assert history_id(shorter) != history_id(made)
+    assert history_id(evolve(made, plan=evolve(made.plan, as_of="era"))) != history_id(made)

@@ -1,10 +1,14 @@
-"""Stored answers: one JSON record each, with everything that a report needs besides the observations."""
+"""What is kept of a question: an id, and for an answer one JSON record with everything that its report needs.
+
+The id of an answer names the question, the failure and what was found. So an answer to another failure, or at another
+depth, never replaces it.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import cattrs
 from attrs import evolve, frozen
@@ -12,7 +16,8 @@ from attrs import evolve, frozen
 from harness.bisect.answer import Answer
 from harness.errors import UserMistake
 from harness.model import Observation, Repro
-from harness.model.culprit import Culprit
+from harness.model.culprit import Culprit, Level
+from harness.model.signature import given_parts
 
 if TYPE_CHECKING:
     from harness.planning.plan import Plan
@@ -60,21 +65,10 @@ def kept_answer(
     If commits were searched, `commits` replace the releases.
     """
     versions = list(commits) or [str(release.version) for release in plan.releases]
-    what = [
-        plan.subject,
-        plan.repro.digest,
-        json.dumps(plan.repro.params, sort_keys=True),
-        sorted(plan.requirements),
-        sorted(plan.holds),
-        plan.interpreter.version,
-        plan.device.value,
-        plan.as_of,
-        plan.question.find_fix,
-        versions[:1],
-        versions[-1:],
-    ]
+    depth = answer.culprit.finest.level if answer.culprit is not None else Level.RELEASE
+    found = (depth.value, given_parts(answer.signature), answer.first_bad, answer.first_good)
     return KeptAnswer(
-        id=hashlib.sha256(json.dumps(what).encode()).hexdigest()[:10],
+        id=question_id(plan, *versions[:1], *versions[-1:], plan.question.find_fix, *found),
         answer=_lean(answer),
         repro=plan.repro,
         kept=kept,
@@ -87,6 +81,22 @@ def kept_answer(
         holds=plan.holds,
         pass_env=pass_env,
     )
+
+
+def question_id(plan: Plan, *more: Any) -> str:
+    """Identify what was asked: ten hexadecimal digits. `more` is what else distinguishes two questions."""
+    what = [
+        plan.subject,
+        plan.repro.digest,
+        plan.repro.params,
+        sorted(plan.requirements),
+        sorted(plan.holds),
+        plan.interpreter.version,
+        plan.device.value,
+        plan.as_of,
+        *more,
+    ]
+    return hashlib.sha256(json.dumps(what, sort_keys=True, default=str).encode()).hexdigest()[:10]
 
 
 @frozen

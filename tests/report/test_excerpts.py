@@ -1,4 +1,4 @@
-"""A traceback keeps the repro, the culprit and the innermost frame, and counts the rest."""
+"""Logs and tracebacks are shortened for a page."""
 
 from __future__ import annotations
 
@@ -6,7 +6,22 @@ from answers import frames_of
 from attrs import evolve
 
 from harness.model import RaisedException, StackFrame
-from harness.report.answer.traces import trimmed_traceback
+from harness.model.text import plain
+from harness.report.excerpts import tail, trimmed_traceback
+
+
+def test_colours_and_redrawn_lines_are_removed():
+    text = "\x1b[31mred\x1b[0m\r\n10%\r55%\r100%\r\n\x1b]0;title\x07\x00end"
+    assert plain(text) == "red\n100%\nend"
+
+
+def test_long_lines_are_cut():
+    assert tail("x" * 5000) == "x" * 2000 + "…"
+
+
+def test_a_short_log_is_complete():
+    assert tail("a\n\nb\n\n") == "a\n\nb"
+
 
 RAISED = RaisedException("builtins.ValueError", "no price", frames=frames_of(3))
 

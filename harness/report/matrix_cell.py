@@ -1,4 +1,4 @@
-"""The details of one cell: its verdict, how to repeat it, what was installed, and its output."""
+"""One cell of a matrix in its page: its verdict, how to repeat it, what was installed, and its output."""
 
 from __future__ import annotations
 
@@ -10,16 +10,11 @@ from attrs import evolve, frozen
 
 from harness.matrix.cells import PACKAGES
 from harness.model import normalized_name
-from harness.model.text import plain
 from harness.model.words import listed
-from harness.report.altered import in_environment
-from harness.report.answer.commands import asked_for
-from harness.report.answer.phrases import device_worth
-from harness.report.answer.traces import trimmed_traceback
-from harness.report.logs import tail
-from harness.report.matrix.content import Panel
-from harness.report.matrix.heat_map import state_class
-from harness.report.matrix.pivot import axis_name
+from harness.report.commands import asked_for
+from harness.report.excerpts import in_environment, tail, trimmed_traceback
+from harness.report.matrix_table import axis_name, state_class
+from harness.report.phrases import device_worth
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,6 +27,33 @@ if TYPE_CHECKING:
 _SHOWN_FILES = 6
 _LINE = 90
 _LOG_CHARACTERS = 20_000  # per cell, because a page has hundreds
+
+
+@frozen
+class Panel:
+    """The details of one cell; `label` distinguishes it from the others.
+
+    `older` and `newer` are the ids of its neighbours in the heat map, "" for none.
+    """
+
+    id: str
+    name: str
+    label: str
+    state: str
+    word: str
+    reason: str
+    facts: tuple[tuple[str, str], ...]
+    command: str
+    again: str = ""
+    versions: tuple[tuple[str, str], ...] = ()
+    changes_title: str = ""
+    changes: tuple[str, ...] = ()
+    drift: tuple[str, ...] = ()
+    traceback: str = ""
+    log: str = ""
+    older: str = ""
+    newer: str = ""
+    took: str = ""
 
 
 @frozen
@@ -148,7 +170,7 @@ def _trace(run: CellRun) -> str:
     if raised is None:
         return ""
     names = set(_packages(run.cell)) or asked_for(run.probe.repro.dependencies)
-    return plain(trimmed_traceback(raised, names, f"{run.probe.repro.name}.py"))
+    return trimmed_traceback(raised, names, f"{run.probe.repro.name}.py")
 
 
 def _end(log: str) -> str:

@@ -1,13 +1,19 @@
-"""The content of a report: sides, versions, certainty, recipient, and what was not tried."""
+"""The content of a report: sides, versions, certainty, recipient, links, commits, and what was not tried."""
 
 from __future__ import annotations
 
+import pytest
 from answers import ADVANCED, ANSWER, BAD_LOCK, BAD_RUN, GOOD_RUN, KEPT, REVERTED, UNPROVED, found, kept
 from attrs import evolve
 
 from harness.bisect.answer import Status
+from harness.bisect.wording import culprit_sentence
 from harness.model import Change, Signature
-from harness.report import make_content
+from harness.model.commit import Commit
+from harness.model.culprit import Culprit, Finding, Level
+from harness.report.answer import compare_link, make_content, repositories_in
+from harness.report.content import render_html, render_markdown
+from harness.repository.project_urls import pull_request_url
 
 
 def test_the_versions_that_matter_come_subject_first():
@@ -132,3 +138,106 @@ def test_an_answer_about_a_metric_says_where_it_is_written():
     content = make_content(kept(signature=Signature(metric="loss", above=2.0)))
     assert all(side.command.startswith("HARNESS_METRICS=metrics.json uv run") for side in content.sides)
     assert "Compare loss in metrics.json." in content.how_to
+
+
+SHOP = {"shop": "https://github.com/mall/shop"}
+
+
+@pytest.mark.parametrize(
+    ("header", "found"),
+    [
+        ("Project-URL: Repository, https://github.com/mall/shop", SHOP),
+        ("Project-URL: Source Code, https://github.com/mall/shop.git", SHOP),
+        ("Project-URL: Homepage, https://github.com/mall/shop/", SHOP),
+        ("Home-page: https://github.com/mall/shop", SHOP),
+        ("Home-page: https://shop.example", {}),
+        ("Project-URL: Funding, https://github.com/mall/shop", {}),
+        ("Project-URL: Source, https://github.com/mall/shop/issues", {}),
+        ("Summary: see https://github.com/mall/shop", {}),
+    ],
+)
+def test_only_a_repository_in_the_metadata_is_linked(tmp_path, header, found):
+    folder = tmp_path / "lib" / "python3.11" / "site-packages" / "Shop-1.0.dist-info"
+    folder.mkdir(parents=True)
+    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: Shop\n{header}\n\nthe text\n", encoding="utf-8")
+    assert repositories_in(tmp_path, ["shop"]) == found
+
+
+def test_a_missing_environment_gives_no_links(tmp_path):
+    assert repositories_in(tmp_path / "gone", ["shop"]) == {}
+
+
+def test_a_link_compares_two_tags_without_local_parts():
+    change = Change("shop", "1.1+cpu", "1.2")
+    assert compare_link(change, SHOP) == "https://github.com/mall/shop/compare/v1.1...v1.2"
+    assert compare_link(Change("shop", None, "1.2"), SHOP) == ""
+    assert compare_link(Change("till", "1", "2"), SHOP) == ""
+
+
+COMMIT = Commit(
+    "0123456789abcdef0123456789abcdef01234567",
+    "A. Author",
+    "2025-06-20T12:00:00+02:00",
+    "Rework | the <b>price</b> (#42)",
+    pull_request=42,
+    link="https://github.com/a/shop/commit/0123456789abcdef0123456789abcdef01234567",
+    pull_request_link="https://github.com/a/shop/pull/42",
+)
+
+
+def answered(commit: Commit = COMMIT) -> Culprit:
+    """The culprit of the example answer, with a commit."""
+    assert ANSWER.culprit is not None
+    region = ANSWER.culprit.finest
+    proofs = (evolve(REVERTED, sentence="commit aaaa"), evolve(ADVANCED, sentence="commit 0123"))
+    finding = evolve(region, level=Level.COMMIT, proofs=proofs, commits=(commit,), replay="git bisect start\n")
+    return Culprit((*ANSWER.culprit.findings, finding))
+
+
+@pytest.mark.parametrize("render", [render_markdown, render_html])
+def test_a_report_names_the_commit_and_links_it(render) -> None:
+    text = render(make_content(kept(culprit=answered())))
+    assert COMMIT.sha[:10] in text
+    assert COMMIT.link in text
+    assert COMMIT.pull_request_link in text
+    assert COMMIT.author in text
+    assert COMMIT.date in text
+    assert "git bisect start" in text
+    if render is render_html:
+        assert "<b>price" not in text
+
+
+def test_nothing_is_linked_without_known_pages() -> None:
+    bare = evolve(COMMIT, link="", pull_request_link="")
+    text = render_markdown(make_content(kept(culprit=answered(bare))))
+    assert COMMIT.sha in text
+    assert "https://github.com/a/shop" not in text
+
+
+def test_the_sentence_names_the_commit_its_day_and_the_verdict_of_its_parent() -> None:
+    culprit = answered()
+    sentence = culprit_sentence(ANSWER, culprit)
+    assert COMMIT.short in sentence
+    assert "2025-06-20" in sentence
+    assert "its parent is good, it is bad" in sentence
+    unproved: Finding = evolve(culprit.finest, proofs=())
+    assert "not proved" in culprit_sentence(ANSWER, Culprit((*culprit.findings[:-1], unproved)))
+
+
+def test_a_pull_request_in_the_subject_is_not_repeated() -> None:
+    assert COMMIT.described.count("#42") == 1
+    assert "pull request #42" in evolve(COMMIT, subject="Rework the price").described
+
+
+@pytest.mark.parametrize(
+    ("repository", "page"),
+    [
+        ("https://github.com/a/shop", "https://github.com/a/shop/pull/7"),
+        ("https://gitlab.com/a/shop", "https://gitlab.com/a/shop/-/merge_requests/7"),
+        ("https://codeberg.org/a/shop", "https://codeberg.org/a/shop/pulls/7"),
+        ("", ""),
+    ],
+)
+def test_the_link_of_a_pull_request_follows_its_host(repository: str, page: str) -> None:
+    assert pull_request_url(repository, 7) == page
+    assert pull_request_url(repository, None) == ""

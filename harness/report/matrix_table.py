@@ -1,21 +1,26 @@
-"""Pivots a matrix with pandas: the axis with the most values is vertical, the other varying axes are horizontal."""
+"""A matrix as a table: the axis with the most values is vertical, the other varying axes are horizontal.
+
+A table that is too wide becomes several. `Pivot` places the cells; `heat_maps` are its tables with coloured chips.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from itertools import groupby
+from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
 from harness.environment.versions import parsed_version
 from harness.matrix.cells import PACKAGES, PARAMETERS
+from harness.model.verdict import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    import pandas as pd
     from packaging.version import Version
 
     from harness.matrix import Cell, Value
+    from harness.matrix.standing import Standing
 
 Choice = tuple[str, ...]
 
@@ -54,26 +59,21 @@ class Pivot:
 
 def pivot(cells: Sequence[Cell]) -> Pivot:
     """Pivot cells: releases in version order, dates in time order, other values as in the file."""
-    import pandas as pd  # imported here because it is slow
-
     varying = _varying(cells)
-    down = max(varying, key=lambda axis: len(_values(cells, axis)), default="repro")
-    across = [axis for axis in varying if axis != down]
-    frame = pd.DataFrame({axis: _ordered(axis, _texts(cells, axis)) for axis in (down, *across)})
-    frame["position"] = range(len(cells))
-    if not across:
-        frame[_ALONE] = ABSENT
-    # Several cells can be at the same place, so each place has a tuple.
-    sides = (down, across or [_ALONE])
-    table = frame.pivot_table("position", *sides, aggfunc=tuple, observed=True)  # type: ignore[arg-type]
-    keys: list[Choice] = [tuple(key) if len(across) > 1 else (str(key),) for key in table.columns]
-    places = {
-        (row, key): place
-        for row, line in zip(table.index, table.itertuples(index=False, name=None), strict=True)
-        for key, place in zip(keys, line, strict=True)
-        if isinstance(place, tuple)
-    }
-    return Pivot(down, tuple(across), tuple(table.index), tuple(keys) if across else ((),), _named(places, across))
+    down = max(varying, key=lambda axis: len(set(_texts(cells, axis))), default="repro")
+    across = tuple(axis for axis in varying if axis != down)
+    rows, columns = _texts(cells, down), list(zip(*(_texts(cells, axis) for axis in across), strict=True))
+    places: dict[tuple[str, Choice], tuple[int, ...]] = {}
+    for position, place in enumerate(zip(rows, columns or [()] * len(cells), strict=True)):
+        places[place] = (*places.get(place, ()), position)
+    orders = [_ordered(axis, _texts(cells, axis)) for axis in across]
+    return Pivot(
+        down,
+        across,
+        tuple(_ordered(down, rows)),
+        tuple(sorted({column for _, column in places}, key=lambda column: _rank(column, orders))),
+        places,
+    )
 
 
 def parts(laid: Pivot) -> list[tuple[str, Pivot]]:
@@ -105,6 +105,11 @@ def axis_name(axis: str) -> str:
     return axis.removeprefix(PACKAGES).removeprefix(PARAMETERS)
 
 
+def column_name(laid: Pivot, column: Choice) -> str:
+    """A column as text: "python=3.11, case=lora"."""
+    return ", ".join(f"{axis_name(axis)}={value}" for axis, value in zip(laid.across, column, strict=True) if value)
+
+
 def differences(cells: Sequence[Cell]) -> tuple[str, ...]:
     """Distinguish cells at one place: return the words of each command that not all of them have."""
     if len(cells) < 2:
@@ -124,7 +129,16 @@ def labels(cells: Sequence[Cell]) -> tuple[str, ...]:
     )
 
 
-_ALONE = "verdict"
+def neighbours(laid: Pivot) -> dict[int, tuple[int, ...]]:
+    """Map each cell to the older cells that differ only on the vertical axis (positions, the nearest last)."""
+    found: dict[int, tuple[int, ...]] = {}
+    for column in laid.columns:
+        older: tuple[int, ...] = ()
+        for row in laid.rows:
+            here = laid.places.get((row, column), ())
+            found |= dict.fromkeys(here, older)
+            older = (*older, *here[:1])
+    return found
 
 
 def _told(axis: str, value: Value) -> str:
@@ -133,19 +147,9 @@ def _told(axis: str, value: Value) -> str:
     return f"{axis_name(axis)} {_text(value)}" if axis != "repro" else _text(value)
 
 
-def _named(
-    places: dict[tuple[str, Choice], tuple[int, ...]], across: list[str]
-) -> dict[tuple[str, Choice], tuple[int, ...]]:
-    return places if across else {(row, ()): place for (row, _), place in places.items()}
-
-
 def _varying(cells: Sequence[Cell]) -> list[str]:
     axes = dict.fromkeys(axis for cell in cells for axis in cell.choice)
-    return [axis for axis in axes if len(_values(cells, axis)) > 1]
-
-
-def _values(cells: Sequence[Cell], axis: str) -> set[str]:
-    return set(_texts(cells, axis))
+    return [axis for axis in axes if len(set(_texts(cells, axis))) > 1]
 
 
 def _texts(cells: Sequence[Cell], axis: str) -> list[str]:
@@ -156,16 +160,18 @@ def _text(value: Value) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _ordered(axis: str, texts: list[str]) -> pd.Categorical[Any]:
-    """The values as a pandas categorical, which sets their order."""
-    import pandas as pd
-
+def _ordered(axis: str, texts: Sequence[str]) -> list[str]:
+    """The values of an axis, each once, in the order of a table."""
     known = list(dict.fromkeys(texts))
     if axis.startswith(PACKAGES) or axis == "python":
         known.sort(key=_release_order)
     elif axis == "as-of":
         known.sort()
-    return pd.Categorical(texts, categories=known, ordered=True)
+    return known
+
+
+def _rank(column: Choice, orders: Sequence[Sequence[str]]) -> list[int]:
+    return [order.index(value) for value, order in zip(column, orders, strict=True)]
 
 
 def _release_order(text: str) -> tuple[bool, Version | str]:
@@ -176,3 +182,88 @@ def _release_order(text: str) -> tuple[bool, Version | str]:
 
 def _without(values: Choice, level: int) -> Choice:
     return (*values[:level], *values[level + 1 :])
+
+
+@frozen
+class Head:
+    """One heading with the number of columns below it."""
+
+    text: str
+    span: int = 1
+
+
+@frozen
+class Chip:
+    """A cell in a heat map.
+
+    `id` links to its panel, `state` selects its colour; `apart` distinguishes it from others at the same place.
+    """
+
+    id: str
+    state: str
+    word: str
+    title: str
+    apart: str = ""
+
+
+@frozen
+class HeatRow:
+    """One value of the vertical axis, and the cells in each column."""
+
+    text: str
+    places: tuple[tuple[Chip, ...], ...]
+
+
+@frozen
+class HeatMap:
+    """One table of cells; `heads` are its levels of headings, each an axis with its values.
+
+    Without a horizontal axis there are no headings, and the rows may wrap like words.
+    """
+
+    title: str
+    down: str
+    heads: tuple[tuple[str, tuple[Head, ...]], ...]
+    rows: tuple[HeatRow, ...]
+
+
+def heat_maps(
+    laid: Pivot, standings: Sequence[Standing], ids: Sequence[str], labels: Sequence[str]
+) -> tuple[HeatMap, ...]:
+    """Return the heat maps of a pivot; `ids` link to panels, `labels` name the cells."""
+    chips = [
+        Chip(
+            one_id,
+            state_class(one.word),
+            one.word,
+            f"{label}: {in_words(one.word)}" + (f", {one.reason}" if one.reason else ""),
+        )
+        for one, one_id, label in zip(standings, ids, labels, strict=True)
+    ]
+    cells = [standing.cell for standing in standings]
+    return tuple(_map(title, part, chips, cells) for title, part in parts(laid))
+
+
+def state_class(word: str) -> str:
+    """The CSS class for the word of a verdict."""
+    return word.replace(" ", "-")
+
+
+def _map(title: str, laid: Pivot, chips: Sequence[Chip], cells: Sequence[Cell]) -> HeatMap:
+    rows = []
+    for row in laid.rows:
+        places = [laid.places.get((row, column), ()) for column in laid.columns]
+        rows.append(HeatRow(row or "-", tuple(_place(place, chips, cells) for place in places)))
+    heads = tuple((axis_name(axis), _level(laid.columns, level)) for level, axis in enumerate(laid.across))
+    return HeatMap(title, axis_name(laid.down), heads, tuple(rows))
+
+
+def _level(columns: Sequence[Choice], level: int) -> tuple[Head, ...]:
+    """One level of headings; equal neighbours under the same heading are merged."""
+    grouped = groupby(columns, key=lambda column: column[: level + 1])
+    return tuple(Head(key[level] or "-", len(list(below))) for key, below in grouped)
+
+
+def _place(place: Sequence[int], chips: Sequence[Chip], cells: Sequence[Cell]) -> tuple[Chip, ...]:
+    apart = differences([cells[i] for i in place])
+    return tuple(evolve(chips[i], apart=what) for i, what in zip(place, apart, strict=True))

@@ -1,4 +1,4 @@
-"""The report formats: safe against their content, complete, and free of browser errors."""
+"""A report as Markdown, HTML and JSON, whatever the text; long ones are shortened for an issue."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from harness.bisect.answer import Status
 from harness.model import Change, Verdict
 from harness.model.step import Step
-from harness.report import RENDERERS, make_content, render_html, render_json, render_markdown
+from harness.report import RENDERERS, make_content, render_html, render_issue, render_json, render_markdown
 
 HOSTILE = "</script><script>throw 1</script> ```\n~~~ <img src=x onerror=alert(1)> {{ 7*7 }} | `a` </details>"
 BARE = kept(status=Status.NO_FAILURE, sides=(), culprit=None, lock_changes=(), steps=(), left_out={}, drift={})
@@ -82,7 +82,7 @@ def test_markdown_stays_below_the_limit_of_an_issue():
     content = make_content(kept(sides=sides))
     text = render_markdown(content)
     assert len(text) < 65_536
-    assert "left out for their length" in text
+    assert "Left out for length: the full locks." in text
     assert "package_699==1.0 --hash" in render_html(content)
 
 
@@ -90,7 +90,7 @@ def test_a_repro_too_long_for_an_issue_is_left_out():
     content = make_content(evolve(KEPT, repro=evolve(KEPT.repro, source="x = 1\n" * 20_000)))
     text = render_markdown(content)
     assert len(text) < 65_536
-    assert "The repro is left out for its length; the HTML report has it." in text
+    assert "Left out for length: the repro." in text
     assert "x = 1\nx = 1" in render_html(content)
 
 
@@ -195,3 +195,27 @@ def test_each_release_is_a_cell_with_letter_and_title(page):
         ["B", "1.4"],
     ]
     assert "yanked: it burns" in cells[4].get_attribute("title")
+
+
+CONTENT = make_content(KEPT)
+
+
+def test_a_short_report_stays_as_it_is():
+    assert "Left out for length" not in render_issue(CONTENT)
+
+
+def test_the_longest_details_go_first_and_are_named():
+    long = evolve(CONTENT, sides=tuple(evolve(side, lock="x" * 60_000) for side in CONTENT.sides))
+    text = render_issue(long)
+    assert len(text) <= 65_536
+    assert "Left out for length: the full locks. The HTML report has everything." in text
+    assert "### Traceback" in text
+
+
+def test_answer_proofs_and_repro_are_never_dropped():
+    """Whatever the limit."""
+    text = render_issue(CONTENT, limit=10)
+    assert CONTENT.sentence in text
+    assert CONTENT.repro_source in text
+    assert all(proof.sentence in text for proof in CONTENT.proofs)
+    assert "### Traceback" not in text

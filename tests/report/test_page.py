@@ -1,4 +1,4 @@
-"""No text can break out in Markdown, and readers see exactly the text."""
+"""Text is escaped for GitHub's Markdown, whatever it contains."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from harness.report.markdown_text import fence, paragraph, span
+from harness.report.page import fence, paragraph, span
 
 READER = MarkdownIt("commonmark", {"html": True}).enable("table")
 TEXTS = st.text(st.sampled_from(list("ab `|\\*_<>&#~[]()!@1\n+-.")), max_size=40)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from harness.bisect.answer import Answer, Status
@@ -10,9 +11,10 @@ from harness.model.culprit import Finding
 from harness.run.devices import choose_device
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-    from harness.report.answer.archive import KeptAnswer
+    from harness.model import Signature
+    from harness.report.archive import KeptAnswer
 
 
 def certainty(answer: Answer) -> str:
@@ -73,18 +75,45 @@ def facts_of(kept: KeptAnswer) -> list[tuple[str, str]]:
     """What was run and where, as label and text."""
     answer = kept.answer
     lock = next((side.lock for side in answer.sides if side.lock is not None), None)
-    told = [
-        ("Recognised by", str(answer.signature) if answer.signature else ""),
+    machine = next((side.machine for side in answer.sides if side.machine), {})
+    told = question_facts(
+        kept.repro,
+        answer.signature,
         ("Fails in", _failing_frame(kept)),
         ("Reported in", kept.repro.reported),
-        ("Repro", f"{kept.repro.name}: {kept.repro.summary}" if kept.repro.summary else kept.repro.name),
-        ("Parameters", ", ".join(f"{name} = {value!r}" for name, value in kept.repro.params.items())),
-        ("Device", _device(answer)),
-        ("Python", answer.python),
-        ("Platform", lock.platform if lock else ""),
-        ("Held", ", ".join(kept.holds)),
-        ("Other packages", _other_packages(answer.as_of)),
-        *kept.facts,
+        device=device_kind(answer.device, machine),
+        python=answer.python,
+        platform=lock.platform if lock else "",
+        holds=kept.holds,
+        near="the newer end",
+        as_of=answer.as_of,
+    )
+    return [*told, *kept.facts]
+
+
+def question_facts(
+    repro: Repro,
+    signature: Signature | None,
+    *more: tuple[str, str],
+    device: str,
+    python: str,
+    platform: str,
+    holds: Iterable[str],
+    near: str,
+    as_of: str,
+) -> list[tuple[str, str]]:
+    """What was run and where, as label and text; `near` is what other packages are kept close to."""
+    around = {"none": f"kept close to those of {near}", "era": "as they were on the day of each release"}
+    told = [
+        ("Recognised by", str(signature) if signature else ""),
+        *more,
+        ("Repro", f"{repro.name}: {repro.summary}" if repro.summary else repro.name),
+        ("Parameters", ", ".join(f"{name} = {json.dumps(value)}" for name, value in repro.params.items())),
+        ("Device", device),
+        ("Python", python),
+        ("Platform", platform),
+        ("Held", ", ".join(holds)),
+        ("Other packages", around.get(as_of, f"as they were on {as_of}")),
     ]
     return [(label, text) for label, text in told if text]
 
@@ -97,17 +126,6 @@ def _failing_frame(kept: KeptAnswer) -> str:
     raised = next((side.exception for side in kept.answer.sides if side.exception is not None), None)
     frames = [frame for frame in raised.frames if normalized_name(frame.package) in about] if raised else []
     return f"{frames[-1].file}, line {frames[-1].line}, in {frames[-1].function}" if frames else ""
-
-
-def _other_packages(as_of: str) -> str:
-    if as_of == "none":
-        return "kept close to those of the newer end"
-    return "as they were on the day of each release" if as_of == "era" else f"as they were on {as_of}"
-
-
-def _device(answer: Answer) -> str:
-    machine = next((side.machine for side in answer.sides if side.machine), {})
-    return device_kind(answer.device, machine)
 
 
 def device_kind(device: str, machine: Mapping[str, Any]) -> str:
