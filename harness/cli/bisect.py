@@ -33,8 +33,8 @@ from harness.request.question import Question
 from harness.session import open_session
 from harness.settings import Group, Settings
 from harness.terminal import print_answer, reporting
+from harness.terminal.answer import print_upgrade
 from harness.terminal.console import Console
-from harness.terminal.upgrade import print_upgrade
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -35,8 +35,8 @@ from harness.request.parsing import day
 from harness.settings import Group, Settings
 from harness.store import Store
 from harness.terminal.console import Console
+from harness.terminal.live import WarningsOnly
 from harness.terminal.nights import NightView, estimate, print_night
-from harness.terminal.plain import WarningsOnly
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -23,7 +23,7 @@ from harness.session import Session, local_session
 from harness.settings import Group, Settings
 from harness.terminal import PlainView, print_observation
 from harness.terminal.console import Console
-from harness.terminal.plain import WarningsOnly
+from harness.terminal.live import WarningsOnly
 
 
 @click.command()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from attrs import define, evolve, field, frozen
 
 from harness.errors import HarnessError, HarnessFault, Interrupted
-from harness.events import Asked, Judged, Progress, Reporter, Started
+from harness.events import Asked, Dropped, Judged, Progress, Reporter, Started
 from harness.run.process import Cancelled
 
 if TYPE_CHECKING:
@@ -264,6 +264,7 @@ class Engine(Generic[C]):
         for candidate in [c for c in works if c not in keep]:
             work = works.pop(candidate)
             work.cancel.set()
+            self.reporter.report(Dropped(self.label_of(candidate)))
             if work.future is not None:
                 work.future.cancel()
 

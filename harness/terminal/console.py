@@ -1,14 +1,17 @@
-"""The console: no control characters reach the terminal, except those of its own styles."""
+"""The console, and what all prints share: no control characters reach the terminal, except those of its own styles."""
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 import rich.console
 from rich.segment import Segment
 from rich.text import Text
 
-from harness.model.text import plain
+from harness.model import Verdict
+from harness.model.text import one_line, plain, without_folders
+from harness.model.words import listed_in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,14 +19,26 @@ if TYPE_CHECKING:
 
     from rich.console import ConsoleOptions, RenderableType
 
+STYLE = {Verdict.GOOD: "green", Verdict.BAD: "red", Verdict.SKIP: "yellow"}
+_LABEL = len("First good") + 2
 _LOG_WIDTH = 120  # columns of a line if the output is not a terminal
 
 
 class Console(rich.console.Console):
-    """A rich console for untrusted names, messages and diffs, which may contain escapes or rich's markup."""
+    """A rich console for untrusted names, messages and diffs, which may contain escapes or rich's markup.
+
+    Whoever writes to it holds the lock `writing`. Otherwise, a picture that is drawn while another thread prints a line
+    would erase that line.
+    """
 
     def __init__(self, **options: Any) -> None:
+        self.writing = threading.RLock()
         super().__init__(**{"markup": False, **options})
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print as rich does, while no other thread writes."""
+        with self.writing:
+            super().print(*objects, **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Render, and remove control characters from the text of each segment."""
@@ -44,3 +59,34 @@ def print_line(console: rich.console.Console, line: Text | str) -> None:
     text = line.copy() if isinstance(line, Text) else Text(line)
     text.truncate(line_width(console), overflow="ellipsis")
     console.print(text, soft_wrap=True)
+
+
+def print_head(console: Console, rows: Iterable[tuple[str, str]]) -> None:
+    """Print a line for each label with a text. Long texts are not cut, because people copy them."""
+    for label, text in rows:
+        if text:
+            console.print(Text.assemble((f"{label:<{_LABEL}}", "bold"), text), soft_wrap=True)
+
+
+def print_skipped(console: Console, releases: Iterable[tuple[str, str | None]]) -> None:
+    """Print the skipped releases (reason not None) of a range; releases with the same reason share a line."""
+    rows = [
+        (release, None if reason is None else short_reason(reason.replace(f"=={release}", "==VERSION")))
+        for release, reason in releases
+    ]
+    for told in dict.fromkeys(reason for _, reason in rows if reason is not None):
+        # listed_in_order needs the other releases, too: they interrupt a sequence.
+        line = listed_in_order((release, reason == told) for release, reason in rows)
+        print_line(console, Text.assemble(("  skipped   ", "yellow"), f"{line}: {told}"))
+
+
+def short_reason(reason: str, width: int = 200) -> str:
+    """A reason on one line, without the folders of environments."""
+    return one_line(without_folders(reason), width)
+
+
+def duration(seconds: float) -> str:
+    """Seconds as text, in seconds, minutes or hours."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

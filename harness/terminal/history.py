@@ -8,8 +8,7 @@ from rich.text import Text
 
 from harness.history import HistoryStatus
 from harness.history.answer import RowState
-from harness.terminal.clock import duration
-from harness.terminal.picture import print_skipped
+from harness.terminal.console import duration, print_skipped
 
 if TYPE_CHECKING:
     from harness.history import History

@@ -9,10 +9,8 @@ from rich.text import Text
 from harness.events import Event, Judged, LevelBegan, Note, Progress, SearchBegan, Started, Warned
 from harness.model.words import counted
 from harness.nightly.news import news_of, one_line
-from harness.terminal.clock import duration
-from harness.terminal.console import print_line
-from harness.terminal.picture import probe_line
-from harness.terminal.plain import PlainView
+from harness.terminal.console import duration, print_line
+from harness.terminal.live import PlainView, probe_line
 
 if TYPE_CHECKING:
     from harness.nightly.record import Night, Past

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.report.matrix_table import axis_name, differences, parts, pivot
-from harness.terminal.picture import STYLE
+from harness.terminal.console import STYLE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
