@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from support import SIGNED
@@ -95,3 +96,8 @@ def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'bisekt'"):
         _ = harness.bisekt
     assert {"bisect", "history", "probe", "results", "Settings"} <= set(dir(harness))
+
+
+def test_the_package_says_that_it_has_types():
+    """Type checkers read its annotations only if it has this file (PEP 561)."""
+    assert (Path(harness.__file__).parent / "py.typed").is_file()

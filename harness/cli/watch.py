@@ -82,7 +82,7 @@ def watch(
     _keep(night, state, constraints)
     click.echo(night.sentence)
     if night.constraints:
-        click.echo(f"Until then: {' '.join(night.constraints)}")
+        click.echo(f"Workaround: {' '.join(night.constraints)}")
     sys.exit(night.status.exit_code)
 
 

@@ -74,7 +74,7 @@ def report_of(night: ProjectNight) -> str:
     if night.constraints:
         shown = night.answer.get("constraints_verified")
         sure = "a run confirmed that the tests pass with these" if shown else "not confirmed by a run"
-        lines += ["", f"Until then ({sure}):", "", fence("\n".join(night.constraints))]
+        lines += ["", f"Workaround ({sure}):", "", fence("\n".join(night.constraints))]
     for key, label in (("flaky", "Flaky"), ("failing_at_both", "Already failing before")):
         if tests := list(night.answer.get(key) or ()):
             lines += ["", f"{label}: {', '.join([*map(span, tests[:_SHOWN]), *_more(tests)])}"]

@@ -14,10 +14,20 @@ from harness.model import Observation, Outcome, Verdict
 from harness.model.culprit import Culprit
 from harness.model.release import version_order
 from harness.model.words import counted, listed, listed_in_order
-from harness.terminal.console import STYLE, Console, duration, print_head, print_line, print_skipped, short_reason
+from harness.report.commands import asked_for
+from harness.terminal.console import (
+    STYLE,
+    Console,
+    duration,
+    print_head,
+    print_line,
+    print_skipped,
+    print_text,
+    short_reason,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from harness.bisect.upgrade_answer import GroupAnswer, PackageCulprit, UpgradeAnswer
 
@@ -27,14 +37,7 @@ _SHOWN_CHANGES = 12
 
 def print_answer(console: Console, answer: Answer, results: str) -> None:
     """Print the outcome, its proofs, the lines, what was skipped, and how to repeat it."""
-    console.print()
-    rows = [row for row in _head(answer) if row[1]]
-    if rows:
-        print_head(console, rows)
-        console.print()
-    style = {Status.FOUND: "bold red", Status.FIXED: "bold green"}.get(answer.status, "bold yellow")
-    console.print(Text(answer.sentence, style=style), soft_wrap=True)
-    console.print()
+    _print_top(console, _head(answer), answer)
     _print_proofs(console, answer)
     if answer.signature is not None:
         print_line(console, f"  recognised by: {short_reason(str(answer.signature))}")
@@ -58,23 +61,13 @@ def print_answer(console: Console, answer: Answer, results: str) -> None:
     told = f"{counted(answer.probes, 'release')} run, {sum(step.cached for step in answer.steps)} known already"
     if answer.culprit is not None:
         told += f"; {counted(answer.culprit_probes, 'run')} to find the culprit"
-    told += f"; {duration(answer.wall_s)} on {answer.device}; records in {results}"
-    console.print(Text(f"  {told}", style="dim"), soft_wrap=True)
-    if answer.advice:
-        console.print(Text(f"  {answer.advice}"), soft_wrap=True)
+    _print_end(console, told, answer, results)
 
 
 def print_upgrade(answer: UpgradeAnswer, results: str) -> None:
     """Print the outcome, each group with its culprits and proofs, and how to repeat it."""
-    console = Console(soft_wrap=True)
-    console.print()
-    rows = [row for row in _upgrade_head(answer) if row[1]]
-    if rows:
-        print_head(console, rows)
-        console.print()
-    style = {Status.FOUND: "bold red"}.get(answer.status, "bold yellow")
-    console.print(Text(answer.sentence, style=style))
-    console.print()
+    console = Console()
+    _print_top(console, _upgrade_head(answer), answer)
     for group in answer.groups:
         _print_group(console, group)
     for told in answer.told:
@@ -87,10 +80,22 @@ def print_upgrade(answer: UpgradeAnswer, results: str) -> None:
     for name, tests in apart.items():
         if tests:
             print_line(console, Text(f"  {name}: {listed(tests)}", style="dim"))
-    told = f"{counted(answer.probes, 'run')}; {duration(answer.wall_s)} on {answer.device}; records in {results}"
-    console.print(Text(f"  {told}", "dim"))
+    _print_end(console, counted(answer.probes, "run"), answer, results)
+
+
+def _print_top(console: Console, head: Iterable[tuple[str, str]], answer: Answer | UpgradeAnswer) -> None:
+    console.print()
+    print_head(console, head)
+    style = {Status.FOUND: "bold red", Status.FIXED: "bold green"}.get(answer.status, "bold yellow")
+    print_text(console, answer.sentence, style)
+    console.print()
+
+
+def _print_end(console: Console, runs: str, answer: Answer | UpgradeAnswer, results: str) -> None:
+    told = f"  {runs}; {duration(answer.wall_s)} on {answer.device}; records in {results}"
+    print_text(console, told, "dim")
     if answer.advice:
-        console.print(Text(f"  {answer.advice}"))
+        print_text(console, f"  {answer.advice}")
 
 
 def _upgrade_head(answer: UpgradeAnswer) -> list[tuple[str, str]]:
@@ -105,7 +110,7 @@ def _upgrade_head(answer: UpgradeAnswer) -> list[tuple[str, str]]:
         ]
     rows += [("Culprit" if culprit.is_proved else "Suspect", _place_of_upgrade(culprit)) for culprit in culprits]
     sure = "a run with them passed" if answer.constraints_verified else "not confirmed by a run"
-    rows.append(("Until then", f"{' '.join(answer.constraints)} ({sure})" if answer.constraints else ""))
+    rows.append(("Workaround", f"{' '.join(answer.constraints)} ({sure})" if answer.constraints else ""))
     return rows
 
 
@@ -152,7 +157,7 @@ def print_observation(console: Console, observation: Observation, verdict: Verdi
         )
     else:
         headline = Text.assemble((f"{verdict.word} ", f"bold {STYLE[verdict]}"), reason)
-    console.print(headline)
+    print_text(console, headline)
     table = Table.grid(padding=(0, 2))
     table.add_row("repro", observation.repro)
     table.add_row("outcome", observation.outcome.value)
@@ -160,10 +165,7 @@ def print_observation(console: Console, observation: Observation, verdict: Verdi
         table.add_row("detail", observation.detail)
     table.add_row("device", observation.device.value + _described(observation.machine))
     if observation.lock is not None:
-        named = {
-            requirement.split("==")[0].split(">")[0].split("<")[0].split("[")[0].strip().lower()
-            for requirement in observation.requirements
-        }
+        named = asked_for(observation.requirements)
         shown = [f"{pin.name} {pin.version}" for pin in observation.lock.pins if pin.name in named]
         table.add_row("python", observation.lock.python)
         table.add_row("installed", f"{', '.join(shown)} ({len(observation.lock.pins)} in all)")
@@ -176,12 +178,12 @@ def print_observation(console: Console, observation: Observation, verdict: Verdi
     table.add_row("observation", observation.key)
     console.print(table)
     if observation.altered:
-        console.print(Text(f"  {altered_in_words(observation.altered)}"), soft_wrap=True)
+        print_text(console, f"  {altered_in_words(observation.altered)}")
     if observation.exception is not None and observation.outcome is not Outcome.COMPLETED:
         for frame in observation.exception.frames[-6:]:
-            console.print(Text(f"  {frame.file}:{frame.line} in {frame.function}", style="dim"))
+            print_text(console, f"  {frame.file}:{frame.line} in {frame.function}", "dim")
         first = observation.exception.message.splitlines()[:1]
-        console.print(Text(f"  {observation.exception.name}: {first[0] if first else ''}"))
+        print_text(console, f"  {observation.exception.name}: {first[0] if first else ''}")
 
 
 def altered_in_words(files: tuple[str, ...]) -> str:
@@ -205,7 +207,7 @@ def _head(answer: Answer) -> list[tuple[str, str]]:
     else:
         ends = [("Last good", _named(answer, answer.last_good)), ("First bad", _named(answer, answer.first_bad))]
     suspects = listed_in_order((release, True) for release in answer.suspects) if len(answer.suspects) > 1 else ""
-    return [*ends, ("Suspects", suspects), _culprit(answer), ("Until then", answer.constraint)]
+    return [*ends, ("Suspects", suspects), _culprit(answer), ("Workaround", answer.constraint)]
 
 
 def _named(answer: Answer, release: str | None) -> str:
@@ -259,11 +261,12 @@ def _print_lines(console: Console, culprit: Culprit) -> None:
     for commit in culprit.finest.commits:
         console.print(Text.assemble(("\n  commit    ", "bold"), f"{commit.sha}"))
         request = f"  pull request #{commit.pull_request} {commit.pull_request_link}" if commit.pull_request else ""
-        for line in (f"{commit.subject}", f"{commit.author}, {commit.date}{request}".rstrip(), commit.link):
+        for line in (commit.subject, f"{commit.author}, {commit.date}{request}".rstrip(), commit.link):
             if line:
-                console.print(Text(f"            {line}"), soft_wrap=True)
+                print_text(console, f"            {line}")
     for region in culprit.finest.regions:
-        console.print(Text(f"\n  {region.file}, {region.function or 'module level'}", style="bold"))
+        console.print()
+        print_text(console, f"  {region.file}, {region.function or 'module level'}", "bold")
         for line in region.diff.splitlines():
             style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "dim")
             print_line(console, Text(f"    {line}", style=style))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from typing import TYPE_CHECKING
 
 import rich.console
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.text import Text
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from rich.console import ConsoleOptions, RenderableType
 
 STYLE = {Verdict.GOOD: "green", Verdict.BAD: "red", Verdict.SKIP: "yellow"}
-_LABEL = len("First good") + 2
+_LABEL = len("Workaround") + 2
 _LOG_WIDTH = 120  # columns of a line if the output is not a terminal
 
 
@@ -61,11 +63,36 @@ def print_line(console: rich.console.Console, line: Text | str) -> None:
     console.print(text, soft_wrap=True)
 
 
-def print_head(console: Console, rows: Iterable[tuple[str, str]]) -> None:
-    """Print a line for each label with a text. Long texts are not cut, because people copy them."""
+def print_text(console: rich.console.Console, text: Text | str, style: str = "", hang: int = 0) -> None:
+    """Print a text in full: on a terminal, wrapped between words, in a log on one line.
+
+    The other lines are indented as the first one is, and by `hang` columns more. A word that is too long, such as a
+    path, has a line of its own.
+    """
+    told = text if isinstance(text, Text) else Text(text, style)
+    if not console.is_terminal:
+        console.print(told, soft_wrap=True)
+        return
+    indent = len(told.plain) - len(told.plain.lstrip()) + hang
+    cuts, used = [], 0
+    for word in re.finditer(r"\S+\s*", told.plain):
+        width = cell_len(word[0].rstrip())
+        if used > indent and used + width > console.width:
+            cuts.append(word.start())
+            used = indent
+        used = cell_len(told.plain[: word.end()]) if not cuts else used + cell_len(word[0])
+    for number, line in enumerate(told.divide(cuts)):
+        line.rstrip()
+        console.print(Text(" " * indent).append_text(line) if number else line, soft_wrap=True)
+
+
+def print_head(console: rich.console.Console, rows: Iterable[tuple[str, str]]) -> None:
+    """Print a line for each label with a text, and an empty line if there is any; nothing is cut."""
+    rows = [(label, text) for label, text in rows if text]
     for label, text in rows:
-        if text:
-            console.print(Text.assemble((f"{label:<{_LABEL}}", "bold"), text), soft_wrap=True)
+        print_text(console, Text.assemble((f"{label:<{_LABEL}}", "bold"), text), hang=_LABEL)
+    if rows:
+        console.print()
 
 
 def print_skipped(console: Console, releases: Iterable[tuple[str, str | None]]) -> None:

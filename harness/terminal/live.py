@@ -31,7 +31,7 @@ from harness.model import Verdict
 from harness.model.text import one_line
 from harness.model.words import counted
 from harness.search import PositionState
-from harness.terminal.console import STYLE, Console, duration, line_width, print_line, short_reason
+from harness.terminal.console import STYLE, Console, duration, line_width, print_line, print_text, short_reason
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
@@ -99,11 +99,11 @@ class LiveView:
         """Print a verdict above the picture, or update the picture."""
         match event:
             case Note(sentence) | Warned(sentence):
-                self.console.print(Text(f"  {sentence}", style="dim"), soft_wrap=True)
+                print_text(self.console, f"  {sentence}", "dim")
             case SearchBegan():
                 self._begin(event.progress)
                 for line in (event.headline, *(f"  {detail}" for detail in event.details)):
-                    self.console.print(Text(line, style="dim"), soft_wrap=True)
+                    print_text(self.console, line, "dim")
             case LookedUp(done, count):
                 self._looking_up = looking_up(event, self._pace) if done < count else ""
             case SignatureCaptured(signature, source):
@@ -112,7 +112,7 @@ class LiveView:
                 )
             case LevelBegan(level, sentence):
                 self._begin(Progress())
-                self.console.print(Text.assemble((f"{level.value}: ", "bold"), sentence), soft_wrap=True)
+                print_text(self.console, Text.assemble((f"{level.value}: ", "bold"), sentence))
             case Asked(label):
                 self._end_steps()
                 self._asked.add(label)
@@ -185,19 +185,19 @@ class PlainView:
         """Print an event."""
         match event:
             case Note(sentence) | Warned(sentence):
-                self._print(f"  {sentence}")
+                print_text(self.console, f"  {sentence}")
             case SearchBegan():
-                self._print(event.headline)
+                print_text(self.console, event.headline)
                 for detail in event.details:
-                    self._print(f"  {detail}")
+                    print_text(self.console, f"  {detail}")
             case LookedUp(done, count):
                 line = looking_up(event, self._pace)
                 if done % max(count // _SHOWN_OF_LOOKING_UP, 1) == 0 and done < count:
-                    self._print(line)
+                    print_text(self.console, line)
             case SignatureCaptured(signature, source):
                 print_line(self.console, f"signature from {source}: {short_reason(str(signature))}")
             case LevelBegan(level, sentence):
-                self._print(f"{level.value}: {sentence}")
+                print_text(self.console, f"{level.value}: {sentence}")
             case Started(label):
                 self._clock.started(label)
             case Judged():
@@ -207,9 +207,6 @@ class PlainView:
         self._clock.ended(event.label, cached=event.cached)
         left = "proof" if event.is_proof else what_is_left(event.progress, self._clock)
         print_line(self.console, probe_line(self.console, event, self._answered.by(event), left))
-
-    def _print(self, line: str) -> None:
-        self.console.print(Text(line), soft_wrap=True)
 
 
 class WarningsOnly:
@@ -221,7 +218,7 @@ class WarningsOnly:
     def report(self, event: Event) -> None:
         """Print a warning."""
         if isinstance(event, Warned):
-            self._console.print(Text(event.sentence), soft_wrap=True)
+            print_text(self._console, event.sentence)
 
 
 def picture(states: Sequence[PositionState]) -> Text:

@@ -167,4 +167,4 @@ def test_the_constraints_are_written_as_a_usable_file(planted):
     lines = path.read_text().splitlines()
     assert lines[0].startswith("# ")
     assert lines[1:] == ["part07<2"]
-    assert any(line.startswith("Until then") and "part07<2" in line for line in ended.stdout.splitlines())
+    assert any(line.startswith("Workaround") and "part07<2" in line for line in ended.stdout.splitlines())

@@ -18,6 +18,7 @@ from harness.model import (
     StackFrame,
     Verdict,
 )
+from harness.model.commit import Commit
 from harness.model.culprit import Culprit, Finding, Level, Proof, Region
 from harness.model.step import Step
 from harness.report import KeptAnswer, KeptRelease
@@ -117,3 +118,25 @@ KEPT = KeptAnswer(
 def kept(**changes: object) -> KeptAnswer:
     """The kept answer with parts of its answer exchanged."""
     return evolve(KEPT, answer=evolve(ANSWER, **changes))
+
+
+COMMIT = Commit(
+    "0123456789abcdef0123456789abcdef01234567",
+    "A. Author",
+    "2025-06-20T12:00:00+02:00",
+    "Rework | the <b>price</b> (#42)",
+    pull_request=42,
+    link="https://github.com/a/shop/commit/0123456789abcdef0123456789abcdef01234567",
+    pull_request_link="https://github.com/a/shop/pull/42",
+)
+# A clear screen, a link (OSC 8), a C1 escape, and marks that show the text in another order.
+HOSTILE_MARKS = "\x1b[2Jevil \x1b]8;;http://evil.example\x07link\x1b]8;;\x07 \x9b2J \u202egnp.exe \u2066\u200f"
+
+
+def down_to_commit(commit: Commit = COMMIT) -> Culprit:
+    """The culprit of the example answer, with a commit."""
+    assert ANSWER.culprit is not None
+    region = ANSWER.culprit.finest
+    proofs = (evolve(REVERTED, sentence="commit aaaa"), evolve(ADVANCED, sentence="commit 0123"))
+    finding = evolve(region, level=Level.COMMIT, proofs=proofs, commits=(commit,), replay="git bisect start\n")
+    return Culprit((*ANSWER.culprit.findings, finding))

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 
 import pytest
-from answers import ANSWER, BAD_RUN, KEPT
+from answers import ANSWER, BAD_RUN, KEPT, REPRO
 from attrs import evolve
+from packaging.version import Version
 
 from harness.errors import UserMistake
-from harness.report import Archive
+from harness.model import Device, Release, Signature
+from harness.planning.plan import Plan
+from harness.report import Archive, kept_answer
+from harness.request.question import Question
 from harness.store import Store
 
 
@@ -69,3 +73,26 @@ def test_nan_and_infinity_survive(archive):
     run = evolve(BAD_RUN, metrics={"loss": float("inf")})
     archive.put(evolve(KEPT, answer=evolve(ANSWER, sides=(run, run))))
     assert archive.get().answer.sides[0].metrics == {"loss": float("inf")}
+
+
+@pytest.fixture
+def plan(interpreter):
+    """The plan of a bisection over three releases."""
+    releases = tuple(Release("shop", Version(f"1.{minor}")) for minor in range(3))
+    return Plan(Question("shop", REPRO), REPRO, interpreter, Device.CPU, releases, 0, 2, (), "none", ("till",), ())
+
+
+def test_an_answer_to_another_depth_or_failure_is_kept_beside_it(archive, plan):
+    """A coarser answer does not replace a proved region, and of two culprits in one package both are kept."""
+    answers = [
+        ANSWER,
+        evolve(ANSWER, culprit=None),
+        evolve(ANSWER, signature=Signature(exception="KeyError")),
+        evolve(ANSWER, first_bad="1.3"),
+    ]
+    for answer in answers:
+        archive.put(kept_answer(plan, answer, "2026-01-02"))
+    assert len(archive.all()) == len(answers)
+    archive.put(kept_answer(plan, evolve(ANSWER, sentence="another"), "2026-01-03"))
+    assert len(archive.all()) == len(answers)
+    assert archive.get().answer.sentence == "another"

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
-from answers import ADVANCED, ANSWER, BAD_LOCK, BAD_RUN, GOOD_RUN, KEPT, REVERTED, UNPROVED, found, kept
+from answers import (
+    ADVANCED,
+    ANSWER,
+    BAD_LOCK,
+    BAD_RUN,
+    COMMIT,
+    GOOD_RUN,
+    HOSTILE_MARKS,
+    KEPT,
+    REVERTED,
+    UNPROVED,
+    down_to_commit,
+    found,
+    kept,
+)
 from attrs import evolve
 
 from harness.bisect.answer import Status
 from harness.bisect.wording import culprit_sentence
 from harness.model import Change, Signature
-from harness.model.commit import Commit
-from harness.model.culprit import Culprit, Finding, Level
+from harness.model.culprit import Culprit, Finding
 from harness.report.answer import compare_link, make_content, repositories_in
-from harness.report.content import render_html, render_markdown
+from harness.report.content import render_html, render_json, render_markdown
 from harness.repository.project_urls import pull_request_url
 
 
@@ -174,29 +189,9 @@ def test_a_link_compares_two_tags_without_local_parts():
     assert compare_link(Change("till", "1", "2"), SHOP) == ""
 
 
-COMMIT = Commit(
-    "0123456789abcdef0123456789abcdef01234567",
-    "A. Author",
-    "2025-06-20T12:00:00+02:00",
-    "Rework | the <b>price</b> (#42)",
-    pull_request=42,
-    link="https://github.com/a/shop/commit/0123456789abcdef0123456789abcdef01234567",
-    pull_request_link="https://github.com/a/shop/pull/42",
-)
-
-
-def answered(commit: Commit = COMMIT) -> Culprit:
-    """The culprit of the example answer, with a commit."""
-    assert ANSWER.culprit is not None
-    region = ANSWER.culprit.finest
-    proofs = (evolve(REVERTED, sentence="commit aaaa"), evolve(ADVANCED, sentence="commit 0123"))
-    finding = evolve(region, level=Level.COMMIT, proofs=proofs, commits=(commit,), replay="git bisect start\n")
-    return Culprit((*ANSWER.culprit.findings, finding))
-
-
 @pytest.mark.parametrize("render", [render_markdown, render_html])
 def test_a_report_names_the_commit_and_links_it(render) -> None:
-    text = render(make_content(kept(culprit=answered())))
+    text = render(make_content(kept(culprit=down_to_commit())))
     assert COMMIT.sha[:10] in text
     assert COMMIT.link in text
     assert COMMIT.pull_request_link in text
@@ -209,13 +204,13 @@ def test_a_report_names_the_commit_and_links_it(render) -> None:
 
 def test_nothing_is_linked_without_known_pages() -> None:
     bare = evolve(COMMIT, link="", pull_request_link="")
-    text = render_markdown(make_content(kept(culprit=answered(bare))))
+    text = render_markdown(make_content(kept(culprit=down_to_commit(bare))))
     assert COMMIT.sha in text
     assert "https://github.com/a/shop" not in text
 
 
 def test_the_sentence_names_the_commit_its_day_and_the_verdict_of_its_parent() -> None:
-    culprit = answered()
+    culprit = down_to_commit()
     sentence = culprit_sentence(ANSWER, culprit)
     assert COMMIT.short in sentence
     assert "2025-06-20" in sentence
@@ -241,3 +236,21 @@ def test_a_pull_request_in_the_subject_is_not_repeated() -> None:
 def test_the_link_of_a_pull_request_follows_its_host(repository: str, page: str) -> None:
     assert pull_request_url(repository, 7) == page
     assert pull_request_url(repository, None) == ""
+
+
+@pytest.mark.parametrize("render", [render_html, render_markdown, render_json])
+def test_no_escape_of_a_stranger_reaches_a_report(render):
+    """From a commit's subject and author, a yanked reason, or a message; JSON keeps them, escaped."""
+    hostile = evolve(COMMIT, subject=HOSTILE_MARKS, author=HOSTILE_MARKS)
+    answer = kept(
+        culprit=down_to_commit(hostile),
+        left_out={"1.3.1": f"yanked: {HOSTILE_MARKS}"},
+        sentence=HOSTILE_MARKS,
+        drift={"1.1": (HOSTILE_MARKS,)},
+    )
+    content = make_content(answer)
+    text = render(content)
+    assert [mark for mark in "\x1b\x07\x9b\u202e\u2066\u200f" if mark in text] == []
+    assert "evil" in text
+    if render is render_json:
+        assert json.loads(text)["left_out"]["1.3.1"] == f"yanked: {HOSTILE_MARKS}"
