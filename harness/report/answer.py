@@ -19,7 +19,7 @@ from harness.model.text import plain
 from harness.model.words import counted
 from harness.redact import Private, passed_secrets, redacted
 from harness.report.archive import Archive, kept_answer
-from harness.report.commands import asked_for, exact_command, side_command
+from harness.report.commands import asked_for, exact_command, lock_text, side_command
 from harness.report.content import (
     RENDERERS,
     LevelRow,
@@ -276,7 +276,7 @@ def _sides(kept: KeptAnswer, logs: Mapping[str, str]) -> tuple[ReportSide, ...]:
                 else "",
                 exact_command=exact_command(lock, lock_file, kept.repro) if lock else "",
                 lock_file=lock_file,
-                lock=lock.as_requirements().rstrip("\n") if lock else "",
+                lock=lock_text(lock) if lock else "",
                 log=tail(logs.get(observation.key, "")),
                 metrics=dict(observation.metrics),
                 versions={pin.name: pin.version for pin in lock.pins} if lock else {},

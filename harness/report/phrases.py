@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from harness.bisect.answer import Answer, Status
 from harness.model import Device, Observation, Repro, normalized_name
 from harness.model.culprit import Finding
+from harness.report.commands import local_versions
 from harness.run.devices import choose_device
 
 if TYPE_CHECKING:
@@ -149,6 +150,9 @@ def how_to_see_it(kept: KeptAnswer) -> list[str]:
         told.append(f"Save the repro below as {kept.repro.name}.py; uv is all it needs.")
     else:
         told.append("The command runs files of the project it was typed in; they are not part of this report.")
+    locks = [side.lock for side in kept.answer.sides if side.lock is not None]
+    if local := dict.fromkeys(name for lock in locks for name in local_versions(lock)):
+        told.append(f"The commands install the public versions of {', '.join(local)}, which not every index has.")
     if kept.answer.device != Device.CPU.value:
         told.append("Both commands need a GPU with CUDA.")
     if kept.answer.device == Device.EMULATED.value:
