@@ -348,7 +348,7 @@ def _level(finding: Finding) -> LevelRow:
     what = [f"commit {commit}" for commit in finding.commits]
     what = what or [f"{region.file}, {region.function or 'module level'}" for region in finding.regions]
     what = what or list(finding.files) or [str(change) for change in finding.packages]
-    minimal = () if finding.is_minimal else ("not shown that nothing smaller is enough",)
+    minimal = () if finding.is_minimal else ("a smaller change may be enough",)
     return LevelRow(
         finding.level.value,
         "; ".join(what),

@@ -26,7 +26,7 @@ def certainty(answer: Answer) -> str:
         return "certain for the releases that were run"
     release = "the release is certain: both sides of the change were run"
     if answer.culprit is None:
-        return f"{release}; what in it made the difference was not searched"
+        return f"{release}; not bisected below the release"
     finest = answer.culprit.finest
     if finest.is_proved:
         return f"proved both ways, down to the {finest.level.value}"
@@ -184,5 +184,5 @@ def not_tried(answer: Answer, observation: Observation | None) -> list[str]:
             if not proof.holds
         ]
     elif answer.status in (Status.FOUND, Status.FIXED):
-        told.append("Which package, file or lines of the change made the difference was not searched or not found.")
+        told.append("Not bisected below the release: which package, file or lines of it are the culprit is not known.")
     return [line for line in told if line]

@@ -49,7 +49,7 @@ def print_answer(console: Console, answer: Answer, results: str) -> None:
         print_line(console, f"  installed differently: {shown}{more}")
     print_skipped(console, _in_order(answer))
     for drifts, releases in _grouped(answer.drift):
-        print_line(console, Text(f"  not held with {listed(releases)}: {'; '.join(drifts)}", style="dim"))
+        print_line(console, Text(f"  also changed with {listed(releases)}: {'; '.join(drifts)}", style="dim"))
     for files, releases in _grouped(answer.altered):
         print_line(console, Text(f"  {altered_in_words(files)} (with {listed(releases)})", style="dim"))
     if answer.culprit is not None:

@@ -43,7 +43,7 @@ def test_markdown_has_everything_an_issue_needs():
     assert "| region | shop 1.2 with sell from 1.1 | good | good: `ran to its end` |" in text
     assert "[shop 1.1 to 1.2](https://github.com/mall/shop/compare/v1.1...v1.2)" in text
     assert "`coin 0.9 -> 1.0`" in text
-    assert "not held with 1.1: coin 1.0 -&gt; 0.9 (not held)" in text
+    assert "also changed with 1.1: coin 1.0 -&gt; 0.9 (not held)" in text
     assert "[GGBSxB]  1.0 to 1.4" in text
     assert "`1.3.1`: yanked: it burns" in text
     assert KEPT.repro.source in text
