@@ -15,9 +15,8 @@ from attrs import evolve, frozen
 from harness.cli.options import json_option, settings_options
 from harness.cli.paths import short
 from harness.events import Note
-from harness.matrix import Target, expanded, read_matrix, tonight
-from harness.matrix.commits import CommitLookup, known_as
-from harness.matrix.sessions import Sessions, open_sessions, pythons_of
+from harness.matrix import Target, expanded, read_matrix
+from harness.matrix.sessions import CommitLookup, Sessions, known_as, open_sessions, pythons_of
 from harness.model.plain_json import to_json
 from harness.nightly.archive import NightArchive
 from harness.nightly.budget import Budget
@@ -25,8 +24,8 @@ from harness.nightly.news import as_json as night_as_json
 from harness.nightly.news import exit_code, report_of
 from harness.nightly.night import Nightly
 from harness.nightly.page import write_page
-from harness.nightly.queue import estimated_s
 from harness.nightly.record import Night, Past
+from harness.nightly.tonight import estimated_s, tonight
 from harness.nightly.triage import Triage
 from harness.report import Archive, Private, passed_secrets, redacted
 from harness.report.answer.keeping import write_reports

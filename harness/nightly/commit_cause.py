@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from harness.matrix import Cell
-    from harness.matrix.running import CellProbes
+    from harness.matrix.sessions import CellProbes
     from harness.model import Lock
     from harness.model.commit import PinnedCommit
     from harness.nightly.record import Break

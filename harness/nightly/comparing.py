@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 from packaging.version import InvalidVersion, Version
 
-from harness.matrix.cells import PACKAGES
+from harness.matrix.axes import PACKAGES
 from harness.model.commit import revision_of
 from harness.nightly.record import CellRecord, Standing
 

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 from attrs import define, evolve, field, frozen
 
 from harness.events import Event, Judged, Reporter
-from harness.matrix.running import CellProbes, CellRunner
+from harness.matrix.running import CellRunner
+from harness.matrix.sessions import CellProbes
 from harness.model import Device, Judgement, Observation, Outcome, Signature, Verdict
 from harness.nightly.commit_cause import CellCommits
 from harness.nightly.comparing import Compared, Seen, Shown, Turn, compare, differing_axis, is_superseded
 from harness.nightly.patterns import pattern_of
-from harness.nightly.queue import in_order
 from harness.nightly.record import CellRecord, Night, Standing
 from harness.nightly.suspicion import Suspicion
+from harness.nightly.tonight import in_order
 from harness.nightly.triage import Triage
 from harness.probe import Judge
 

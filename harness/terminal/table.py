@@ -13,7 +13,7 @@ from harness.terminal.picture import STYLE
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from harness.matrix.standing import Standing
+    from harness.matrix.running import Standing
     from harness.report.matrix.pivot import Choice, Pivot
     from harness.terminal.console import Console
 

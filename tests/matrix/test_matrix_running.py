@@ -10,7 +10,8 @@ from support import SIGNED, Heard, repro_text
 
 from harness.errors import BadRepro, UserMistake
 from harness.matrix import Cell
-from harness.matrix.running import CellProbes, CellRunner
+from harness.matrix.running import CellRunner
+from harness.matrix.sessions import CellProbes
 from harness.model import Verdict
 from harness.planning.pins import era_of
 from harness.scheduling.lanes import LocalLanes

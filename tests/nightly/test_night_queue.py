@@ -5,8 +5,8 @@ from __future__ import annotations
 from night_cells import record
 
 from harness.matrix import Cell
-from harness.nightly.queue import estimated_s, in_order
 from harness.nightly.record import Past
+from harness.nightly.tonight import estimated_s, in_order
 
 
 def cell(name: str, version: str = "1.0") -> Cell:

@@ -12,7 +12,7 @@ from attrs import evolve
 from standing_matrices import SMALL, cell_of, matrix_of, run_of, stand
 from test_redact import HERE, PLANT, SECRETS
 
-from harness.matrix.standing import Standing
+from harness.matrix.running import Standing
 from harness.model import Device, Judgement, RaisedException, StackFrame, Verdict
 from harness.report import private_here
 from harness.report.matrix.building import make_matrix_content

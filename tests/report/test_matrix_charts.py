@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from standing_matrices import SMALL, cell_of, large, run_of, stand
 
-from harness.matrix.standing import Standing
+from harness.matrix.running import Standing
 from harness.model import Verdict
 from harness.report.matrix.charts import plots
 from harness.report.matrix.pivot import pivot

@@ -9,7 +9,7 @@ from attrs import evolve
 from standing_matrices import SMALL, cell_of, large, matrix_of, run_of
 from test_render import HOSTILE
 
-from harness.matrix.standing import Standing
+from harness.matrix.running import Standing
 from harness.model import Judgement, Verdict
 from harness.report.matrix.building import make_matrix_content
 from harness.report.templating import filled

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
-from harness.matrix.cells import PACKAGES
-from harness.matrix.standing import NOT_RUN
+from harness.matrix.axes import PACKAGES
+from harness.matrix.running import NOT_RUN
 from harness.model import Verdict
 from harness.model.verdict import in_words
 from harness.redact import Private, redacted
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from harness.matrix import Cell
-    from harness.matrix.running import CellRun
-    from harness.matrix.standing import Standing
+    from harness.matrix.running import CellRun, Standing
     from harness.model import Observation
 
 _WORDS = (*(verdict.value for verdict in (Verdict.BAD, Verdict.GOOD, Verdict.SKIP)), NOT_RUN)

@@ -12,7 +12,7 @@ from harness.report.matrix.pivot import axis_name, parts
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from harness.matrix.standing import Standing
+    from harness.matrix.running import Standing
     from harness.model import Observation
     from harness.report.matrix.pivot import Choice, Pivot
 

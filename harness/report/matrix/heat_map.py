@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from harness.matrix import Cell
-    from harness.matrix.standing import Standing
+    from harness.matrix.running import Standing
 
 
 def heat_maps(

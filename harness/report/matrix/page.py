@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from harness.matrix.standing import Standing
+    from harness.matrix.running import Standing
     from harness.store import Store
 
 _FOLDER = "matrices"

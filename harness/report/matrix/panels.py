@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
-from harness.matrix.cells import PACKAGES
+from harness.matrix.axes import PACKAGES
 from harness.model import normalized_name
 from harness.model.text import plain
 from harness.model.words import listed
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from harness.matrix import Cell
-    from harness.matrix.running import CellRun
-    from harness.matrix.standing import Standing
+    from harness.matrix.running import CellRun, Standing
     from harness.model import Lock, Observation
 
 _SHOWN_FILES = 6

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve, frozen
 
 from harness.environment.versions import parsed_version
-from harness.matrix.cells import PACKAGES, PARAMETERS
+from harness.matrix.axes import PACKAGES, PARAMETERS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

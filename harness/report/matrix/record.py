@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 if TYPE_CHECKING:
-    from harness.matrix.standing import Standing
+    from harness.matrix.running import Standing
 
 SCHEMA = 1
 
