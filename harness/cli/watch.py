@@ -13,12 +13,12 @@ import click
 
 from harness.atomic import write_whole
 from harness.bisect.ask_upgrade import UpgradeQuestion
+from harness.cli.issues import update_tracker
 from harness.cli.options import settings_options
 from harness.cli.project_options import project_options
 from harness.errors import NoSpace, UserMistake
-from harness.nightly.github import Gh, this_repository
-from harness.nightly.project_night import NightStatus, ProjectNight, issue_actions, report_of
-from harness.nightly.project_watch import ProjectWatch
+from harness.nightly.tracker import Gh, this_repository
+from harness.nightly.watch import NightStatus, ProjectNight, ProjectWatch, issue_of, report_of
 from harness.report import redacted
 from harness.report.privacy import private_of
 from harness.request.chosen_command import chosen_command
@@ -118,13 +118,7 @@ def watch_issue(state: Path, repository: str | None, dry_run: bool) -> None:
     """
     night = _read_night(state)
     gh = Gh(this_repository(repository, os.environ, Path.cwd()), label=_LABEL)
-    wanted = issue_actions(night, gh.issues())
-    for action in wanted:
-        if not dry_run:
-            gh.do(action)
-        click.echo(gh.line(action) if dry_run else f"{action.kind.value}: {action.title}")
-    if not wanted:
-        click.echo(f"nothing to change in the issues of {gh.repository}")
+    update_tracker(gh, issue_of(night), dry_run=dry_run)
 
 
 def _day(text: str) -> End:

@@ -1,21 +1,29 @@
-"""What a night runs: the matrix with the newest releases and pre-releases, in which order, and for how long. Pure."""
+"""What a night runs: the matrix with the newest releases and pre-releases, in which order, and for how long."""
 
 from __future__ import annotations
 
+import math
+import threading
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from attrs import evolve
+from attrs import define, evolve, field, frozen
 from packaging.version import Version
 
 from harness.matrix.axes import PACKAGES, Selection, Value, Word, selection
+from harness.model import Device, Observation
 from harness.nightly.comparing import version_on
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+    from concurrent.futures import Future
 
     from harness.matrix import Cell, Matrix
     from harness.nightly.record import CellRecord, Past
+    from harness.scheduling.lanes import Lanes
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _NO_VERSION = Version("0")
 NEWEST: tuple[Value, ...] = (Word.LATEST.value, Word.PRERELEASES.value)
@@ -84,6 +92,78 @@ def estimated_s(cells: Iterable[Cell], past: Past, *, on_gpu: bool = False) -> f
     return sum(_mean_s([names[cell.name]], on_gpu=on_gpu) if cell.name in names else mean for cell in cells)
 
 
+class OutOfTimeError(Exception):
+    """The time budget ran out during the search for a cause. Finished runs are kept; the next night continues."""
+
+
+@define
+class Budget:
+    """The time that a night may use. `clock` is monotonic, in seconds; None minutes means no limit."""
+
+    clock: Callable[[], float]
+    minutes: float | None = None
+    gpu_minutes: float | None = None
+    gpu_s: float = 0.0
+    ran: int = 0
+    _begun: float = field(init=False)
+    _lock: threading.Lock = field(factory=threading.Lock, init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._begun = self.clock()
+
+    @property
+    def wall_s(self) -> float:
+        """Seconds since it began."""
+        return self.clock() - self._begun
+
+    def used(self, observation: Observation) -> None:
+        """Count a run that has just ended."""
+        with self._lock:  # lanes are threads
+            self.ran += observation.outcome.ran
+            if observation.device is Device.CUDA:
+                self.gpu_s += observation.duration_s
+
+    def share(self, device: Device) -> float:
+        """Return the used share of the budget, 1.0 for all of it; on a GPU, the larger of wall time and GPU time."""
+        on_gpu = _share(self.gpu_s, self.gpu_minutes) if device is Device.CUDA else 0.0
+        return max(_share(self.wall_s, self.minutes), on_gpu)
+
+    def is_spent(self, device: Device) -> bool:
+        """Whether no more runs may start on a device."""
+        return self.share(device) >= 1.0
+
+
+@frozen
+class BudgetedLanes:
+    """Lanes that count their runs against a budget; once it is spent for `device`, none starts (None: no limit)."""
+
+    inner: Lanes
+    budget: Budget
+    device: Device | None = None
+
+    @property
+    def count(self) -> int:
+        """The number of runs at the same time."""
+        return self.inner.count
+
+    def submit(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Start a run. Raises `OutOfTimeError`."""
+        if self.device is not None and self.budget.is_spent(self.device):
+            raise OutOfTimeError
+
+        def counted() -> T:
+            ended = function(*args, **kwargs)
+            if isinstance(ended, Observation):
+                self.budget.used(ended)
+            return ended
+
+        return self.inner.submit(counted)
+
+    def close(self) -> None:
+        """Close the lanes."""
+        self.inner.close()
+
+
 def _newest(axis: str, values: tuple[Value, ...]) -> tuple[Value, ...]:
     return (*NEWEST, *(value for value in values if _is_commit(axis, value)))
 
@@ -120,3 +200,9 @@ def _projects(axes: list[str]) -> str:
 
 def _mean_s(records: Iterable[CellRecord], *, on_gpu: bool) -> float:
     return fmean(record.seconds if record.on_gpu or not on_gpu else 0.0 for record in records)
+
+
+def _share(seconds: float, minutes: float | None) -> float:
+    if minutes is None:
+        return 0.0
+    return seconds / (minutes * 60) if minutes > 0 else math.inf

@@ -8,8 +8,8 @@ import pytest
 from attrs import evolve
 from markdown_it import MarkdownIt
 
-from harness.nightly.project_night import NightStatus, ProjectNight, issue_actions, marker, report_of
-from harness.nightly.tracker import ActionKind, Issue
+from harness.nightly.tracker import ActionKind, Issue, actions
+from harness.nightly.watch import NightStatus, ProjectNight, issue_of, marker, report_of
 
 ANSWER = {
     "groups": [
@@ -51,7 +51,7 @@ PASSES = evolve(BROKEN, status=NightStatus.PASSES, constraints=(), answer={})
 
 
 def issue(number=7, night=BROKEN, *, is_open=True, **changes):
-    (action,) = issue_actions(night, [])
+    (action,) = actions(issue_of(night), [])
     return Issue(number, changes.get("title", action.title), changes.get("body", action.body), is_open)
 
 
@@ -87,50 +87,52 @@ def test_the_night_is_kept_as_json():
 
 
 def test_a_broken_night_opens_one_issue_only_once():
-    (action,) = issue_actions(BROKEN, [])
+    (action,) = actions(issue_of(BROKEN), [])
     assert action.kind is ActionKind.OPEN
     assert marker(BROKEN.name) in action.body
-    assert issue_actions(BROKEN, [issue()]) == ()
+    assert actions(issue_of(BROKEN), [issue()]) == ()
     windows = issue(body=issue().body.replace("\n", "\r\n"))
-    assert issue_actions(BROKEN, [windows]) == ()
+    assert actions(issue_of(BROKEN), [windows]) == ()
 
 
 def test_another_answer_updates_the_issue():
     later = evolve(BROKEN, sentence="15 tests fail since numpy 2.0.0.")
-    (action,) = issue_actions(later, [issue()])
+    (action,) = actions(issue_of(later), [issue()])
     assert (action.kind, action.number) == (ActionKind.UPDATE, 7)
     assert "15 tests" in action.title
 
 
 def test_passing_tests_close_the_issue_and_a_new_break_opens_another():
-    (action,) = issue_actions(PASSES, [issue()])
+    (action,) = actions(issue_of(PASSES), [issue()])
     assert (action.kind, action.number) == (ActionKind.CLOSE, 7)
     closed = issue(is_open=False)
-    assert issue_actions(PASSES, [closed]) == ()
-    assert [one.kind for one in issue_actions(BROKEN, [closed])] == [ActionKind.OPEN]
+    assert actions(issue_of(PASSES), [closed]) == ()
+    assert [one.kind for one in actions(issue_of(BROKEN), [closed])] == [ActionKind.OPEN]
 
 
 @pytest.mark.parametrize("status", [NightStatus.UNKNOWN, NightStatus.NOT_PACKAGES])
 def test_an_unsure_night_leaves_the_issue_alone(status):
-    assert issue_actions(evolve(BROKEN, status=status), [issue()]) == ()
-    assert issue_actions(evolve(BROKEN, status=status), []) == ()
+    assert actions(issue_of(evolve(BROKEN, status=status)), [issue()]) == ()
+    assert actions(issue_of(evolve(BROKEN, status=status)), []) == ()
 
 
 def test_issues_of_others_and_of_other_watches_are_left_alone():
     other = issue(3, night=evolve(BROKEN, name="Other tests"))
     stranger = Issue(4, "numpy is broken", "please help", True)
-    assert issue_actions(PASSES, [other, stranger]) == ()
-    assert [one.kind for one in issue_actions(BROKEN, [other, stranger])] == [ActionKind.OPEN]
+    assert actions(issue_of(PASSES), [other, stranger]) == ()
+    assert [one.kind for one in actions(issue_of(BROKEN), [other, stranger])] == [ActionKind.OPEN]
 
 
 def test_the_first_of_two_open_issues_is_kept():
-    assert [(one.kind, one.number) for one in issue_actions(BROKEN, [issue(9), issue(7)])] == [(ActionKind.CLOSE, 9)]
+    assert [(one.kind, one.number) for one in actions(issue_of(BROKEN), [issue(9), issue(7)])] == [
+        (ActionKind.CLOSE, 9)
+    ]
 
 
 def test_a_long_report_is_cut_to_the_limit_of_github():
     tests = [f"tests/{'x' * 200}_{i}.py::test" for i in range(10)]
     many = [{**ANSWER["groups"][0], "tests": tests} for _ in range(60)]
-    (action,) = issue_actions(evolve(BROKEN, answer={"groups": many}), [])
+    (action,) = actions(issue_of(evolve(BROKEN, answer={"groups": many})), [])
     assert 50_000 < len(action.body) < 65_536
 
 
