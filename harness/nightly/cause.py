@@ -1,8 +1,8 @@
 """Finds why a cell changed between its last good run and tonight's, as an answer for a report.
 
-This is the only module of the night that asks the searches of the house. If commits such as `main` changed, each of
-them and the other packages are replaced one at a time, in the last night's state and in tonight's. The part that makes
-the difference alone is searched: commits are bisected in one environment, packages as in every other cell.
+This is the only module of nights and watches that asks the searches of the house. If commits such as `main` changed,
+each of them and the other packages are replaced one at a time, in the last night's state and in tonight's. The part
+that makes the difference alone is searched: commits are bisected in one environment, packages as in every other cell.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from attrs import evolve, field, frozen
 from packaging.requirements import Requirement
 
 from harness.bisect.answer import Answer, Status
+from harness.bisect.ask_upgrade import UpgradeQuestion, ask_upgrade
 from harness.bisect.commit_answer import search_commits
 from harness.bisect.wording import sentence_with_culprit
 from harness.culprit.commit_files import CommitFiles
@@ -24,11 +25,14 @@ from harness.culprit.descent import find_culprit
 from harness.culprit.sides import Side, Sides
 from harness.environment import Uninstallable
 from harness.errors import UnknownProject
+from harness.events import SearchBegan
 from harness.model import Change, Observation, Signature, Verdict, normalized_name
 from harness.model.culprit import Culprit, Level
 from harness.model.step import Step
 from harness.model.words import listed
-from harness.planning.plan import Plan
+from harness.planning.plan import Plan, merged_requirements
+from harness.planning.world import WorldRequest
+from harness.planning.worlds import Worlds
 from harness.probe import Judge
 from harness.report.answer.archive import kept_answer
 from harness.repository.git import Repository
@@ -38,6 +42,7 @@ from harness.repository.release_source import ReleaseSource
 from harness.request.question import Question
 
 if TYPE_CHECKING:
+    from harness.bisect.upgrade_answer import UpgradeAnswer
     from harness.culprit.release_search import Searched
     from harness.environment import Index, Interpreter
     from harness.events import Reporter
@@ -48,6 +53,9 @@ if TYPE_CHECKING:
     from harness.report import KeptAnswer
     from harness.scheduling.lanes import Lanes
     from harness.scheduling.probers import Probing
+    from harness.session import Session
+
+__all__ = ["Cause", "Means", "ask_upgrade", "cause_of", "is_found", "newest_run"]
 
 _PACKAGES = ""  # stands for the lock among the parts of a change; the other parts are projects
 
@@ -97,6 +105,23 @@ def cause_of(
     moved = suspicion.moved
     found = _Parts(suspicion, turned, moved).find(depth) if moved else turned.package(depth)
     return evolve(found, answer=evolve(found.answer, wall_s=time.monotonic() - begun))
+
+
+def newest_run(session: Session, question: UpgradeQuestion) -> Observation:
+    """Run what a watch asks about with the newest packages; a bisection that follows finds this run in the store."""
+    device, why = session.device_for(question.repro)
+    session.reporter.report(SearchBegan(f"{question.repro.name} with the newest packages", (*question.told, why)))
+    requirements = merged_requirements(question.repro.dependencies, question.requirements)
+    settings, python = session.settings, session.interpreter.version
+    request = WorldRequest(question.repro, python, requirements, settings.held, device, settings.from_source)
+    newest = question.ends.bad
+    worlds = Worlds(request, session.prober, session.index, session.interpreter, question.subject, newest)
+    return session.prober.execute(session.prober.prepare(worlds.of(newest).itself()))
+
+
+def is_found(answer: UpgradeAnswer) -> bool:
+    """Whether tests fail that passed with older packages, whichever package it was."""
+    return answer.status is Status.FOUND or bool(answer.groups)
 
 
 @frozen

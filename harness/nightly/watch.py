@@ -17,15 +17,10 @@ from typing import TYPE_CHECKING, Any
 from attrs import asdict, evolve, field, frozen
 
 from harness.atomic import write_whole
-from harness.bisect.answer import Status
-from harness.bisect.ask_upgrade import UpgradeQuestion, ask_upgrade
 from harness.errors import NoSpace, UserMistake
-from harness.events import SearchBegan
 from harness.model import Outcome
+from harness.nightly.cause import ask_upgrade, is_found, newest_run
 from harness.nightly.tracker import MOST, Wanted
-from harness.planning.plan import merged_requirements
-from harness.planning.world import WorldRequest
-from harness.planning.worlds import Worlds
 from harness.report.markdown_text import fence, paragraph, span
 from harness.request.ends import Ends, parse_end
 
@@ -33,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
+    from harness.bisect.ask_upgrade import UpgradeQuestion
     from harness.bisect.upgrade_answer import UpgradeAnswer
     from harness.model import Lock, Observation
     from harness.session import Session
@@ -106,7 +102,7 @@ class ProjectWatch:
         Raises `UserMistake`, `NoWorkers`, `Interrupted`, `NoNetwork`, `NoSpace`.
         """
         green = read_last_green(self.state)
-        observation = self._observe()
+        observation = newest_run(self.session, self.question)
         lock = observation.lock
         if lock is None or not observation.outcome.ran or observation.mistake:
             why = observation.mistake or observation.detail
@@ -121,7 +117,8 @@ class ProjectWatch:
             shown = ", ".join(failed[:_IN_A_SENTENCE]) + more or self.command
             sentence = f"Not caused by an upgrade: {shown} failed with the same packages it passed with."
             return self._night(NightStatus.NOT_PACKAGES, sentence, green)
-        answer = self._bisect(green)
+        good = parse_end(str(self.state / FILE), "--state", now=datetime.now(UTC)) if green is not None else None
+        answer = ask_upgrade(self.session, evolve(self.question, ends=Ends(good, self.question.ends.bad)))
         night = self._broken(answer, green)
         if (
             green is None
@@ -133,25 +130,8 @@ class ProjectWatch:
             return evolve(night, sentence=f"{night.sentence} From now on, only other failures are reported.")
         return night
 
-    def _observe(self) -> Observation:
-        """Run the tests with the newest packages. A bisection that follows finds this run in the store."""
-        question, session = self.question, self.session
-        device, why = session.device_for(question.repro)
-        session.reporter.report(SearchBegan(f"{self.command} with the newest packages", (*question.told, why)))
-        requirements = merged_requirements(question.repro.dependencies, question.requirements)
-        settings, python = session.settings, session.interpreter.version
-        request = WorldRequest(question.repro, python, requirements, settings.held, device, settings.from_source)
-        newest = question.ends.bad
-        worlds = Worlds(request, session.prober, session.index, session.interpreter, question.subject, newest)
-        return session.prober.execute(session.prober.prepare(worlds.of(newest).itself()))
-
-    def _bisect(self, green: LastGreen | None) -> UpgradeAnswer:
-        good = parse_end(str(self.state / FILE), "--state", now=datetime.now(UTC)) if green is not None else None
-        return ask_upgrade(self.session, evolve(self.question, ends=Ends(good, self.question.ends.bad)))
-
     def _broken(self, answer: UpgradeAnswer, green: LastGreen | None) -> ProjectNight:
-        is_broken = answer.status is Status.FOUND or bool(answer.groups)
-        night = self._night(NightStatus.BROKEN if is_broken else NightStatus.UNKNOWN, answer.sentence, green)
+        night = self._night(NightStatus.BROKEN if is_found(answer) else NightStatus.UNKNOWN, answer.sentence, green)
         good = answer.good.text if answer.good is not None else ""
         return evolve(night, green=night.green or good, constraints=answer.constraints, answer=answer.as_json())
 
