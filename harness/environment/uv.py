@@ -145,7 +145,9 @@ class Uv:
         return path
 
     def _environment(self) -> dict[str, str]:
-        environ = {key: value for key, value in os.environ.items() if key not in _NOT_PASSED}
+        environ = {
+            key: value for key, value in os.environ.items() if key not in _NOT_PASSED and not key.startswith("GIT_")
+        }
         return {**environ, **self.settings.as_uv_environment(environ), **self.extra_environment}
 
 

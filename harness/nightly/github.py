@@ -12,6 +12,7 @@ from attrs import frozen
 
 from harness.errors import NoNetwork, UserMistake
 from harness.nightly.tracker import LABEL, Action, ActionKind, Issue
+from harness.repository.git import git_output
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,13 +45,7 @@ def this_repository(asked: str | None, environ: Mapping[str, str], folder: Path)
 
 
 def _of_remote(folder: Path) -> str:
-    try:
-        remote = subprocess.run(
-            ["git", "remote", "get-url", "origin"], cwd=folder, capture_output=True, text=True, check=False
-        )
-    except OSError:
-        return ""
-    match = _REMOTE.search(remote.stdout.strip()) if remote.returncode == 0 else None
+    match = _REMOTE.search(git_output(folder, "remote", "get-url", "origin"))
     return f"{match['owner']}/{match['name']}" if match else ""
 
 

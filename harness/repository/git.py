@@ -1,7 +1,8 @@
-"""Reads a git repository: revisions, trees, files, history. It never writes, fetches or runs the repository's code.
+"""Runs git, and reads a repository with it: revisions, trees, files, history.
 
-Calls name objects by full hash and disable everything that the repository's configuration could run: hooks, the file
-system monitor, external diffs and text converters.
+`run_git` is the only place that starts git. It passes on no `GIT_*` variable, which a hook sets to the repository that
+runs it, and runs no program that a checkout's configuration names: hooks, the file system monitor, external diffs,
+text converters, filters. `Repository` only reads.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _SAFE = (
     *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false"),
     *("-c", "protocol.ext.allow=never", "-c", "log.showSignature=false", "-c", "core.pager=cat"),
+    *("-c", "blame.ignoreRevsFile="),
 )
 # Git would fetch missing objects of a partial clone. GIT_NO_LAZY_FETCH needs git 2.44, so also allow no protocol.
 _ENVIRONMENT = {
@@ -37,14 +39,67 @@ _ENVIRONMENT = {
 _FIELDS = "%H%x00%an%x00%aI%x00%P%x00%s%x00%b"
 _PULL_REQUEST = re.compile(r"\(#(\d+)\)\s*$|^Merge pull request #(\d+)\b|\(!(\d+)\)\s*$")
 _TIMEOUT_S = 300.0
+_REGULAR, _EXECUTABLE = "100644", "100755"
+
+
+def run_git(
+    folder: Path,
+    *arguments: str,
+    given: bytes = b"",
+    limit_s: float = _TIMEOUT_S,
+    variables: Mapping[str, str] | None = None,
+) -> subprocess.CompletedProcess[bytes]:
+    """Run git in a folder with the input `given`; `variables` replace the safe ones, such as those without network.
+
+    Raises `BadRepository` if git is not installed, or does not end within `limit_s` seconds.
+    """
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        return subprocess.run(
+            ["git", *_SAFE, *arguments],
+            cwd=folder,
+            env={**inherited, **_ENVIRONMENT, **(variables or {})},
+            input=given,
+            capture_output=True,
+            timeout=limit_s,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        raise BadRepository("git is not installed", hint="install git to search commits") from error
+    except subprocess.TimeoutExpired as error:
+        raise BadRepository(f"git {arguments[0]} in {folder} timed out after {limit_s:g} s") from error
+
+
+def git_output(folder: Path, *arguments: str, variables: Mapping[str, str] | None = None) -> str:
+    """Return what git prints, without white space at its ends; "" if it fails, or is not installed."""
+    try:
+        ended = run_git(folder, *arguments, variables=variables)
+    except (BadRepository, OSError):
+        return ""
+    return ended.stdout.decode("utf-8", "surrogateescape").strip() if ended.returncode == 0 else ""
 
 
 @frozen
 class Entry:
-    """One file of a commit: the hash of its content; `is_regular` is False for a link or a submodule."""
+    """One file of a commit: the hash of its content, and git's mode (a file, a program, a link, a submodule)."""
 
     blob: str
-    is_regular: bool = True
+    mode: str = _REGULAR
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether it is a file, not a link or a submodule."""
+        return self.mode in (_REGULAR, _EXECUTABLE)
+
+    @property
+    def is_executable(self) -> bool:
+        """Whether it is a program."""
+        return self.mode == _EXECUTABLE
+
+    @property
+    def is_link(self) -> bool:
+        """Whether it is a symbolic link; its content is the target."""
+        return self.mode == "120000"
 
 
 @frozen
@@ -73,7 +128,7 @@ class Repository:
 
     def call(self, *arguments: str, given: bytes = b"") -> bytes:
         """Run a git command that only reads, with the input `given`; return its output."""
-        ended = self._git(arguments, given)
+        ended = run_git(self.folder, *arguments, given=given)
         if ended.returncode != 0:
             words = ended.stderr.decode("utf-8", "replace").strip().splitlines()
             raise BadRepository(
@@ -81,23 +136,6 @@ class Repository:
                 hint=self.what_is_missing(" ".join(words)),
             )
         return ended.stdout
-
-    def _git(self, arguments: tuple[str, ...], given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | _ENVIRONMENT
-        try:
-            return subprocess.run(
-                ["git", *_SAFE, *arguments],
-                cwd=self.folder,
-                env=environment,
-                input=given,
-                capture_output=True,
-                timeout=_TIMEOUT_S,
-                check=False,
-            )
-        except FileNotFoundError as error:
-            raise BadRepository("git is not installed", hint="install git to search commits") from error
-        except subprocess.TimeoutExpired as error:
-            raise BadRepository(f"git {arguments[0]} in {self.folder} timed out after {_TIMEOUT_S:g} s") from error
 
     def lines(self, *arguments: str) -> list[str]:
         """Run a git command; return the lines of its output, without empty ones."""
@@ -133,8 +171,9 @@ class Repository:
         Raises `BadRepository` if the branch has no commit that old.
         """
         commit = self.commit(revision)
-        named = self._says("rev-parse", "--symbolic-full-name", "--verify", "--quiet", "--end-of-options", revision)
-        is_remote = not named and self._says("rev-parse", "--verify", "--quiet", f"refs/remotes/origin/{revision}")
+        verify = ("rev-parse", "--verify", "--quiet")
+        named = git_output(self.folder, *verify, "--symbolic-full-name", "--end-of-options", revision)
+        is_remote = not named and git_output(self.folder, *verify, f"refs/remotes/origin/{revision}")
         if not is_remote and not named.startswith(("refs/heads/", "refs/remotes/", "HEAD")):
             return commit
         found = self.lines("rev-list", "-1", "--first-parent", f"--until={until.isoformat()}", commit.sha)
@@ -173,7 +212,7 @@ class Repository:
             if line:
                 about, _, path = line.partition("\t")
                 mode, _, blob = about.split(" ")[:3]
-                found[path] = Entry(blob, mode in ("100644", "100755"))
+                found[path] = Entry(blob, mode)
         return found
 
     def contents(self, blobs: Iterable[str]) -> dict[str, bytes]:
@@ -226,14 +265,6 @@ class Repository:
         told = (line.split(" ") for line in self.lines("log", "--no-walk=unsorted", "--format=%H %cI", *wanted))
         return {sha: datetime.fromisoformat(date) for sha, date in told}
 
-    def nearest_tag(self, sha: str, tags: Mapping[str, str]) -> str | None:
-        """Return the nearest of these tags (name -> commit) in a commit's history, or None if there is none."""
-        by_commit = {commit: tag for tag, commit in tags.items()}
-        for line in self.lines("rev-list", "--topo-order", sha):
-            if line in by_commit:
-                return by_commit[line]
-        return None
-
     def _heads(self) -> str:
         """A hint for a revision that does not exist: the repository's branches."""
         heads = self.lines("for-each-ref", "--format=%(refname:strip=2)", "refs/heads")
@@ -248,20 +279,13 @@ class Repository:
         """
         if "dubious ownership" in words:
             return f"git does not trust folders of other users: git config --global --add safe.directory {self.folder}"
-        if self._says("rev-parse", "--is-shallow-repository") == "true":
+        if git_output(self.folder, "rev-parse", "--is-shallow-repository") == "true":
             return "the clone is shallow and lacks older commits: git fetch --unshallow --tags"
-        if self._says("config", "--get-regexp", r"^remote\..*\.promisor$|^extensions\.partialclone$"):
+        if git_output(self.folder, "config", "--get-regexp", r"^remote\..*\.promisor$|^extensions\.partialclone$"):
             return _COMPLETE
         if any(word in words for word in ("missing", "bad object", "unable to read", "unable to find")):
             return "the clone is damaged; git fsck says how"
         return ""
-
-    def _says(self, *arguments: str) -> str:
-        """The output of a git command, "" if git can't be run."""
-        try:
-            return self._git(arguments).stdout.decode("utf-8", "replace").strip()
-        except BadRepository:
-            return ""
 
 
 _COMPLETE = "the clone is partial: git fetch --refetch --filter=blob:limit=1t, or clone it again in full"

@@ -6,12 +6,13 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from packaging.version import InvalidVersion, Version
+
+from harness.repository.git import git_output
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -25,7 +26,7 @@ _NOT_COPIED = {
 
 def files_of(root: Path) -> Iterator[Path]:
     """Yield files relative to the folder: those tracked by git, or without git all except environments and caches."""
-    listed = _git(root, "ls-files", "-z", "--cached", "--recurse-submodules")
+    listed = git_output(root, "ls-files", "-z", "--cached", "--recurse-submodules")
     if listed:
         yield from (Path(name) for name in listed.split("\0") if name and _is_there(root / name))
         return
@@ -37,32 +38,22 @@ def files_of(root: Path) -> Iterator[Path]:
             and not name.endswith(".egg-info")
             and not Path(parent, name, "pyvenv.cfg").exists()
         ]
-        yield from (Path(parent, name).relative_to(root) for name in names)
+        # In a worktree and in a submodule `.git` is a file that names the repository.
+        yield from (Path(parent, name).relative_to(root) for name in names if name != ".git")
 
 
 def _is_there(path: Path) -> bool:
     return path.is_symlink() or path.is_file()
 
 
-def _git(root: Path, *words: str) -> str:
-    try:
-        answer = subprocess.run(
-            ["git", "-C", str(root), *words], capture_output=True, text=True, timeout=60, check=False,
-            stdin=subprocess.DEVNULL,
-        )  # fmt: skip
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return answer.stdout if answer.returncode == 0 else ""
-
-
 def last_commit(root: Path) -> str:
     """Return the time of the last commit (ISO 8601), "" if there is none."""
-    return _git(root, "log", "-1", "--format=%cI").strip()
+    return git_output(root, "log", "-1", "--format=%cI")
 
 
 def version_of_tag(root: Path) -> str:
     """Return the version of the nearest tag with the local label "copy": "1.2+copy"; "0+copy" if there is none."""
-    tag = _git(root, "describe", "--tags", "--abbrev=0").strip()
+    tag = git_output(root, "describe", "--tags", "--abbrev=0")
     found = _IN_A_TAG.search(tag)
     try:
         return f"{Version(found[0]).public}+copy" if found else "0+copy"
@@ -72,10 +63,11 @@ def version_of_tag(root: Path) -> str:
 
 def make_repository(folder: Path) -> None:
     """Make a folder a git repository with all its files, because some builds only use tracked files."""
-    identity = ("-c", "user.name=copy", "-c", "user.email=copy@localhost", "-c", "commit.gpgsign=false")
-    _git(folder, "init", "-q")
-    _git(folder, "add", "--all", "--force")
-    _git(folder, *identity, "commit", "-q", "--no-verify", "-m", "A copy")
+    # Without the user's configuration: it may name filters, which the copy's .gitattributes would start.
+    own = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_DIR": str(folder / ".git")}
+    own |= {f"GIT_{who}_{what}": "copy" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    for words in (["init", "--template="], ["add", "--all", "--force"], ["commit", "--no-verify", "-m", "A copy"]):
+        git_output(folder, *words, variables=own)
 
 
 def content_digest(root: Path, files: Iterable[Path]) -> str:
@@ -83,9 +75,9 @@ def content_digest(root: Path, files: Iterable[Path]) -> str:
     digest = hashlib.sha256()
     for file in files:
         path = root / file
-        content = str(path.readlink()).encode() if path.is_symlink() else path.read_bytes()
+        content = os.fsencode(path.readlink()) if path.is_symlink() else path.read_bytes()
         mode = b"" if path.is_symlink() or not path.stat().st_mode & 0o100 else b"x"
-        digest.update(b"\0".join([str(file).encode(), mode, hashlib.sha256(content).digest()]))
+        digest.update(b"\0".join([os.fsencode(file), mode, hashlib.sha256(content).digest()]))
     return digest.hexdigest()[:20]
 
 

@@ -145,11 +145,10 @@ def test_the_repository_in_the_metadata_is_used(plant: Planted, project: GitProj
     """With `--git auto`; git is configured to find that address in a folder."""
     files = {"shop/__init__.py": "from shop.step import run\n", "shop/step.py": STEP.format(0)}
     plant.house.add("shop", "1.1", files=files, source_url="https://github.com/example/shop")
-    plant.harness = plant.harness.with_environ(
-        GIT_CONFIG_COUNT="1",
-        GIT_CONFIG_KEY_0=f"url.file://{project.folder}.insteadOf",
-        GIT_CONFIG_VALUE_0="https://github.com/example/shop",
-    )
+    settings = plant.harness.folder / "settings" / "git" / "config"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(f'[url "file://{project.folder}"]\n\tinsteadOf = https://github.com/example/shop\n')
+    plant.harness = plant.harness.with_environ(XDG_CONFIG_HOME=str(settings.parent.parent))
     guilty = project.git("rev-parse", "main~1")
     asked(plant, project, "--good", "main", "--bad", "main")  # it writes the repro, and refuses
     words = ("bisect", "shop", "--repro", "shop_step", "--git", "auto", "--good", "v1.0", "--bad", "main", "--json")
