@@ -24,8 +24,8 @@ from harness.model.culprit import Level
 from harness.planning.single import executed, prepared_probe
 from harness.report.answer.keeping import keep_and_report
 from harness.report.history.keeping import keep_history_report
-from harness.request.chosen_repro import chosen_repro, typed_words
 from harness.request.question import Question
+from harness.request.repros import chosen_repro, typed_words
 from harness.session import local_session, open_session
 from harness.settings import Settings
 from harness.store import Store

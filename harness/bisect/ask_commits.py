@@ -29,10 +29,8 @@ from harness.model.as_of import AsOf
 from harness.planning.pins import holds_of, told_holds
 from harness.planning.plan import Plan, merged_requirements
 from harness.probe import Judge, Probe
-from harness.repository.declared import declared_requirements
-from harness.repository.layout import Layout
-from harness.repository.project_folder import project_files, project_folder
-from harness.repository.release_source import ReleaseSource, find_source
+from harness.repository.declared import declared_requirements, project_files, project_folder
+from harness.repository.releases import Layout, ReleaseSource, find_source
 from harness.request.parsing import as_of, required_name
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from harness.errors import BadRepository, UserMistake
 from harness.model import Combination, normalized_name
 from harness.planning.plan import why_left_out
 from harness.probe import Probe
-from harness.repository.release_source import tagged_up_to
-from harness.repository.tags import tags_of
+from harness.repository.releases import tagged_up_to, tags_of
 from harness.request.ends import EndKind
 
 if TYPE_CHECKING:

@@ -14,22 +14,20 @@ from harness.bisect.ask_commits import ask_commits
 from harness.bisect.ask_upgrade import Below, UpgradeQuestion, ask_upgrade
 from harness.bisect.investigate import ask
 from harness.bisect.upgrade_answer import UpgradeAnswer
-from harness.cli.constraints_file import write_constraints
 from harness.cli.options import grouped, json_option, repro_options, settings_options
-from harness.cli.paths import print_reports, short
 from harness.cli.project_options import project_options
 from harness.cli.search_options import SearchOptions, search_options
+from harness.cli.written import print_reports, short, write_constraints
 from harness.errors import UserMistake
 from harness.model import normalized_name
 from harness.model.culprit import Level
 from harness.model.plain_json import to_json
 from harness.report.answer.keeping import keep_and_report
-from harness.request.chosen_command import ChosenCommand, chosen_command
-from harness.request.chosen_repro import required_python, runs_tests, typed_words
-from harness.request.commands import ChosenProject
+from harness.request.commands import ChosenCommand, ChosenProject, chosen_command
 from harness.request.ends import read_ends
 from harness.request.project import Projects
 from harness.request.question import Question
+from harness.request.repros import required_python, runs_tests, typed_words
 from harness.session import open_session
 from harness.settings import Group, Settings
 from harness.terminal import print_answer, reporting

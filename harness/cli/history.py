@@ -8,12 +8,12 @@ from typing import Any
 import click
 
 from harness.cli.options import json_option, repro_options, settings_options
-from harness.cli.paths import print_reports
+from harness.cli.written import print_reports
 from harness.history.scan import Range, ask
 from harness.model.plain_json import to_json
 from harness.report.history.keeping import keep_history_report
-from harness.request.chosen_repro import chosen_repro, typed_words
 from harness.request.question import Question
+from harness.request.repros import chosen_repro, typed_words
 from harness.session import open_session
 from harness.settings import Group, Settings
 from harness.terminal import print_history, reporting

@@ -13,7 +13,7 @@ import click
 from attrs import frozen
 
 from harness.cli.options import json_option, settings_options
-from harness.cli.paths import short
+from harness.cli.written import short
 from harness.errors import Interrupted, UserMistake
 from harness.matrix import Cell, read_matrix
 from harness.matrix.choice import Choice, choose

@@ -13,7 +13,7 @@ import click
 from attrs import evolve, frozen
 
 from harness.cli.options import json_option, settings_options
-from harness.cli.paths import short
+from harness.cli.written import short
 from harness.events import Note
 from harness.matrix import Target, expanded, read_matrix, tonight
 from harness.matrix.commits import CommitLookup, known_as

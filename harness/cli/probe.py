@@ -16,9 +16,9 @@ from harness.events import Note
 from harness.model import Lock
 from harness.model.plain_json import to_json
 from harness.planning.single import executed, executed_until_clear, prepared_again, prepared_probe
-from harness.request.chosen_repro import chosen_repro
 from harness.request.commands import read_beside, with_folders
 from harness.request.project import Projects
+from harness.request.repros import chosen_repro
 from harness.session import Session, local_session
 from harness.settings import Group, Settings
 from harness.terminal import PlainView, print_observation

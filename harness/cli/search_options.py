@@ -10,7 +10,7 @@ from attrs import field, frozen
 from harness.cli.options import grouped
 from harness.errors import UserMistake
 from harness.model.culprit import Level
-from harness.request.durations import read_duration
+from harness.request.parsing import read_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,8 +21,7 @@ from harness.nightly.project_night import NightStatus, ProjectNight, issue_actio
 from harness.nightly.project_watch import ProjectWatch
 from harness.report import redacted
 from harness.report.privacy import private_of
-from harness.request.chosen_command import chosen_command
-from harness.request.commands import ChosenProject
+from harness.request.commands import ChosenProject, chosen_command
 from harness.request.ends import End, EndKind, Ends, parse_end
 from harness.request.project import Projects
 from harness.session import open_session

@@ -18,11 +18,9 @@ from harness.errors import BadRepository
 from harness.model import normalized_name
 from harness.model.combination import ANY_SOURCE
 from harness.model.culprit import Finding, Level, Region
-from harness.repository.clones import clone_of, is_url
-from harness.repository.git import Repository
-from harness.repository.project_urls import repository_url
-from harness.repository.release_source import find_source
-from harness.repository.suspects import ChangedLines, commits_behind
+from harness.repository.commits import ChangedLines, commits_behind, repository_url
+from harness.repository.git import Repository, clone_of, is_url
+from harness.repository.releases import find_source
 from harness.request.project import Projects
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 
 from harness.model import Mixture
-from harness.repository.clones import archive_of
-from harness.repository.project_folder import project_folder
-from harness.repository.release_source import tree_of
+from harness.repository.declared import project_folder
+from harness.repository.git import archive_of
+from harness.repository.releases import tree_of
 from harness.request.commands import with_folders
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from harness.culprit.sides import PackageFiles
     from harness.probe import Probe
     from harness.repository.git import Repository
-    from harness.repository.layout import Layout
+    from harness.repository.releases import Layout
     from harness.request.project import Projects
 
 _COMPILED = (".so", ".pyd", ".dylib")

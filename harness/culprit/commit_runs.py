@@ -12,11 +12,9 @@ from harness.culprit.sides import PackageFiles, Sides
 from harness.events import Progress
 from harness.model import Judgement, Lock, Observation, Verdict
 from harness.model.culprit import Finding, Level, Proof
+from harness.repository.commits import bisect_log, commit_url, pull_request_url
 from harness.repository.git import Repository
-from harness.repository.layout import blob_id
-from harness.repository.project_urls import commit_url, pull_request_url
-from harness.repository.release_source import ReleaseSource
-from harness.repository.replay import bisect_log
+from harness.repository.releases import ReleaseSource, blob_id
 from harness.scheduling.loop import Engine
 from harness.search import Bisection, BisectionStatus, Trial
 

@@ -35,7 +35,7 @@ from harness.model import Observation, Verdict
 from harness.model.culprit import Finding, Level, Region
 from harness.model.words import listed
 from harness.probe import Judge
-from harness.request.durations import told_duration
+from harness.request.parsing import told_duration
 
 _MOST = 40
 _FEW = 3

@@ -21,8 +21,7 @@ from harness.model.words import counted
 from harness.planning.pins import era_of, pinned_prereleases
 from harness.planning.plan import merged_requirements
 from harness.probe import Judge, Probe
-from harness.request.commands import with_folders
-from harness.request.folders import read_folder
+from harness.request.commands import read_folder, with_folders
 from harness.request.repros import find_repro
 from harness.run.devices import choose_device
 from harness.scheduling.loop import Engine

@@ -25,10 +25,9 @@ from harness.model.words import listed
 from harness.nightly.cause import Finder, Turned, unsearched
 from harness.planning.plan import Plan
 from harness.probe import Judge
+from harness.repository.commits import known_address, repository_url
 from harness.repository.git import Repository
-from harness.repository.layout import Layout
-from harness.repository.project_urls import known_address, repository_url
-from harness.repository.release_source import ReleaseSource
+from harness.repository.releases import Layout, ReleaseSource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

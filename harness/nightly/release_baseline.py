@@ -14,7 +14,7 @@ from harness.errors import BadRepository, UnknownProject
 from harness.model import normalized_name
 from harness.model.words import listed
 from harness.repository.git import Repository
-from harness.repository.release_source import newest_tag
+from harness.repository.releases import newest_tag
 
 if TYPE_CHECKING:
     from packaging.version import Version

@@ -13,11 +13,10 @@ from harness.model.notebook import sentence_and_table
 from harness.planning.pins import holds_of, one_date, pinned_prereleases, subject_of, told_holds
 from harness.planning.plan import merged_requirements
 from harness.probe import Judge, Prepared, Probe, next_attempt
-from harness.request.chosen_repro import chosen_repro
 from harness.request.commands import with_folders
 from harness.request.parsing import required_name
 from harness.request.project import Project
-from harness.request.repros import find_repro
+from harness.request.repros import chosen_repro, find_repro
 from harness.search import ByNumber, Grid
 
 if TYPE_CHECKING:

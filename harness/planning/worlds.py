@@ -12,8 +12,7 @@ from harness.errors import UserMistake
 from harness.planning.plan import check_ends
 from harness.planning.world import World, day_world, pinned_world, release_world
 from harness.request.ends import End, EndKind, Ends, day_end
-from harness.request.installed import installed_pins
-from harness.request.lockfiles import read_pins
+from harness.request.lockfiles import installed_pins, read_pins
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

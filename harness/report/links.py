@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from harness.environment.location import site_packages
 from harness.model import Change, normalized_name
-from harness.repository.project_urls import repository_url
+from harness.repository.commits import repository_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -11,7 +11,7 @@ from harness.model.commit import Commit
 from harness.model.culprit import Culprit, Finding, Level
 from harness.report.answer.building import make_content
 from harness.report.render import render_html, render_markdown
-from harness.repository.project_urls import pull_request_url
+from harness.repository.commits import pull_request_url
 
 COMMIT = Commit(
     "0123456789abcdef0123456789abcdef01234567",

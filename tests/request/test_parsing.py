@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.errors import UserMistake
-from harness.request.durations import read_duration, told_duration
+from harness.request.parsing import read_duration, told_duration
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,29 @@
-"""Writes constraints for pip and uv that avoid the culprit."""
+"""The files that a command writes for its user: constraints, and the paths of reports."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import click
 
 from harness.errors import NoSpace
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterable
 
     from harness.bisect.upgrade_answer import UpgradeAnswer
+
+
+def short(path: Path) -> Path:
+    """The path relative to the working directory if it is inside, else unchanged."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+def print_reports(paths: Iterable[Path]) -> None:
+    """Print the paths of reports, one line each on stdout."""
+    for path in paths:
+        click.echo(f"  report: {short(path)}")
 
 
 def write_constraints(answer: UpgradeAnswer, asked: Path | None, results: Path) -> Path | None:
