@@ -10,7 +10,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from harness.cli.options import settings_options
+from harness.cli.options import Choice, settings_options
 from harness.errors import NoSpace, UserMistake
 from harness.report import RENDERERS, Archive
 from harness.report.answer.keeping import content_of
@@ -26,7 +26,7 @@ _ANY_WIDTH = 10_000  # for files and pipes, so that each row is one line
 
 
 @click.command()
-@click.option("--format", "style", type=click.Choice(["table", "csv", "parquet"]), default="table", show_default=True)
+@click.option("--format", "style", type=Choice(["table", "csv", "parquet"]), default="table", show_default=True)
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write there instead of to stdout.")
 @settings_options()
 def results(style: str, output: Path | None, settings: Settings) -> None:
@@ -50,7 +50,7 @@ def results(style: str, output: Path | None, settings: Settings) -> None:
 @click.option(
     "--format",
     "style",
-    type=click.Choice(list(RENDERERS)),
+    type=Choice(list(RENDERERS)),
     default="markdown",
     show_default=True,
     help="markdown for an issue, html to look at, json for programs.",

@@ -23,6 +23,7 @@ from harness.request.lockfiles import environment_of, read_requirement_file
 from harness.request.parsing import required_name
 from harness.request.project import Project, Projects, find_project
 from harness.request.repros import chosen_repro, digest_of, parameters
+from harness.request.wrappers import unwrapped
 
 if TYPE_CHECKING:
     from harness.settings import Settings
@@ -136,6 +137,7 @@ def read_command(
     Raises `UserMistake` and `BadRepro`.
     """
     root = chosen.folder or find_project(start)
+    run = unwrapped(run, root)
     if root is None:
         repro = command_repro(run, content_digest=content_digest)
         repro = with_folders(_with_tool(repro, _names(beside.asked)), beside.folders)

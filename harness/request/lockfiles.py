@@ -18,9 +18,12 @@ from typing import Any
 from attrs import frozen
 from packaging.markers import InvalidMarker, Marker, UndefinedEnvironmentName, default_environment
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.version import InvalidVersion, Version
 
 from harness.errors import UserMistake
 from harness.model import normalized_name
+from harness.redact import hide_secrets
+from harness.repository.git import without_credentials
 
 _YAML = (".yml", ".yaml")
 _MOST_BRACKETS = 500
@@ -30,16 +33,19 @@ _NOT_SUCH_A_FILE = (ValueError, TypeError, KeyError, AttributeError, IndexError,
 # The parser takes minutes for a line of a few hundred kilobytes. A backslash continues a line, as for hashes.
 _LINES = re.compile(r"(?<!\\)\n")
 _LONGEST_LINE = 50_000
-# Run in the user's own interpreter: the standard library of Python 3.8 and later only.
+# Run in the user's own interpreter: the standard library of Python 3.8 and later only. The first of two packages with
+# one name is the one that is imported. Like pip, it leaves out what an interrupted upgrade left ("~ep-1.1.dist-info").
 _ASK = """
-found = []
+import importlib.metadata as m, json, platform
+found = {}
 for d in m.distributions():
     try:
         origin = json.loads(d.read_text("direct_url.json") or "{}")
     except ValueError:
         origin = {}
-    if d.metadata["Name"]:
-        found.append([d.metadata["Name"], d.version, origin.get("url", "")])
+    folder = getattr(getattr(d, "_path", None), "name", "")
+    if d.metadata.get("Name") and not folder.startswith("~"):
+        found.setdefault(d.metadata["Name"], [d.metadata.get("Version") or "", origin.get("url", "")])
 print(json.dumps([platform.python_version(), found]))
 """
 _INSTALLERS = frozenset({"pip", "wheel"})
@@ -134,11 +140,13 @@ def _pins_of(entries: Iterable[_Entry]) -> Pins:
     for entry in entries:
         name = normalized_name(entry.name)
         if entry.elsewhere and not entry.version:
-            told.append(f"{name} of {entry.elsewhere} is not on an index: replaced by releases of {name}")
+            told.append(f"{name} of {_shown(entry.elsewhere)} is not on an index: replaced by releases of {name}")
             found.setdefault(name, name)
         else:
             if entry.elsewhere:
-                told.append(f"{name} of {entry.elsewhere} is not on an index: replaced by release {entry.version}")
+                told.append(
+                    f"{name} of {_shown(entry.elsewhere)} is not on an index: replaced by release {entry.version}"
+                )
             found[name] = f"{name}=={entry.version}"
     return Pins(tuple(found.values()), tuple(told))
 
@@ -305,7 +313,7 @@ def read_requirement_file(path: Path, environment: Mapping[str, str]) -> Pins:
         if asked.marker is not None and not Marker(str(asked.marker)).evaluate(dict(environment)):
             continue
         if asked.link is not None or asked.is_editable:
-            where = asked.link.url if asked.link is not None else asked.line
+            where = _shown(asked.link.url if asked.link is not None else asked.line)
             if asked.name:
                 told.append(f"{asked.name} of {where} is not on an index: replaced by releases of {asked.name}")
                 found.append(asked.name)
@@ -342,16 +350,32 @@ def installed_pins(python: Path) -> Pins:
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise UserMistake(f"{python} can't list its installed packages", hint="name an environment's folder") from error
     pins, told = [], []
-    for name, release, origin in sorted(found):
+    for name, (release, origin) in sorted(found.items()):
         project = normalized_name(name)
         if project in _INSTALLERS:
+            continue
+        if not _is_version(release):
+            told.append(f"{project} is installed without a version: left out")
             continue
         if origin.startswith("file:"):
             told.append(f"{project} of {origin.removeprefix('file://')} is a local project: left out")
             continue
         if origin:
-            told.append(f"{project} of {origin} is not on an index: replaced by release {release}")
+            told.append(f"{project} of {_shown(origin)} is not on an index: replaced by release {release}")
         pins.append(f"{project}=={release}")
     if not pins:
         raise UserMistake(f"nothing is installed in the environment of {python}")
     return Pins(tuple(dict.fromkeys(pins)), tuple(told), version)
+
+
+def _is_version(text: str) -> bool:
+    try:
+        Version(text)
+    except InvalidVersion:
+        return False
+    return True
+
+
+def _shown(address: str) -> str:
+    """Return the address of a package for people: without passwords and tokens."""
+    return hide_secrets(without_credentials(address))

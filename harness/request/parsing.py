@@ -43,13 +43,15 @@ def as_of(text: str | None) -> AsOf:
         return AsOf.read(text)
     except ValueError as error:
         raise UserMistake(f"--as-of {error}") from error
+    except OverflowError as error:
+        raise UserMistake(f"--as-of {text} is no day that a calendar has") from error
 
 
 def day(text: str, option: str, takes: str = "a date such as 2025-06-27") -> datetime:
     """Parse the date of an option as a time in UTC; `takes` says what the option accepts. Raises `UserMistake`."""
     try:
         return moment_of(text)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise UserMistake(f"{option} takes {takes}, not {text!r}") from error
 
 

@@ -17,7 +17,7 @@ from filelock import FileLock
 from packaging.version import InvalidVersion, Version
 
 from harness.errors import UnknownProject, UserMistake
-from harness.model.words import listed
+from harness.model.words import counted, listed
 from harness.repository.declared import read_ini, read_toml
 from harness.repository.git import git_output
 from harness.request.lockfiles import environment_of
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Exit)\b.*")
 INSTALLABLE = ("pyproject.toml", "setup.py", "setup.cfg")
+_PROGRAM = re.compile(r"\w[\w.+ -]*")
 # A copy has no git history from which a build could take its version.
 _VERSION_VARIABLES = ("SETUPTOOLS_SCM_PRETEND_VERSION", "PDM_BUILD_SCM_VERSION", "POETRY_DYNAMIC_VERSIONING_BYPASS")
 _IN_A_TAG = re.compile(r"\d+(\.\d+)*[\w.]*$")
@@ -38,6 +39,9 @@ _NOT_COPIED = {
     *(".git", ".hg", ".svn", ".tox", ".nox", ".venv", "venv", "env", "node_modules", "__pycache__"),
     *(".mypy_cache", ".pytest_cache", ".ruff_cache", ".eggs", "results"),
 }
+_TEST_FOLDERS = ("tests", "test")
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+_LONGEST_POINTER = 1024  # bytes
 # Projects that publish their wheels under another name.
 _WITH_WHEELS = {"psycopg2": "psycopg2-binary"}
 
@@ -68,14 +72,25 @@ class Project:
 def find_project(start: Path) -> Path | None:
     """Return the nearest project folder from `start` upwards, or None.
 
-    The search ends at the root of a git repository and at the home folder.
+    The search ends at the root of a git repository and at the home folder. A folder with tests but without any file of
+    a project is one too.
     """
     for folder in (start, *start.parents):
         if any((folder / name).is_file() for name in INSTALLABLE) or any(folder.glob("requirements*.txt")):
             return folder
-        if (folder / ".git").exists() or folder == Path.home():
-            return None
-    return None
+        if (folder / ".git").exists():
+            return folder if _has_tests(folder) or _has_tests(start) else None
+        if folder == Path.home():
+            break
+    folder = start.parent if start.name in _TEST_FOLDERS else start
+    return folder if folder not in (Path.home(), Path(folder.anchor)) and _has_tests(folder) else None
+
+
+def _has_tests(folder: Path) -> bool:
+    if any((folder / name).is_file() for name in ("conftest.py", "pytest.ini", "tox.ini")):
+        return True
+    places = [folder, *(folder / name for name in _TEST_FOLDERS)]
+    return any(next(place.glob(pattern), None) for place in places for pattern in ("test_*.py", "*_test.py"))
 
 
 @frozen
@@ -124,6 +139,9 @@ class Projects:
         told = found.told
         if words:
             told = (*told, f"could not be built, so its modules are imported from the folder: {words}")
+        if pointers := _lfs_pointers(home / "tree", files):
+            what = f"Git LFS pointers, not the files themselves: {listed(pointers)}"
+            told = (*told, f"{counted(len(pointers), 'file')} are {what}; git lfs pull gets them")
         missing = [text for text in found.for_tests if not self._can_be_had(text)]
         if missing:
             told = (*told, f"not installed for the tests, because there is no file for this machine: {listed(missing)}")
@@ -207,6 +225,11 @@ def _unpack(wheel: Path, site: Path) -> None:
         settings.optionxform = str  # type: ignore[method-assign,assignment]
         settings.read(points, encoding="utf-8")
         for name, where in settings.items("console_scripts") if settings.has_section("console_scripts") else ():
+            if not _PROGRAM.fullmatch(name):
+                raise UserMistake(
+                    f"the project's wheel has an entry point named {name!r}, which is no name of a program",
+                    hint="it would be written outside its folder",
+                )
             module, _, attribute = where.split("[")[0].strip().partition(":")
             (site / "bin").mkdir(exist_ok=True)
             program = (
@@ -245,6 +268,14 @@ def files_of(root: Path) -> Iterator[Path]:
 
 def _is_there(path: Path) -> bool:
     return path.is_symlink() or path.is_file()
+
+
+def _lfs_pointers(tree: Path, files: Iterable[Path]) -> list[str]:
+    """Return the files that are pointers of Git LFS: a few lines in place of the content."""
+    small = (
+        file for file in files if not (tree / file).is_symlink() and (tree / file).stat().st_size < _LONGEST_POINTER
+    )
+    return [str(file) for file in small if (tree / file).read_bytes().startswith(_LFS_POINTER)]
 
 
 def last_commit(root: Path) -> str:

@@ -16,6 +16,7 @@ from harness.environment.index import check_project_name
 from harness.errors import BadRepro, UserMistake
 from harness.model import Repro, normalized_name
 from harness.model.repro import command_repro, parse_repro
+from harness.request.wrappers import unwrapped
 from harness.run.commands import recognised
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def chosen_repro(repro: str | None, run: str | None, subject: str | None, params
     if repro and run:
         raise UserMistake("give either --repro or --run")
     if run:
+        run = unwrapped(run)
         found = command_repro(run, content_digest=digest_of(run))
     elif repro:
         found = find_repro(repro)
@@ -49,7 +51,7 @@ def required_python(repro: str | None, run: str | None, subject: str | None) -> 
 def runs_tests(run: str) -> bool:
     """Whether a command runs a test tool whose results can be read."""
     try:
-        return recognised(shlex.split(run)) is not None
+        return recognised(shlex.split(unwrapped(run, Path.cwd()))) is not None
     except ValueError:
         return False
 
@@ -132,8 +134,10 @@ def repro_for_subject(subject: str, where: Path | None = None) -> Repro:
     name = normalized_name(subject)
     naming = [repro for repro in list_repros(where) if name in repro.subjects]
     if not naming:
+        known = {subject for repro in list_repros(where) for subject in repro.subjects}
+        close = difflib.get_close_matches(name, known, n=1)
         raise BadRepro(
-            f"no repro names {subject} as its subject",
+            f"no repro names {subject} as its subject" + (f"; did you mean {close[0]}?" if close else ""),
             hint='name one with --repro PATH, or give a command with --run "COMMAND"',
         )
 
