@@ -56,7 +56,7 @@ class SectionCommand(click.Command):
 
 
 class Choice(click.Choice[str]):
-    """A choice that suggests a value for a misspelt one."""
+    """A choice that suggests a value for a misspelled one."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the value. Fails if it is none of the choices."""

@@ -31,14 +31,14 @@ def test_listing_imports_no_command():
     assert told.stdout.splitlines()[-1] == "[]"
 
 
-def test_a_misspelt_command_or_value_gets_a_suggestion():
+def test_a_misspelled_command_or_value_gets_a_suggestion():
     assert "Did you mean 'bisect'?" in CliRunner().invoke(cli, ["bisct"]).output
     assert "did you mean 'cpu'?" in CliRunner().invoke(cli, ["bisect", "x", "--device", "cpux"]).output
     assert "did you mean 'parquet'?" in CliRunner().invoke(cli, ["results", "--format", "parket"]).output
     assert "No such command 'xyz'." in CliRunner().invoke(cli, ["xyz"]).output
 
 
-def test_a_misspelt_subject_gets_a_suggestion():
+def test_a_misspelled_subject_gets_a_suggestion():
     assert "did you mean transformers?" in CliRunner().invoke(cli, ["bisect", "transfomers"]).output
 
 
